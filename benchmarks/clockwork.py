@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.events import Listener, RunOutcome
@@ -21,7 +20,7 @@ from nqbench.measure.runner import run_study
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.record import Record
-from nqbench.study import Measure
+from nqbench.study import Measure, Study
 from nqbench.workloads.base import Workload
 
 NAME: Final = "benchmarks.clockwork:CLOCKWORK"
@@ -78,24 +77,6 @@ class Clockwork(Workload):
 CLOCKWORK: Final = Clockwork()
 
 
-@dataclass(frozen=True)
-class ClockworkStudy:
-    """The points, without a file."""
-
-    measure: Measure = HOW
-    name: str = "clockwork"
-    text: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain form."""
-        return {"name": self.name, "report": []}
-
-    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:
-        """One point per size."""
-        del study, facts
-        return [Point(self.name, "sizes", NAME, None, {"n": n}) for n in SIZES]
-
-
 class Announcer(Listener):
     """Says which measurements are stored."""
 
@@ -112,10 +93,9 @@ class Announcer(Listener):
 
 def run(folder: Path, *, isolate: bool) -> RunOutcome:
     """Run, or resume."""
-    study = ClockworkStudy()
-    return run_study(
-        study, DEVICE, folder, isolate=isolate, listener=Announcer(), expand=study.expand
-    )
+    study = Study.in_memory("clockwork", HOW)
+    points = [Point(study.name, "sizes", NAME, None, {"n": n}) for n in SIZES]
+    return run_study(study, points, DEVICE, folder, isolate=isolate, listener=Announcer())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,6 +31,7 @@ from benchmarks.arguments import positive
 from benchmarks.overhead import BlockSizes
 from nqbench.cluster.connect import Way, connected
 from nqbench.cluster.places import ClusterSite
+from nqbench.devices.registry import facts_for
 from nqbench.measure.events import Listener
 from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
@@ -71,7 +72,7 @@ class Costs:
 def alone(study: BlockSizes, out: Path) -> float:
     """Seconds per point in a worker process of this computer."""
     clock = Clock()
-    run_study(study, DEVICE, out, listener=clock, expand=study.expand)
+    run_study(study.study, study.points(facts_for(DEVICE)), DEVICE, out, listener=clock)
     return clock.each_s
 
 
@@ -111,7 +112,7 @@ def on_cluster(study: BlockSizes, out: Path) -> Costs:
         worker(address),
         connected(Way(scheduler=address), print) as cluster,
     ):
-        request = Request(study, lambda _: out, study.expand)
+        request = Request(study.study, study.points, lambda _: out)
         site = ClusterSite(cluster, DEVICE)
         site.places()  # the device is open
         before = _cpu_s(process), time.process_time(), _bytes(address)

@@ -19,15 +19,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.arguments import positive
 from benchmarks.run_overhead import describe
+from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
-from nqbench.study import Measure
+from nqbench.study import Measure, Study
 from nqbench.workloads import get
 
 SYSTEM = "zhang2011.low_divergence"
@@ -39,22 +39,20 @@ class BlockSizes:
 
     count: int
     measure: Measure
-    name: str = "overhead"
-    text: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain form."""
-        return {"name": self.name, "report": []}
+    @property
+    def study(self) -> Study:
+        """What a run records of it."""
+        return Study.in_memory("overhead", self.measure)
 
-    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:
+    def points(self, facts: DeviceFacts) -> list[Point]:
         """One point per block size."""
-        del study
         workload = get("counting")
         points = []
         for size in range(1, self.count + 1):
             found = workload.resolve({"n": 8, "block_size": size}, SYSTEM, facts)
             points.append(
-                Point(self.name, "sizes", "counting", SYSTEM, found.factors, found.derived)
+                Point("overhead", "sizes", "counting", SYSTEM, found.factors, found.derived)
             )
         return points
 
@@ -80,9 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         spec = "fake:noise=0.002"
-        run_study(warm, spec, out / "warm", isolate=False, expand=warm.expand)
+        facts, isolate = facts_for(spec), given.isolate
+        run_study(warm.study, warm.points(facts), spec, out / "warm", isolate=False)
         started = time.perf_counter()
-        outcome = run_study(study, spec, out / "r", isolate=given.isolate, expand=study.expand)
+        points = study.points(facts)
+        outcome = run_study(study.study, points, spec, out / "r", isolate=isolate)
         wall_s = time.perf_counter() - started
     rate = outcome.counts.get("ok", 0) / wall_s
     measurements = rate * (given.rounds + 1)

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from nqbench.cluster.connect import Way, WorkerPart, connected, local
 from nqbench.cluster.counting import ClusterCounter
 from nqbench.cluster.host import Offer
 from nqbench.cluster.places import Cluster, ClusterSite
+from nqbench.devices.registry import facts_for
 from nqbench.facts import FAKE_NAME
 from nqbench.measure.events import Listener
 from nqbench.measure.lanes import Request, run_on_site
@@ -169,11 +171,13 @@ def sweep(budget: str, rounds: int, report: Report, fake: int = 0) -> tuple[floa
     asked = study(budget, rounds)
     one, all_ = report.out / "one", report.out / "all"
     device = FAKE.format(0) if fake else "cuda:0"
-    run_study(asked, device, one, listener=report, expand=expand)
+    run_study(asked, expand(asked, facts_for(device)), device, one, listener=report)
     report.result(f"sweep on one GPU: {span_s(one):.1f} s", sweep="one", span_s=span_s(one))
     with gpus("all", fake, report) as cluster:
         site = ClusterSite(cluster, "fake" if fake else "cuda")
-        (outcome,) = run_on_site(Request(asked, lambda _: all_, expand), site, report)
+        (outcome,) = run_on_site(
+            Request(asked, partial(expand, asked), lambda _: all_), site, report
+        )
     speed, (share, text) = span_s(one) / span_s(all_), agreement(one, all_)
     report.result(
         f"SWEEP: {speed:.3f} times as fast ({span_s(one):.1f} s on one GPU, {span_s(all_):.1f} s on"

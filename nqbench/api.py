@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -142,22 +141,24 @@ def run(
     study, ``DeviceUnavailable`` or ``FolderRefused`` before anything is measured, ``DeviceError``
     if the device is lost. ``KeyboardInterrupt`` passes on; what was measured is kept.
     """
-    from nqbench.devices.registry import choose_device
+    from nqbench.devices.registry import choose_device, facts_for
     from nqbench.measure.runner import run_study
     from nqbench.runs.layout import local_folder
     from nqbench.study import expand as expand_study
 
     loaded = _study(study)
     spec = choose_device(device, loaded.needs).spec
+    facts, warn = facts_for(spec), listener.message if listener else None
+    loaded.check_device(spec, facts)
     outcome = run_study(
         loaded,
+        expand_study(loaded, facts, warn=warn),
         spec,
         Path(out) if out is not None else local_folder(loaded.name, spec),
         fresh=fresh,
         budget_s=_seconds(budget),
         listener=listener,
         command=_command(loaded, spec),
-        expand=partial(expand_study, warn=listener.message) if listener else expand_study,
     )
     if outcome.interrupted:
         raise KeyboardInterrupt

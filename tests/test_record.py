@@ -15,10 +15,10 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.errors import NqbenchError, StoreError
 from nqbench.interchange import export_run
-from nqbench.measure.runner import run_study
 from nqbench.record import Record
 from nqbench.runs.reading import MANIFEST, RECORDS
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
+from tests.toys import run_here
 
 ROOT = Path(__file__).parents[1]
 STUDY = """\
@@ -52,9 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "s.yaml").write_text(STUDY, encoding="utf-8")
     spec = "fake:base=1e-6,noise=0.002"
-    return run_study(
-        load_study(folder / "s.yaml"), spec, folder / "r", isolate=False, expand=expand
-    ).path
+    return run_here(load_study(folder / "s.yaml"), spec, folder / "r").path
 
 
 def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

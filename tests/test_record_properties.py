@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
@@ -23,6 +22,7 @@ from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES, STATUSES
 from nqbench.workloads import phases as known_phases
 from tests.measure.toy import NAME, ToyStudy
+from tests.toys import run_here
 
 KEYS = ("k1", "k2", "k3")
 anything = settings(
@@ -158,7 +158,7 @@ def test_points_come_back_from_a_run(
     made = [Point("toy", sweep, NAME, None, {"n": n, "flavour": f}) for n, f, sweep in chosen]
     study = ToyStudy(made, Measure(rounds=rounds, samples=3, budget_s=9.0, target=0.5))
     path = tmp_path_factory.mktemp("points") / "r"
-    run_study(study, "fake", path, isolate=False, expand=study.expand)
+    run_here(study, "fake", path)
     listed = read_manifest(path)["points"]
     keys = [item.pop("key") for item in listed]
     assert len(set(keys)) == len(made)

@@ -1,14 +1,19 @@
-"""The smallest study, the device that runs it, and a workload with variants for that device."""
+"""The smallest study, the device that runs it, a workload with variants for that device; runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
+from nqbench.measure.events import RunOutcome
+from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan, Plan
 from nqbench.point import Level
+from nqbench.study import Study, expand
 from nqbench.workloads.ceilings import Ceilings
 
 STUDY = """\
@@ -19,6 +24,18 @@ fixed: {memory: shared, depth: 2}
 measure: {rounds: 1, budget: 1s}
 """
 FAKE = "fake:noise=0.001,seed=3"
+
+
+def run_here(
+    study: Study, spec: str, out: Path, *, isolate: bool = False, **more: Any
+) -> RunOutcome:
+    """Expand a study for a device and run it, in this process if nothing else is said.
+
+    A study that has ``points`` of its own is not expanded.
+    """
+    own = more.pop("points", None) or getattr(study, "points", None)
+    points = own or expand(study, facts_for(spec))
+    return run_study(study, points, spec, out, isolate=isolate, **more)
 
 
 class Toy(Ceilings):

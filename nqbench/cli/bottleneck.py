@@ -31,12 +31,14 @@ def bottleneck(
     """Time kernels without their arithmetic and without their memory; say what limits them."""
     from nqbench.analysis.data.collect import load_dataset
     from nqbench.cli.show.tables import show_report_table
+    from nqbench.devices.registry import facts_for
     from nqbench.report.tables.bottleneck import bottleneck as tables
     from nqbench.study import ReportItem
     from nqbench.study.variants import variants_study
 
-    study = variants_study(words, n or ())
-    outcome = measure(study, choose(device), out=out, fresh=fresh, expand=study.expand)
+    asked, spec = variants_study(words, n or ()), choose(device)
+    points = asked.points(facts_for(spec))
+    outcome = measure(asked.study, spec, points, out=out, fresh=fresh)
     if outcome.counts.get("ok", 0):
         for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):
             show_report_table(table)

@@ -12,8 +12,7 @@ from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
-    from nqbench.measure.run_state import StudyLike
-    from nqbench.measure.runner import Expand
+    from nqbench.point import Point
     from nqbench.report.writer import ReadRun, Report
     from nqbench.study import Study
 
@@ -36,30 +35,34 @@ def choose(device: str, name: str = "") -> str:
 
 
 def measure(
-    study: StudyLike,
+    study: Study,
     spec: str,
+    points: Sequence[Point] | None = None,
     *,
     out: Path | None = None,
     fresh: bool = False,
     budget_s: float | None = None,
-    expand: Expand | None = None,
 ) -> RunOutcome:
-    """Measure a study with progress."""
+    """Measure a study with progress. ``points``: in place of those in its file."""
     from nqbench.cli.show.progress import progress
+    from nqbench.devices.registry import facts_for
     from nqbench.measure.runner import run_study
     from nqbench.runs.layout import local_folder
-    from nqbench.study import expand as expand_study
+    from nqbench.study import expand
 
     with progress() as listener:
+        if points is None:
+            study.check_device(spec, facts := facts_for(spec))
+            points = expand(study, facts, warn=listener.message)
         return run_study(
             study,
+            points,
             spec,
             out or local_folder(study.name, spec),
             fresh=fresh,
             budget_s=budget_s,
             listener=listener,
             command=command_line(),
-            expand=expand or partial(expand_study, warn=listener.message),
         )
 
 
@@ -91,8 +94,8 @@ def measure_on(
 
         asked = Request(
             study,
+            partial(expand, study, warn=listener.message),
             folder,
-            partial(expand, warn=listener.message),
             fresh,
             budget_s,
             command_line(),

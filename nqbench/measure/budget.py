@@ -6,10 +6,14 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.measure.forecast import WORKER_START_S, TimeBook, measurement_s
-from nqbench.measure.run_state import MeasureLike, Task
+from nqbench.measure.run_state import Task
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Measure
+
 
 SLACK: Final = 3.0
 """A prediction from another size is good to this factor: only what exceeds it is skipped."""
@@ -33,7 +37,7 @@ class Budget:
     ``worker_start_s`` is what a worker takes to open the device, as this run's first one did.
     """
 
-    measure: MeasureLike
+    measure: Measure
     total_s: float | None = None
     clock: Callable[[], float] = time.monotonic
     book: TimeBook = field(default_factory=TimeBook)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nqbench.measure.budget import Budget
 from nqbench.measure.events import Listener
-from nqbench.measure.run_state import MeasureLike, RunState, Task
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Workers
 from nqbench.record import Record
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Measure
 
 
 class WorkerFactory(Protocol):
@@ -30,7 +33,7 @@ class WorkerFactory(Protocol):
 class Dispatch:
     """What a run's stages share; everything they yield goes into the run's state."""
 
-    measure: MeasureLike
+    measure: Measure
     policy: Policy
     state: RunState
     budget: Budget

@@ -8,15 +8,18 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.measure.run_state import StudyLike
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
 from nqbench.system.machine import cpu_count
 from nqbench.workloads import get as find_workload
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Study
+
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled Python code, per worker process."""
@@ -145,7 +148,7 @@ def measurement_s(
     return overhead_s + max(2 * launch_s, min(share_s, wanted))
 
 
-def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | None:
+def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
     """Rough seconds for measuring ``points`` on the device ``spec`` where nothing is compiled yet.
 
     For a dry run: from nominal rates, so good to a factor of a few. ``None`` if the device cannot

@@ -15,19 +15,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nqbench.errors import DeviceLost
+from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.profiler import ncu
-from nqbench.measure.run_state import RunState, StudyLike, Task
-from nqbench.measure.runner import Expand, Recording, look_first, measure
+from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.runner import Recording, look_first, measure
 from nqbench.measure.stages import EXACT_ROUND, Stages
 from nqbench.measure.worker.messages import Hello
+from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Study
+
 
 MIN_PIECE: Final = 8
 """Fewest points for which a group is split over devices: each piece starts processes of its own,
@@ -67,12 +73,12 @@ class Site(Protocol):
 class Request:
     """What is to be measured, and how: the arguments of ``run_study``.
 
-    ``out`` gives the run folder of a model.
+    ``points`` makes the study's points for a device, ``out`` gives the run folder of a model.
     """
 
-    study: StudyLike
+    study: Study
+    points: Callable[[DeviceFacts], Sequence[Point]]
     out: Callable[[str], Path]
-    expand: Expand
     fresh: bool = False
     budget_s: float | None = None
     command: Sequence[str] = ()
@@ -172,8 +178,8 @@ class Lanes:
         recording = Recording(
             writer,
             asked.study,
+            asked.points(place.hello.facts),
             place.hello,
-            asked.expand,
             asked.fresh,
             asked.command,
             self._listener,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.variants import runs_on_cpu
@@ -18,41 +18,6 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import newest
-
-
-class MeasureLike(Protocol):
-    """How to measure; see ``nqbench.study`` for the meaning of each."""
-
-    @property
-    def target(self) -> float: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def budget_s(self) -> float: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def warmup(self) -> int: ...
-    @property
-    def timeout_s(self) -> float: ...
-    @property
-    def counters(self) -> str: ...
-    @property
-    def counted(self) -> tuple[str, ...]: ...
-    @property
-    def long(self) -> tuple[str, ...]: ...
-
-
-class StudyLike(Protocol):
-    """A study, or anything that can be measured like one."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def measure(self) -> MeasureLike: ...
-    def as_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

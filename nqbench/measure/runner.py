@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from nqbench.errors import DeviceUnavailable
-from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch, WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
@@ -32,7 +30,7 @@ from nqbench.measure.identity.manifest import (
     protocol_of,
 )
 from nqbench.measure.profiler import ncu
-from nqbench.measure.run_state import RunState, StudyLike, Task
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.telemetry import clock_warning
 from nqbench.measure.stages import Stages
 from nqbench.measure.worker.messages import Hello
@@ -44,13 +42,17 @@ from nqbench.runs.reading import MANIFEST, newest, read_manifest
 from nqbench.system.machine import cpu_count
 from nqbench.workloads import bring
 
-Expand = Callable[[Any, DeviceFacts], list[Point]]
+if TYPE_CHECKING:
+    from nqbench.study.model import Study
+
+
 MAX_COMPILERS: Final = 16
 """Compiling processes: each takes some 300 MB with the compiled Python code of a workload."""
 
 
 def run_study(
-    study: StudyLike,
+    study: Study,
+    points: Sequence[Point],
     device_spec: str,
     out: Path,
     *,
@@ -59,14 +61,13 @@ def run_study(
     listener: Listener | None = None,
     command: Sequence[str] = (),
     isolate: bool = True,
-    expand: Expand,
 ) -> RunOutcome:
-    """Measure ``study`` on a device into the run folder ``out``; resumes where a run stopped.
+    """Measure the points of a study on a device into the run folder ``out``, or resume its run.
 
-    ``fresh`` starts over (the old records are moved aside); ``budget_s`` limits the whole run;
-    ``isolate=False`` works in this process, for tests of the overhead; ``expand`` makes the
-    points, as ``nqbench.study.expand`` does. Ctrl-C ends the run, keeps what was measured and
-    sets ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
+    ``points`` are those of this device (``nqbench.study.expand``); ``fresh`` starts over (the old
+    records are moved aside); ``budget_s`` limits the whole run; ``isolate=False`` works in this
+    process, for tests of the overhead. Ctrl-C ends the run, keeps what was measured and sets
+    ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
     anything is run, and ``DeviceError`` if the device is lost for good.
     """
     started = time.monotonic()
@@ -76,7 +77,7 @@ def run_study(
     worker_start_s = time.monotonic() - started
     with closing(workers), RunWriter(out) as writer:
         hello = workers.hello
-        recording = Recording(writer, study, hello, expand, fresh, command, listener, started)
+        recording = Recording(writer, study, points, hello, fresh, command, listener, started)
         if hello.no_telemetry:
             listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
         budget = Budget(
@@ -101,24 +102,18 @@ class Recording:
     def __init__(
         self,
         writer: RunWriter,
-        study: StudyLike,
+        study: Study,
+        points: Sequence[Point],
         hello: Hello,
-        expand: Expand,
         fresh: bool,
         command: Sequence[str],
         listener: Listener,
         started: float,
     ) -> None:
-        self.study, self.hello = study, hello
-        needs, name = getattr(study, "needs", ""), hello.facts.name
-        if needs.lower() not in name.lower():
-            raise DeviceUnavailable(
-                f"study {study.name} needs a device called {needs}, and {hello.spec} is {name};"
-                " give another --device, or change `needs`"
-            )
+        self.study, self.points, self.hello = study, points, hello
+        study.check_device(hello.spec, hello.facts)
         self._writer, self._listener, self._started = writer, listener, started
-        self.points = expand(study, hello.facts)
-        listener.points(self.points)
+        listener.points(points)
         self._devices = {_name_of(hello): (hello, Keys(hello, protocol_of(study)))}
         records = _open_folder(writer, study, hello.facts.name, fresh, listener)
         self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None
@@ -234,19 +229,18 @@ def measure(
     stages.rounds(timed)
 
 
-def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:
+def counted(tasks: Sequence[Task], study: Study) -> Sequence[Task]:
     """The points for the profiler: those of the sweeps named, or all."""
     named = study.measure.counted
     return [task for task in tasks if not named or task.point.sweep in named]
 
 
-def look_first(study: StudyLike, out: Path, fresh: bool) -> None:
+def look_first(study: Study, out: Path, fresh: bool) -> None:
     """Refuse a folder in use or damaged before a device is opened, which could disturb another run.
 
     Creates nothing. Makes a workload that the study brings along known. Raises ``StoreError``.
     """
-    if (outside := getattr(study, "outside", None)) is not None:
-        bring(outside)  # its own workload: another study of that name may have come after it
+    bring(study.outside)  # its own workload: another study of that name may have come after it
     if is_reference(out) or out.exists():
         with RunWriter(out):
             if not fresh and (out / MANIFEST).exists():
@@ -254,7 +248,7 @@ def look_first(study: StudyLike, out: Path, fresh: bool) -> None:
 
 
 def _open_folder(
-    writer: RunWriter, study: StudyLike, device: str, fresh: bool, listener: Listener
+    writer: RunWriter, study: Study, device: str, fresh: bool, listener: Listener
 ) -> tuple[Record, ...]:
     """Earlier records to resume from, after repairing what a killed run left."""
     if fresh:

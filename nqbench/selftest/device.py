@@ -67,6 +67,7 @@ def run_self_test(
 
     Raises ``StudyError`` for a device that does not time.
     """
+    from nqbench.devices.registry import facts_for
     from nqbench.measure.runner import run_study
     from nqbench.study import expand
 
@@ -74,13 +75,13 @@ def run_self_test(
     same_twice = study()
     outcome = run_study(
         same_twice,
+        expand(same_twice, facts_for(spec)),
         spec,
         out or local_folder(same_twice.name, spec),
         fresh=True,
         budget_s=budget_s,
         listener=listener,
         command=command,
-        expand=expand,
     )
     return judge_run(outcome.path), outcome.path
 

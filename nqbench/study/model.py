@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from nqbench.errors import DeviceUnavailable
 from nqbench.expressions import Expression
-from nqbench.facts import DeviceKind
+from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
@@ -181,6 +182,15 @@ class Study:
     kernel: Mapping[str, Any] | None = None
     needs: str = ""
 
+    @classmethod
+    def in_memory(cls, name: str, measure: Measure, text: str = "", **keys: Any) -> Study:
+        """A study without a file, whose points are made elsewhere. ``text`` stands for the file's,
+        ``keys`` are those that a file would have (``about``, ``workload``, ``n``, ``sweeps``)."""
+        source = Source(Path(name), text or f"name: {name}\n", keys, {(): 1})
+        about, workload = keys.get("about", ""), keys.get("workload", "counting")
+        report = keys.get("report", ())
+        return cls(name, about, workload, None, (), measure, report, source)
+
     @property
     def path(self) -> Path:
         """The file it came from."""
@@ -195,6 +205,14 @@ class Study:
     def outside(self) -> Outside:
         """What workers need besides nqbench: the study's folder, and its own kernel."""
         return Outside(self.name, str(self.path.parent.absolute()), self.workload, self.kernel)
+
+    def check_device(self, spec: str, facts: DeviceFacts) -> None:
+        """Raise ``DeviceUnavailable`` for a device that the study says it cannot use."""
+        if self.needs.lower() not in facts.name.lower():
+            raise DeviceUnavailable(
+                f"study {self.name} needs a device called {self.needs}, and {spec} is {facts.name};"
+                " give another --device, or change `needs`"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as stored in manifests: the file's own keys, defaults filled in.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Level, Point
 from nqbench.study.check import problem
-from nqbench.study.model import Measure
+from nqbench.study.model import Measure, Study
+from nqbench.study.report_items import ReportItem
 from nqbench.system.suggest import suggestion
 from nqbench.workloads import find_system
 from nqbench.workloads.base import VARIANTS, Workload, check_variants
@@ -43,25 +44,20 @@ class VariantsStudy:
         return "-".join([NAME, *(name for name, _ in self.systems)])
 
     @property
-    def text(self) -> str:
-        """In place of a file: the systems, for the manifest."""
-        return f"# made by the command {NAME}: {', '.join(name for name, _ in self.systems)}\n"
+    def study(self) -> Study:
+        """As a study in a file would be recorded."""
+        return Study.in_memory(
+            self.name,
+            self.measure,
+            f"# made by the command {NAME}: {', '.join(name for name, _ in self.systems)}\n",
+            about="Kernels without arithmetic and without memory, next to the full kernel",
+            workload=self.systems[0][1].name,
+            n=list(self.sizes),
+            sweeps=[{"name": SWEEP, "matrix": {PART: list(VARIANTS)}, "fixed": dict(self.levels)}],
+            report=(ReportItem("table", NAME), ReportItem("figure", NAME)),
+        )
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain form, as of a study in a file."""
-        return {
-            "name": self.name,
-            "about": "Kernels without arithmetic and without memory, next to the full kernel",
-            "workload": self.systems[0][1].name,
-            "n": list(self.sizes),
-            "sweeps": [
-                {"name": SWEEP, "matrix": {PART: list(VARIANTS)}, "fixed": dict(self.levels)}
-            ],
-            "measure": self.measure.as_json(),
-            "report": [{"table": NAME}, {"figure": NAME}],
-        }
-
-    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:  # noqa: ARG002 (a hook)
+    def points(self, facts: DeviceFacts) -> list[Point]:
         """Three points for each system and size.
 
         Raises ``InfeasibleError`` with the reason for a system without variants, and

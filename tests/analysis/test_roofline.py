@@ -20,7 +20,6 @@ from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import AnalysisError, NqbenchError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.measure.runner import run_study
 from nqbench.point import Level, Point
 from nqbench.report.figures.style import styled
 from nqbench.report.roofline import ceilings_table, draw, roofline_table
@@ -29,7 +28,7 @@ from nqbench.simulator.models import load_model
 from nqbench.study import Measure
 from tests.builders import interval
 from tests.measure.toy import ToyStudy
-from tests.toys import TOY
+from tests.toys import TOY, run_here
 
 SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
 SYSTEMS = tuple(TOY.systems)
@@ -53,7 +52,7 @@ def points(facts: DeviceFacts, kernels: Kernels) -> list[Point]:
 def run(path: Path, device: str, name: str, kernels: Kernels) -> Path:
     facts = load_model("mini").facts
     study = ToyStudy(points(facts, kernels), Measure(rounds=3, samples=5, budget_s=1.0), name)
-    outcome = run_study(study, device, path, isolate=False, expand=study.expand)
+    outcome = run_here(study, device, path)
     assert not outcome.failures
     return outcome.path
 

@@ -10,9 +10,9 @@ import pytest
 
 from nqbench.analysis.compare.request import Gate, parse_percentage
 from nqbench.errors import StudyError
-from nqbench.measure.runner import run_study
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
 from tests.cli.call import call
+from tests.toys import run_here
 
 STUDY = """\
 name: small
@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "recount": "fake:deterministic=1,base=2e-4",
     }
     for name, spec in specs.items():
-        run_study(study, spec, folder / name, isolate=False, expand=expand)
+        run_here(study, spec, folder / name)
     return folder
 
 
@@ -65,9 +65,7 @@ def test_a_gate_counts_what_it_could_not_compare(runs: Path, tmp_path: Path) -> 
     """A point that crashed is not slower; the last line has to mention it."""
     smaller = tmp_path / "small.yaml"
     smaller.write_text(STUDY.replace("[global, shared]", "[global]"), encoding="utf-8")
-    run_study(
-        load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less", isolate=False, expand=expand
-    )
+    run_here(load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less")
     done = call("compare", runs / "old", tmp_path / "less", "--fail-on", "slower:2%")
     assert done.code == 0
     assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in done.said

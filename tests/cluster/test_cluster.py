@@ -36,7 +36,6 @@ from nqbench.devices.cuda.query import Gpu
 from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.lanes import Request, run_on_site
-from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import read_manifest, read_records
@@ -44,6 +43,7 @@ from nqbench.study import Measure
 from tests.cli.call import ROOT, call
 from tests.cluster import toy
 from tests.measure.toy import Recorder, ToyStudy
+from tests.toys import run_here
 
 QUICK = ROOT / "configs" / "quick.yaml"
 TIMES = ("started", "wall_s", "spent_s", "worker")
@@ -126,7 +126,7 @@ def on(
 ) -> RunOutcome:
     """Run a toy study on the cluster."""
     study = ToyStudy(points, how)
-    request = Request(study, lambda _: out, study.expand)
+    request = Request(study, lambda _: study.points, lambda _: out)
     (outcome,) = run_on_site(request, ClusterSite(cluster, wanted), listener or Meddler())
     return outcome
 
@@ -134,7 +134,7 @@ def on(
 def without(out: Path, points: Sequence[Point]) -> None:
     """The same study in this process."""
     study = ToyStudy(points, TIMED)
-    run_study(study, toy.DEVICE, out, isolate=False, expand=study.expand)
+    run_here(study, toy.DEVICE, out)
 
 
 def lines(path: Path) -> list[str]:

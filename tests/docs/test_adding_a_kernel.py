@@ -15,11 +15,11 @@ import nqbench.workloads
 from nqbench import load
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
-from nqbench.measure.runner import run_study
 from nqbench.study import expand, load_study
 from nqbench.study.schema import schema
 from nqbench.workloads import launch_factors
 from nqbench.workloads.counting.factors import FACTORS
+from tests.toys import run_here
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "adding-a-kernel.md").read_text(encoding="utf-8")
@@ -58,9 +58,7 @@ def test_its_own_test_passes(installed: Path) -> None:
 def test_its_study_runs_and_tells_what_the_bound_does(installed: Path) -> None:
     study = installed / "study.yaml"
     study.write_text(STUDIES[1], encoding="utf-8")
-    outcome = run_study(
-        load_study(study), "sim:mini", installed / "run", isolate=False, expand=expand
-    )
+    outcome = run_here(load_study(study), "sim:mini", installed / "run")
     assert outcome.counts == {"ok": 8}
     table = load(installed / "run")
     assert (table["answer"] == table["expected"]).all()

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from nqbench.interchange import export_run, import_study
-from nqbench.measure.runner import run_study
-from nqbench.study import expand, load_study, schema
+from nqbench.study import load_study, schema
 from nqbench.study.schema import MeasureFile
+from tests.toys import run_here
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "coming-from.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_the_kernel_runs_in_the_simulator(tmp_path: Path) -> None:
     path = tmp_path / "vector_add.yaml"
     path.write_text(KERNEL, encoding="utf-8")
     run = tmp_path / "run"
-    outcome = run_study(load_study(path), "sim:mini", run, isolate=False, expand=expand)
+    outcome = run_here(load_study(path), "sim:mini", run)
     assert outcome.counts == {"ok": 4}
     results = json.loads(export_run(run, "kernel_tuner", None))["results"]
     assert [r["configuration"]["block_size_x"] for r in results] == [128, 256, 512, 1024]
@@ -60,7 +60,7 @@ def test_the_same_space_as_kernel_tuner_writes_it(tmp_path: Path) -> None:
     out = tmp_path / "vector_add.yaml"
     import_study("kernel_tuner", tmp_path / "vector_add.json", out)
     study = load_study(out)
-    run = run_study(study, "sim:mini", tmp_path / "run", isolate=False, expand=expand)
+    run = run_here(study, "sim:mini", tmp_path / "run")
     assert run.counts == {"ok": 2}
 
 
@@ -68,7 +68,7 @@ def test_the_programs_run(tmp_path: Path) -> None:
     path = tmp_path / "sorting.yaml"
     quick = PROGRAMS.replace("rounds: 3", "rounds: 2").replace("budget: 3s", "budget: 1s")
     path.write_text(quick, encoding="utf-8")
-    outcome = run_study(load_study(path), "cpu", tmp_path / "run", isolate=False, expand=expand)
+    outcome = run_here(load_study(path), "cpu", tmp_path / "run")
     assert outcome.counts == {"ok": 6}  # `seq` does not take the order
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.measure.runner import run_study
 from nqbench.runs.frame import load
 from nqbench.study import expand, load_study
+from tests.toys import run_here
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "external_program"
@@ -44,7 +44,7 @@ def test_the_program_is_right_and_timed_by_both_clocks(tmp_path: Path) -> None:
     assert quick != text
     (folder / "study.yaml").write_text(quick, encoding="utf-8")
     study = load_study(folder / "study.yaml")
-    outcome = run_study(study, "cpu", tmp_path / "run", isolate=False, expand=expand)
+    outcome = run_here(study, "cpu", tmp_path / "run")
     assert outcome.counts == {"ok": 9}
     own = load(tmp_path / "run").query("round > 0 and system == 'queens.c'")
     assert (own["kernel_s"] < own["total_s"]).all()

@@ -13,10 +13,10 @@ from nqbench.analysis.data.collect import load_dataset
 from nqbench.cli.show.progress import failure_text
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
-from nqbench.measure.runner import run_study
 from nqbench.report.tables.results import results
 from nqbench.runs.reading import read_records
 from nqbench.study import ReportItem, expand, load_study
+from tests.toys import run_here
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-kernel.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path) -> Any:
     study = load_study(folder / STUDY)
-    return run_study(study, "sim:mini", folder / "run", isolate=False, expand=expand)
+    return run_here(study, "sim:mini", folder / "run")
 
 
 def test_its_files_are_the_example_and_short() -> None:

@@ -16,13 +16,12 @@ import pytest
 from nqbench.compiler.nvrtc import compiler_version
 from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
-from nqbench.measure.runner import run_study
-from nqbench.point import Point
 from nqbench.report.writer import report_problems
 from nqbench.runs.frame import load
 from nqbench.study import Study, expand, load_study
 from nqbench.vocabulary import COUNTERS
 from tests.study.fake import H100
+from tests.toys import run_here
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
@@ -141,13 +140,9 @@ CASES = {
 
 def run(study: Study, out: Path, only: Levels | None = None) -> pd.DataFrame:
     """The records of a study in the simulator; of the first point with the levels ``only``."""
-
-    def chosen(study: Study, facts: DeviceFacts) -> list[Point]:
-        points = expand(study, facts)
-        found = [p for p in points if (only or {}).items() <= p.factors.items()]
-        return found[:1] if only else found
-
-    run_study(study, "sim:mini", out, isolate=False, expand=chosen)
+    points = expand(study, facts_for("sim:mini"))
+    found = [p for p in points if (only or {}).items() <= p.factors.items()]
+    run_here(study, "sim:mini", out, points=found[:1] if only else found)
     return load(out)
 
 

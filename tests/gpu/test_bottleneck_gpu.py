@@ -9,7 +9,6 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
-from nqbench.measure.runner import run_study
 from nqbench.measure.variants import OfVariant
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
@@ -19,6 +18,7 @@ from nqbench.study.variants import variants_study
 from nqbench.workloads import get
 from nqbench.workloads.base import VARIANTS, Variant
 from tests.measure.toy import ToyStudy
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -39,10 +39,10 @@ def taken_apart(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) ->
         variants_study(["ceilings.fma", "steps=4"], [MOVED]),
         variants_study(["ceilings.fma", "ceilings.int_add"], [WORKED]),
     )
-    points = [point for study in studies for point in study.expand(study, device.facts)]
+    points = [point for study in studies for point in study.points(device.facts)]
     joint = ToyStudy(points, MEASURE, "bottleneck")
     folder = tmp_path_factory.mktemp("bottleneck") / "run"
-    outcome = run_study(joint, device.spec, folder, expand=joint.expand)
+    outcome = run_here(joint, device.spec, folder, isolate=True)
     assert not outcome.failures, [f.reason for f in outcome.failures]
     return load_dataset(outcome.path)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nqbench import load
-from nqbench.measure.runner import run_study
 from nqbench.study import Measure
 from tests.measure.faulty import FAULTY, kernel
 from tests.measure.test_faults import newest
 from tests.measure.test_pool import wait_gone
 from tests.measure.toy import ToyStudy
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -36,7 +36,7 @@ EXPECTED: Mapping[str, tuple[str, str]] = {
 def test_a_fault_costs_one_point(fault: str, tmp_path: Path) -> None:
     points = [kernel("good", 1), kernel(fault, 2), kernel("good", 29)]
     study = ToyStudy(points, HOW)
-    outcome = run_study(study, "cuda:0", tmp_path / "r", expand=study.expand)
+    outcome = run_here(study, "cuda:0", tmp_path / "r", isolate=True)
     status, words = EXPECTED[fault]
     assert outcome.counts == {"ok": 2, status: 1}
     [failure] = outcome.failures
@@ -57,7 +57,7 @@ def test_faults_leave_the_gpu_as_it_was(device: CudaDevice, tmp_path: Path) -> N
     before, _ = device.cuda.mem_get_info()
     points = [kernel(fault, n) for n, fault in enumerate((*EXPECTED, "good"), 1)]
     study = ToyStudy(points, HOW)
-    outcome = run_study(study, "cuda:0", tmp_path / "r", expand=study.expand)
+    outcome = run_here(study, "cuda:0", tmp_path / "r", isolate=True)
     found = newest(tmp_path / "r")
     assert {name: found[name].status for name in EXPECTED} == {
         name: status for name, (status, _) in EXPECTED.items()

@@ -11,13 +11,13 @@ import yaml
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.limits.bottleneck import bottlenecks
-from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.brodtkorb_part1 import points_at, shares_s, shown_systems
 from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -52,7 +52,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     file.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
     loaded = load_study(file)
     loaded = dataclasses.replace(loaded, measure=dataclasses.replace(loaded.measure, samples=5))
-    outcome = run_study(loaded, "cuda:0", folder / "run", expand=expand)
+    outcome = run_here(loaded, "cuda:0", folder / "run", isolate=True)
     failed = {(r.point["system"], r.point["factors"]["n"], r.status) for r in outcome.failures}
     versions = [f"{PAPER}.gpu_v{i}" for i in range(1, 8)]
     assert failed == {(s, 10_000, "wrong") for s in [*versions, f"{PAPER}.cpu_mapped"]}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nqbench.analysis.data.collect import load_dataset
-from nqbench.measure.runner import run_study
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
+from tests.toys import run_here
 from tests.workloads.own.test_own_kernel import RIGHT, WRONG, measured, with_sources
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_the_transpose_has_a_rate(device: CudaDevice, tmp_path: Path) -> None:
     path = tmp_path / "transpose" / "transpose.yaml"
     text = path.read_text().replace("[4096, 8192]", "[1024]")
     path.write_text(text + "measure: {rounds: 2, budget: 400ms}\n")
-    outcome = run_study(load_study(path), device.spec, tmp_path / "run", expand=expand)
+    outcome = run_here(load_study(path), device.spec, tmp_path / "run", isolate=True)
     assert outcome.counts == {"ok": 12}
     data = load_dataset(tmp_path / "run")
     for point in data.points:

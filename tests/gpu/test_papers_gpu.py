@@ -11,11 +11,11 @@ import yaml
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.observed import Observed, observe
-from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
 from nqbench.report.papers.reproduced import reproduced_table
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -36,7 +36,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     study = load_study(study_file)
     measure = dataclasses.replace(study.measure, rounds=2, budget_s=1.0)
     study = dataclasses.replace(study, measure=measure)
-    outcome = run_study(study, "cuda:0", folder / "run", expand=expand)
+    outcome = run_here(study, "cuda:0", folder / "run", isolate=True)
     assert not outcome.failures
     return observe(outcome.path)
 

@@ -16,7 +16,6 @@ import pytest
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.measure.profiler.ncu import PROFILE_ROUND
-from nqbench.measure.runner import run_study
 from nqbench.plan import MultiLaunchPlan
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
@@ -34,6 +33,7 @@ from tests.gpu.programs import (
 )
 from tests.measure.toy import Recorder, ToyStudy
 from tests.simulator.test_program import plan as simulated_plan
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -193,7 +193,7 @@ def test_counters_of_each_kernel(tmp_path: Path) -> None:
         pytest.skip("ncu is not on the PATH")
     how = Measure(rounds=1, samples=10, budget_s=5.0, counters="ncu")
     study, listener = ToyStudy([point(3)], how), Recorder()
-    run_study(study, "cuda:0", tmp_path, listener=listener, expand=study.expand)
+    run_here(study, "cuda:0", tmp_path, listener=listener, isolate=True)
     refused = [text for text in listener.messages if text.startswith("counters:")]
     if refused:
         pytest.skip(refused[0])

@@ -11,11 +11,11 @@ from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.observed import observe
 from nqbench.analysis.limits.ceilings import ceilings_of
 from nqbench.analysis.limits.roofline import roof_points
-from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.study import Measure, expand, load_study
 from nqbench.workloads.ceilings import WORKLOAD
 from tests.measure.toy import ToyStudy
+from tests.toys import run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -47,7 +47,7 @@ def ceilings(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Pa
     folder = tmp_path_factory.mktemp("roofline") / "ceilings"
     points = [point for point in expand(load_study(CONFIG), device.facts) if kept(point)]
     quick = ToyStudy(points, Measure(rounds=2, budget_s=1.0), "ceilings")
-    outcome = run_study(quick, device.spec, folder, expand=quick.expand)
+    outcome = run_here(quick, device.spec, folder, isolate=True)
     assert not outcome.failures, [f.reason for f in outcome.failures]
     return outcome.path
 
@@ -79,7 +79,7 @@ def test_a_copy_is_at_the_roof(device: CudaDevice, ceilings: Path, tmp_path: Pat
         resolved = WORKLOAD.resolve({"n": n}, "ceilings.copy", device.facts)
         point = Point("copy", "all", "ceilings", "ceilings.copy", resolved.factors, {})
         study = ToyStudy([point], Measure(rounds=2, budget_s=0.5), "copy")
-        outcome = run_study(study, spec, tmp_path / spec.replace(":", "-"), expand=study.expand)
+        outcome = run_here(study, spec, tmp_path / spec.replace(":", "-"), isolate=True)
         assert not outcome.failures
         runs[spec] = outcome.path
     roof = ceilings_of(load_dataset(ceilings))

@@ -13,10 +13,10 @@ import pytest
 from nqbench.cli.app import app
 from nqbench.errors import FolderRefused, InterchangeError, StudyError
 from nqbench.interchange import export_run, import_study
-from nqbench.measure.runner import run_study
 from nqbench.runs.reading import read_records
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
 from tests.cli.call import call
+from tests.toys import run_here
 
 CODE = """
 __constant__ float offset[1];
@@ -92,7 +92,7 @@ def test_a_space_becomes_a_study_that_runs_and_is_checked(tmp_path: Path) -> Non
     assert done.code == 0, done.err
     assert "left out of the compiler's options: -O3" in done.err
     assert "Search and Budget are left out" in done.err
-    outcome = run_study(load_study(out), "sim:mini", tmp_path / "run", isolate=False, expand=expand)
+    outcome = run_here(load_study(out), "sim:mini", tmp_path / "run")
     # 64 x 3 exceeds the condition; the first configuration is what the others must be like.
     assert outcome.counts == {"ok": 5}
     results = json.loads(export_run(tmp_path / "run", "kernel_tuner", None))["results"]
@@ -109,7 +109,7 @@ def test_a_configuration_that_computes_something_else_is_wrong(tmp_path: Path) -
     ]
     out = tmp_path / "scale.yaml"
     import_study("kernel_tuner", write(tmp_path, data), out)
-    outcome = run_study(load_study(out), "sim:mini", tmp_path / "run", isolate=False, expand=expand)
+    outcome = run_here(load_study(out), "sim:mini", tmp_path / "run")
     assert outcome.counts == {"ok": 4, "wrong": 1}
     results = json.loads(export_run(tmp_path / "run", "kernel_tuner", None))["results"]
     [wrong] = [r for r in results if r["invalidity"] == "correctness"]
@@ -256,7 +256,7 @@ def test_times_of_all_rounds_are_the_runtimes(tmp_path: Path) -> None:
     system = "zhang2011.low_divergence"
     study = load_study({"name": "s", "n": [8], "system": system, "measure": measure})
     run = tmp_path / "run"
-    assert run_study(study, "fake", run, isolate=False, expand=expand).counts == {"ok": 1}
+    assert run_here(study, "fake", run).counts == {"ok": 1}
     out = tmp_path / "results.json"
     export_run(run, "kernel_tuner", out)
     data = json.loads(out.read_text(encoding="utf-8"))

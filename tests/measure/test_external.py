@@ -16,7 +16,6 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError, StudyError
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.runner import run_study
 from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
@@ -27,6 +26,7 @@ from nqbench.runs.frame import load
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import expand, load_study
 from tests.cli.call import call
+from tests.toys import run_here
 
 ANSWER = {"answer": r"^(\d+)"}
 TIME = {**ANSWER, "time": r"time=(\S+?) ?(?:[num]?s)?$"}
@@ -69,7 +69,7 @@ def measured(point: Point, *, timed: bool = True, timeout_s: float = 20.0) -> Me
 
 def run(folder: Path, device: str = "cpu") -> RunOutcome:
     study = load_study(folder / "study.yaml")
-    return run_study(study, device, folder / "run", isolate=False, expand=expand)
+    return run_here(study, device, folder / "run")
 
 
 CASES: dict[str, tuple[str, Mapping[str, Any], str, str]] = {

@@ -9,13 +9,13 @@ import pytest
 
 from nqbench import load
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.runner import run_study
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.faulty import HOST, host, kernel
 from tests.measure.test_pool import wait_gone
 from tests.measure.toy import ToyStudy
+from tests.toys import run_here
 
 KERNELS = ("good", "wrong", "refused", "stray", "endless", "trap")
 HOW = Measure(rounds=1, samples=3, budget_s=1.0, target=0.5, timeout_s=3.0)
@@ -48,7 +48,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunOutcome, Path]:
     points += [kernel("too large", 30, TOO_LARGE), kernel("good", 29)]
     points += [host(program, n) for n, program in enumerate((*HOST[1:], HOST[0]), 1)]
     study = ToyStudy(points, HOW)
-    return run_study(study, "sim:mini", path, expand=study.expand), path
+    return run_here(study, "sim:mini", path, isolate=True), path
 
 
 def newest(path: Path) -> dict[str, Record]:

@@ -90,7 +90,7 @@ def run(
 ) -> tuple[RunOutcome, Recorder]:
     """Measure points on these devices."""
     study, listener = ToyStudy(points, HOW), Recorder()
-    request = Request(study, lambda _: out, study.expand, budget_s=budget_s)
+    request = Request(study, lambda _: study.points, lambda _: out, budget_s=budget_s)
     (outcome,) = run_on_site(request, Host(gpus), listener)
     return outcome, listener
 

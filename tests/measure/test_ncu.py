@@ -25,7 +25,7 @@ from nqbench.measure.profiler.ncu import (
 )
 from nqbench.measure.profiler.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.runner import counted, run_study
+from nqbench.measure.runner import counted
 from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply
@@ -38,6 +38,7 @@ from nqbench.simulator.models import load_model
 from nqbench.study import Measure, Study, expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point
+from tests.toys import run_here
 
 KERNEL = "nqueens<Policy<8, 3, 128, 32, (Memory)2>>(const unsigned int *, unsigned int)"
 _PLACE = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
@@ -345,7 +346,7 @@ def test_a_study_that_asks_says_why_there_is_none(
     how = Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu")
     study = ToyStudy([point(8)], how)
     listener = Recorder()
-    run_study(study, "fake", tmp_path, isolate=False, listener=listener, expand=study.expand)
+    run_here(study, "fake", tmp_path, listener=listener)
     assert [m for m in listener.messages if m.startswith("counters:")] == [
         "counters: ncu gives none: they are a GPU's, and no point here runs on one"
     ]

@@ -14,7 +14,6 @@ import pytest
 import nqbench.workloads
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import versions
-from nqbench.measure.runner import run_study
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
@@ -22,6 +21,7 @@ from nqbench.runs.frame import load
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.toy import ToyStudy
+from tests.toys import run_here
 
 PACKAGE = "resumed_workload"
 WORK = '''"""A workload whose files are edited."""
@@ -98,7 +98,7 @@ class Bench:
     def run(self) -> None:
         """Measure, or go on."""
         study = ToyStudy(list(self.points.values()), self.how, "resumed", self.text)
-        outcome = run_study(study, "fake", self.folder, isolate=False, expand=study.expand)
+        outcome = run_here(study, "fake", self.folder)
         assert outcome.counts == {"ok": len(self.points)}
 
     def again(self) -> set[str]:
@@ -245,9 +245,7 @@ def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None
     bench.edit("part.cuh", "TURNS 3", "TURNS 4")
     study = ToyStudy(list(bench.points.values()), HOW, "resumed")
     with pytest.raises(StoreError, match=r"changed while it was measured.*kept, run again"):
-        run_study(
-            study, "fake", bench.folder, isolate=False, listener=Editor(), expand=study.expand
-        )
+        run_here(study, "fake", bench.folder, listener=Editor())
     kept: Sequence[Any] = read_records(bench.folder).records[-4:]
     assert [r.round for r in kept] == [0, 0, 1, 1]  # of two kernels, and no measurement of round 2
     assert bench.again() == KERNELS

@@ -13,12 +13,12 @@ import pytest
 from nqbench.devices.fake.device import FakeDevice
 from nqbench.errors import DeviceError, DeviceUnavailable, StoreError
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_manifest, read_records
-from nqbench.study import Measure, expand, load_study
+from nqbench.study import Measure, load_study
 from tests.measure.toy import Recorder, ToyStudy, point
+from tests.toys import run_here
 
 NOISY = "fake:noise=0.003,round=0.004,seed=5"
 QUICK = Measure(rounds=3, samples=6, budget_s=3.0, target=0.01)
@@ -36,9 +36,7 @@ def measure(
 ) -> RunOutcome:
     """Run a toy study, in this process unless told otherwise."""
     study = ToyStudy(points, how)
-    return run_study(
-        study, device, out, isolate=isolate, listener=listener, expand=study.expand, **more
-    )
+    return run_here(study, device, out, listener=listener, **more, isolate=isolate)
 
 
 def sizes(*numbers: int) -> list[Point]:
@@ -338,7 +336,7 @@ def test_a_folder_holds_one_study_on_one_device(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(6))
     other = ToyStudy(sizes(6), QUICK, name="other")
     with pytest.raises(StoreError, match=r"holds a run of study 'toy', not 'other'.*--fresh"):
-        run_study(other, NOISY, tmp_path / "r", isolate=False, expand=other.expand)
+        run_here(other, NOISY, tmp_path / "r")
     with pytest.raises(StoreError, match="holds a run of device 'fake"):
         measure(tmp_path / "r", [point(5, system="cpu.power")], "cpu")
 
@@ -347,8 +345,8 @@ def test_a_study_that_needs_another_device_is_refused_before_anything_runs(tmp_p
     data = {"name": "s", "n": 8, "system": "zhang2011.low_divergence", "needs": {"device": "H100"}}
     study = load_study(data)
     with pytest.raises(DeviceUnavailable, match="s needs a device called H100, and fake is fake d"):
-        run_study(study, "fake", tmp_path / "r", isolate=False, expand=expand)
+        run_here(study, "fake", tmp_path / "r")
     assert study.as_json()["needs"] == {"device": "H100"}
     fitting = load_study({**data, "needs": {"device": "FAKE device"}})
-    outcome = run_study(fitting, "fake", tmp_path / "r", isolate=False, expand=expand)
+    outcome = run_here(fitting, "fake", tmp_path / "r")
     assert outcome.counts == {"ok": 1}

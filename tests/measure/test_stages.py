@@ -11,7 +11,6 @@ from nqbench.compiler.compile import compile_cubin
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.runner import run_study
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
 from nqbench.measure.worker.messages import MeasureRequest
@@ -22,10 +21,11 @@ from nqbench.point import Point, labels
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
 from nqbench.simulator.models import load_model
-from nqbench.study import Measure, expand, load_study
+from nqbench.study import Measure, load_study
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters
 from tests.measure.toy import Recorder, ToyStudy, point
+from tests.toys import run_here
 
 STUDY = """
 name: whole-way
@@ -45,9 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study in the simulator, with real workers."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "study.yaml").write_text(STUDY)
-    outcome = run_study(
-        load_study(folder / "study.yaml"), "sim:mini", folder / "run", expand=expand
-    )
+    outcome = run_here(load_study(folder / "study.yaml"), "sim:mini", folder / "run", isolate=True)
     assert outcome.counts == {"ok": 8}
     return folder / "run"
 
@@ -132,9 +130,7 @@ QUICK = Measure(rounds=2, samples=5, budget_s=3.0)
 def test_on_a_timed_device_they_have_one_measurement_without_a_time(tmp_path: Path) -> None:
     study = ToyStudy([point(8), point(8, probe="iterations"), point(9, probe="none")], QUICK)
     listener = Recorder()
-    outcome = run_study(
-        study, "fake", tmp_path, isolate=False, listener=listener, expand=study.expand
-    )
+    outcome = run_here(study, "fake", tmp_path, listener=listener)
     assert outcome.counts == {"ok": 3}
     assert listener.stages[:2] == [("count", 1), ("verify", 2)]
     table = load(tmp_path)
@@ -149,7 +145,7 @@ def test_on_a_timed_device_they_have_one_measurement_without_a_time(tmp_path: Pa
 
 def test_reports_do_not_see_them(tmp_path: Path) -> None:
     study = ToyStudy([point(8), point(8, probe="iterations"), point(9, probe="none")], QUICK)
-    run_study(study, "fake", tmp_path, isolate=False, expand=study.expand)
+    run_here(study, "fake", tmp_path)
     seen = load_dataset(tmp_path).points
     assert [(p.n, p.levels.get("probe")) for p in seen] == [(8, None), (9, "none")]
     assert {p.status for p in seen} == {"ok"}

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.events import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
-from nqbench.study import Measure
+from nqbench.study import Measure, Study
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
+HOW = Measure(rounds=3, samples=5, budget_s=3.0)
 
 
 def power(n: int) -> int:
@@ -121,21 +122,17 @@ def point(n: int, *, system: str | None = None, skip: str = "", **factors: Level
     return Point("toy", "sizes", NAME, system, {"n": n, **factors}, {"jobs": 1}, skip)
 
 
-@dataclass
-class ToyStudy:
+class ToyStudy(Study):
     """A study over given points, without a file."""
 
-    points: Sequence[Point]
-    measure: Measure = field(default_factory=lambda: Measure(rounds=3, samples=5, budget_s=3.0))
-    name: str = "toy"
-    text: str = "name: toy\n"
+    points: list[Point]
 
-    def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "report": []}
-
-    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:
-        """Stand-in for ``nqbench.study.expand``."""
-        return list(self.points)
+    def __init__(
+        self, points: Sequence[Point], measure: Measure = HOW, name: str = "toy", text: str = ""
+    ) -> None:
+        made = Study.in_memory(name, measure, text)
+        super().__init__(**{field.name: getattr(made, field.name) for field in fields(Study)})
+        object.__setattr__(self, "points", list(points))
 
 
 class Recorder(Listener):

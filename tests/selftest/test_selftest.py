@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from nqbench.analysis.data.quantities import TIME
 from nqbench.cli.app import app
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.measure.runner import run_study
 from nqbench.selftest.device import STUDY, judge_run, study
 from nqbench.selftest.statistics import MAX_FALSE, Rate, self_test
 from nqbench.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario
-from nqbench.study import expand, load_study
+from nqbench.study import load_study
+from tests.toys import run_here
 
 FAKE = "fake:base=1e-7,anew=1,noise=0.004,round=0.004,block=0.004,seed=3"
 
@@ -83,7 +83,7 @@ def test_too_few_trials_are_refused() -> None:
 
 
 def test_a_run_of_identical_points(tmp_path: Path) -> None:
-    run = run_study(study(), FAKE, tmp_path / "aa", isolate=False, expand=expand).path
+    run = run_here(study(), FAKE, tmp_path / "aa").path
     result = judge_run(run)
     found = {(f.design, f.what): f for f in result.findings}
     assert found["paired", "p <= 0.05 though equal"].rate.trials == 48
@@ -95,9 +95,7 @@ def test_a_run_of_identical_points(tmp_path: Path) -> None:
 
 
 def test_a_simulated_run_has_no_statistics(tmp_path: Path) -> None:
-    run = run_study(
-        study(), "fake:deterministic=1", tmp_path / "aa", isolate=False, expand=expand
-    ).path
+    run = run_here(study(), "fake:deterministic=1", tmp_path / "aa").path
     with pytest.raises(AnalysisError, match="counts and does not time"):
         judge_run(run)
 
@@ -106,7 +104,7 @@ def test_a_run_of_something_else_is_not_judged(tmp_path: Path) -> None:
     """Points that differ would be called false alarms."""
     other = tmp_path / "other.yaml"
     other.write_text(STUDY.read_text(encoding="utf-8").replace("name: selftest", "name: mine"))
-    run = run_study(load_study(other), FAKE, tmp_path / "mine", isolate=False, expand=expand).path
+    run = run_here(load_study(other), FAKE, tmp_path / "mine").path
     with pytest.raises(AnalysisError, match="holds the study mine, not the self-test"):
         judge_run(run)
 

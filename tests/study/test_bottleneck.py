@@ -12,8 +12,8 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
 from nqbench.compiler.occupancy import occupancy
+from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.measure.runner import run_study
 from nqbench.measure.variants import OfVariant, matched
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import PER_ROW, _rows
@@ -25,7 +25,7 @@ from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD as CEILINGS
-from tests.toys import TOY
+from tests.toys import TOY, run_here
 
 QUICK = Measure(rounds=3, samples=5, budget_s=1.0)
 ITEM = ReportItem("table", "bottleneck")
@@ -105,12 +105,12 @@ def test_a_cpu_runs_no_kernel(system: str) -> None:
     study = variants_study([system])
     facts = facts_for("cpu")
     with pytest.raises(InfeasibleError, match="cannot run; use --device sim or cuda:0"):
-        study.expand(study, facts)
+        study.points(facts)
 
 
 def test_points_differ_in_their_part_only() -> None:
     study = variants_study(["ceilings.fma"])
-    points = study.expand(study, H100)
+    points = study.points(H100)
     assert [p.factors["part"] for p in points] == list(VARIANTS)
     assert len({str(p.configuration) for p in points}) == 1
     assert points[0].n == CEILINGS.variant_n["sim"], "the workload's own size where none is given"
@@ -118,7 +118,9 @@ def test_points_differ_in_their_part_only() -> None:
 
 def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     study = variants_study(["ceilings.fma"], [1024])
-    outcome = run_study(study, "sim:mini", tmp_path / "run", isolate=False, expand=study.expand)
+    outcome = run_here(
+        study.study, "sim:mini", tmp_path / "run", points=study.points(facts_for("sim:mini"))
+    )
     assert outcome.counts["ok"] == 3
     data = load_dataset(outcome.path)
     (table,) = tabulate(data, ITEM)
@@ -136,7 +138,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     """Synthetic times go through rounds, records, table and figure like measured ones."""
     study = VariantsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
     spec, folder = "fake:seed=3,spread=0.5,noise=0.002,growth=1", tmp_path / "run"
-    outcome = run_study(study, spec, folder, isolate=False, expand=study.expand)
+    outcome = run_here(study.study, spec, folder, points=study.points(facts_for(spec)))
     assert outcome.counts["ok"] == 6, outcome.failures
     data = load_dataset(outcome.path)
     found = bottlenecks(data)
@@ -155,7 +157,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     with styled():
         (drawing,) = [figure() for figure in draw(data, ITEM)]
     assert "ceilings.fma at N = 4096" in drawing.alt
-    again = run_study(study, spec, folder, isolate=False, expand=study.expand)
+    again = run_here(study.study, spec, folder, points=study.points(facts_for(spec)))
     assert again.counts["ok"] == 6
 
 

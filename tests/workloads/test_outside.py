@@ -11,10 +11,10 @@ import pytest
 from nqbench import workloads
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
-from nqbench.measure.runner import run_study
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
 from tests.docs.test_adding_a_kernel import FILES, STUDIES
+from tests.toys import run_here
 
 MODULE = FILES["nqbench/workloads/signs/__init__.py"]
 METADATA = "Metadata-Version: 2.1\nName: signs-kernel\nVersion: 1.0\n"
@@ -51,7 +51,7 @@ def test_it_is_found_beside_the_study_by_workers_too(folder: Path, workload: str
         if edited:
             (folder / "own_helper.py").write_text("\n")
         loaded = load_study(study(folder, workload))
-        outcome = run_study(loaded, "sim:mini", folder / "run", expand=expand)
+        outcome = run_here(loaded, "sim:mini", folder / "run", isolate=True)
         assert outcome.counts == {"ok": 8}
         records = read_records(folder / "run").records
         assert len(records) == (16 if edited else 8), "an edited file is measured again"

@@ -7,23 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nqbench.errors import FolderRefused
 from nqbench.facts import DeviceFacts
 from nqbench.measure.identity import environment
-from nqbench.measure.run_state import StudyLike
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 
+if TYPE_CHECKING:
+    from nqbench.study.model import Study
 
-def protocol_of(study: StudyLike) -> dict[str, Any]:
+
+def protocol_of(study: Study) -> dict[str, Any]:
     """How measurements are sampled: what enters the keys of timed points."""
     return {**asdict(policy_of(study)), "long_launch_s": LONG_LAUNCH_S}
 
 
-def policy_of(study: StudyLike) -> Policy:
+def policy_of(study: Study) -> Policy:
     """The sampling policy of a study; every round gets the same share of a point's budget."""
     measure = study.measure
     return Policy(
@@ -34,7 +36,7 @@ def policy_of(study: StudyLike) -> Policy:
     )
 
 
-def check_same_run(path: Path, old: Mapping[str, Any], study: StudyLike, device: str) -> None:
+def check_same_run(path: Path, old: Mapping[str, Any], study: Study, device: str) -> None:
     """Refuse to mix studies or devices in one folder. Raises ``FolderRefused``."""
     old_study, old_device = old["study"]["name"], old["device"]["facts"]["name"]
     for what, before, now in (("study", old_study, study.name), ("device", old_device, device)):
@@ -46,7 +48,7 @@ def check_same_run(path: Path, old: Mapping[str, Any], study: StudyLike, device:
 
 
 def make_manifest(
-    study: StudyLike,
+    study: Study,
     hello: Hello,
     points: Sequence[tuple[Point, str]],
     command: Sequence[str],

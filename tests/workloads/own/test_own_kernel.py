@@ -17,9 +17,9 @@ from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.identity.keys import workload_files
-from nqbench.measure.runner import run_study
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
+from tests.toys import run_here
 
 SOURCE = """
 #include "factor.cuh"
@@ -121,7 +121,7 @@ def measured(
     """The study's run, with the status and the reason of its last record."""
     study = load_study(study_with(folder, changes or {}))
     isolate = device != "sim:mini"
-    outcome = run_study(study, device, folder / "run", isolate=isolate, expand=expand)
+    outcome = run_here(study, device, folder / "run", isolate=isolate)
     records = read_records(folder / "run").records
     return {"counts": outcome.counts, "reason": records[-1].reason, "records": records}
 
@@ -413,5 +413,5 @@ def test_another_order_of_warps_shows_a_missing_barrier(
         " y: {dtype: float32, length: n}}, check: {y: 'x[np.maximum(np.arange(n) - 32, 0)]'}}}"
     )
     study = load_study(tmp_path / "before.yaml")
-    outcome = run_study(study, device, tmp_path / "run", isolate=False, expand=expand)
+    outcome = run_here(study, device, tmp_path / "run")
     assert outcome.counts == {status: 1}
