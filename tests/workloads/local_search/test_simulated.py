@@ -41,13 +41,13 @@ def search(device: Device, given: Mapping[str, Level], system: str | None = None
 
 
 @pytest.mark.parametrize("system", KERNELS)
-@pytest.mark.parametrize("n", [4, 5, 6, 7, 10, 33, 64])
+@pytest.mark.parametrize("n", [4, 7, 33])
 def test_to_the_local_minimum(simulator: Device, system: str, n: int) -> None:
     search(simulator, {"n": n}, system)
 
 
 @pytest.mark.parametrize("system", KERNELS)
-@pytest.mark.parametrize(("n", "iterations"), [(100, 1), (131, 2), (300, 3), (300, 8)])
+@pytest.mark.parametrize(("n", "iterations"), [(131, 2), (300, 3)])
 def test_some_moves_of_larger_ones(simulator: Device, system: str, n: int, iterations: int) -> None:
     search(simulator, {"n": n, "iterations": iterations, "seed": n}, system)
 
@@ -59,8 +59,7 @@ def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
     search(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
 
 
-@pytest.mark.parametrize("across", [1, 2, 4, 8])
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16, 300])
+@pytest.mark.parametrize(("across", "rows"), [(1, 1), (1, 300), (2, 3), (4, 7), (8, 1), (8, 16)])
 @pytest.mark.parametrize("kernel", ["tiled", "resident"])
 def test_tiles_of_any_shape(simulator: Device, kernel: str, across: int, rows: int) -> None:
     shape: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 32}
@@ -128,7 +127,7 @@ def test_counters_of_each_kernel(simulator: Device) -> None:
     assert counters["float_operations@evaluation"] >= 6 * distances
 
 
-@pytest.mark.parametrize(("tile_x", "tile_y"), [(1, 7), (4, 5), (8, 5), (8, 64)])
+@pytest.mark.parametrize(("tile_x", "tile_y"), [(1, 7), (8, 5)])
 @pytest.mark.parametrize("kernel", ["tiled", "resident"])
 def test_warps_of_a_block_begin_at_rows_of_their_own(
     simulator: Device, kernel: str, tile_x: int, tile_y: int
