@@ -21,8 +21,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES, axes
 from nqbench.report.figures.axes import digits, short
-from nqbench.report.figures.effects import _draw as draw_effects
-from nqbench.report.figures.effects import _Ratio as Ratio
+from nqbench.report.figures.effects import Ratio, draw_ratios
 from nqbench.report.figures.ranking import MAX_ROWS
 from nqbench.report.figures.style import (
     COLOURS,
@@ -337,7 +336,7 @@ def test_words_in_a_row_of_effects_leave_its_marks_free() -> None:
     marked = [Ratio("row", n, Estimate(value)) for n, value in ((10, 0.9), (12, 0.0), (13, 1.1))]
     figure = new_figure(3)
     ax = figure.subplots()
-    draw_effects(ax, marked, with_labels=True)
+    draw_ratios(ax, marked, marked)
     (word,) = [t for t in ax.texts if "to 0" in t.get_text()]
     assert word.get_text() == "◂ to 0 at N=12"
     heights = [y for line in ax.containers for y in _line(line).get_ydata()]

@@ -9,9 +9,8 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.report.figures.bottleneck import bottleneck
 from nqbench.report.figures.effects import effects
 from nqbench.report.figures.heatmap import heatmap
-from nqbench.report.figures.line import line
+from nqbench.report.figures.line import line, scaling
 from nqbench.report.figures.ranking import ranking
-from nqbench.report.figures.scaling import scaling
 from nqbench.report.figures.style import Draw
 from nqbench.study.report_items import ReportItem
 

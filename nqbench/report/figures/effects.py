@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
+from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis, timed_as
-from nqbench.report.figures.style import (
-    GREY,
-    Draw,
-    Drawing,
-    dots,
-    finish,
-    grid_shape,
-    label_of,
-    legend,
-    new_figure,
-    series_style,
-)
 from nqbench.report.items import sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
@@ -35,138 +24,122 @@ if TYPE_CHECKING:
 
 _DOT_IN = 0.075
 """Height that one size takes within a row."""
-_FRAME_IN = 0.75
+_PLACES = {0.0: ("◂ to 0", "left"), math.inf: ("from 0 ▸", "right")}
+"""What is said of a ratio that a logarithmic axis cannot show, and how it is aligned."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ratio:
+class Ratio:
+    """A ratio at one size, and the row that it stands in."""
+
     row: str
     n: int
     ratio: Estimate
 
+    @property
+    def drawable(self) -> bool:
+        """Whether a logarithmic axis can show it."""
+        return 0 < self.ratio.value < math.inf
 
-def effects(data: Dataset, item: ReportItem) -> list[Draw]:
+
+Panel = tuple[str, str, Sequence[Ratio]]
+"""The title of a panel, the label of its axis, its ratios."""
+
+
+def effects(data: Dataset, item: ReportItem) -> list[style.Draw]:
     """Main effects and interactions: side by side for one quantity, two figures for several."""
     sweep = sweep_of(data, item)
     shown = timed_as(data, data.quantities(item.value), data.select(sweep, item.n))
-    mains = {what: _mains(data, sweep, what, item) for what in shown}
-    crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
+    mains: list[Panel] = []
+    crossed: list[Panel] = []
+    for what in shown:
+        found = factorial.effects(data, sweep, what, sizes=item.n)
+        ratios = [Ratio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
+        mains.append((what.label, "ratio", ratios))
+        with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
+            both = factorial.interactions(data, sweep, what, sizes=item.n)
+            ratios = [
+                Ratio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
+                for i in both
+            ]
+            crossed += [(what.label, "ratio", ratios)] * bool(ratios)
     title = title_of(data, item, f"Effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     if len(shown) == 1:
-        what = shown[0]
-        return [partial(_single, data, name, title, what, mains[what], crossed.get(what, []))]
-    figures: list[Draw] = [partial(_multiples, data, name, title, mains, "main effects")]
+        ((label, _, own),) = mains
+        below = " (below 1: faster)" if shown[0].unit == "s" else ""
+        panels: list[Panel] = [("Main effects", f"ratio of {label}{below}", own)]
+        panels += [("Interactions", "ratio of two effects (1: none)", c) for _, _, c in crossed]
+        subtitle = "Geometric-mean ratio of otherwise identical points" + _whisker_note(own)
+        alt = f"Dot plot of main effects and two-way interactions on the {label}."
+        return [partial(_dots, data, name, title, panels, subtitle, alt, shared=False)]
+    figures = [partial(_counters, data, name, title, mains, "main effects")]
     if crossed:
         heading = f"{item.title}: interactions" if item.title else f"Interactions of sweep {sweep}"
         name = f"{name}-interactions"
-        figures.append(partial(_multiples, data, name, heading, crossed, "two-way interactions"))
-    return figures
+        figures.append(partial(_counters, data, name, heading, crossed, "two-way interactions"))
+    return list(figures)
 
 
-def _mains(data: Dataset, sweep: str, what: Quantity, item: ReportItem) -> list[_Ratio]:
-    found = factorial.effects(data, sweep, what, sizes=item.n)
-    return [_Ratio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
+def _counters(
+    data: Dataset, name: str, title: str, panels: Sequence[Panel], kind: str
+) -> style.Drawing:
+    """Small multiples: a panel per counter, with the same rows."""
+    labels = ", ".join(panel[0] for panel in panels)
+    alt = f"Small multiples of {kind}, one panel per counter: {labels}."
+    exact = "as exact ratios of counters; none of them alone is the cost"
+    subtitle = f"{kind[0].upper()}{kind[1:]} {exact}"
+    return _dots(data, name, title, panels, subtitle, alt, shared=True)
 
 
-def _crossed(data: Dataset, sweep: str, what: Quantity, item: ReportItem) -> list[_Ratio]:
-    try:
-        found = factorial.interactions(data, sweep, what, sizes=item.n)
-    except AnalysisError:
-        return []  # a sweep of one factor has effects, but no interactions
-    return [
-        _Ratio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
-        for i in found
-    ]
-
-
-def _single(
+def _dots(
     data: Dataset,
     name: str,
     title: str,
-    what: Quantity,
-    mains: Sequence[_Ratio],
-    crossed: Sequence[_Ratio],
-) -> Drawing:
-    panels = [part for part in (mains, crossed) if part]
-    rows = max(len(_rows(part)) for part in panels)
-    row_in = 0.12 + _DOT_IN * len({r.n for r in mains})
-    figure = new_figure(_FRAME_IN + 0.9 + row_in * max(rows, 4))
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    below = " (below 1: faster)" if what.unit == "s" else ""
-    heads = ("Main effects", "Interactions")
-    names = (f"ratio of {what.label}{below}", "ratio of two effects (1: none)")
-    for ax, part, head, label in zip(axes, panels, heads, names, strict=False):
-        _draw(ax, part, with_labels=True)
+    panels: Sequence[Panel],
+    subtitle: str,
+    alt: str,
+    *,
+    shared: bool,
+) -> style.Drawing:
+    """Panels of ratios; ``shared``: they have the same rows, named at the left."""
+    every = [ratio for _, _, ratios in panels for ratio in ratios]
+    fewest, head_in, line_in = (3, 0.75, 0.1) if shared else (4, 0.9, 0.12)
+    rows = max(fewest, *(len({r.row for r in ratios}) for _, _, ratios in panels))
+    row_in = head_in + rows * (line_in + _DOT_IN * len({r.n for r in every}))
+    figure, axes = style.panels(len(panels), 0.75, row_in)
+    columns = style.grid_shape(len(panels))[1]
+    for i, (ax, (head, label, ratios)) in enumerate(zip(axes, panels, strict=True)):
+        draw_ratios(ax, ratios, every if shared else ratios)
+        if shared and i % columns:
+            ax.set_yticklabels([])
         ax.set_title(head)
-        ax.set_xlabel(label)
-    legend(figure, axes[0])
-    subtitle = "Geometric-mean ratio of otherwise identical points" + _whisker_note(mains)
-    alt = f"Dot plot of main effects and two-way interactions on the {what.label}."
-    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+        if not shared or i + columns >= len(panels):
+            ax.set_xlabel(label)
+    style.legend(figure, axes[0])
+    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
-def _multiples(
-    data: Dataset,
-    name: str,
-    title: str,
-    parts: dict[Quantity, list[_Ratio]],
-    kind: str,
-) -> Drawing:
-    lines, columns = grid_shape(len(parts))
-    rows = max(len(_rows(part)) for part in parts.values())
-    row_in = 0.1 + _DOT_IN * len({r.n for part in parts.values() for r in part})
-    figure = new_figure(_FRAME_IN + lines * (0.75 + row_in * max(rows, 3)))
-    axes = figure.subplots(lines, columns, squeeze=False)
-    flat = list(axes.flat)
-    labels = _rows([ratio for part in parts.values() for ratio in part])
-    for i, (ax, (what, part)) in enumerate(zip(flat, parts.items(), strict=False)):
-        _draw(ax, part, with_labels=i % columns == 0, labels=labels)
-        ax.set_title(what.label)
-        if i == 0:
-            legend(figure, ax)
-        if i + columns >= len(parts):
-            ax.set_xlabel("ratio")
-    for ax in flat[len(parts) :]:
-        ax.set_axis_off()
-    alt = f"Small multiples of {kind}, one panel per counter: {', '.join(w.label for w in parts)}."
-    subtitle = (
-        f"{kind[0].upper()}{kind[1:]} as exact ratios of counters; none of them alone is the cost"
-    )
-    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
-
-
-def _rows(part: Sequence[_Ratio]) -> list[str]:
-    return list(dict.fromkeys(r.row for r in part))
-
-
-def _draw(
-    ax: Axes, part: Sequence[_Ratio], *, with_labels: bool, labels: Sequence[str] = ()
-) -> None:
-    rows = list(labels) or _rows(part)
+def draw_ratios(ax: Axes, part: Sequence[Ratio], every: Sequence[Ratio]) -> None:
+    """Draw ratios of one panel into the rows of ``every``."""
+    rows = list(dict.fromkeys(r.row for r in every))
     sizes = sorted({r.n for r in part})
-    bounds = [
-        v
-        for r in part
-        for v in (r.ratio.value, r.ratio.low, r.ratio.high)
-        if v is not None and 0 < v < math.inf
-    ]
-    low, high = ratio_axis(ax, bounds)
+    bounds = [b for r in part for b in (r.ratio.value, r.ratio.low, r.ratio.high) if b is not None]
+    ends = ratio_axis(ax, [b for b in bounds if 0 < b < math.inf])
     for i, n in enumerate(sizes):
-        style = series_style(i)
-        offset = _offset(i, len(sizes))
-        here = [r for r in part if r.n == n and 0 < r.ratio.value < math.inf]
-        plain = [(rows.index(r.row) + offset, r.ratio) for r in here]
+        here = [r for r in part if r.n == n and r.drawable]
+        found = [(rows.index(r.row) + _offset(i, len(sizes)), r.ratio) for r in here]
         look: dict[str, Any] = {"markersize": 4.2, "capsize": 2, "elinewidth": 1}
-        dots(ax, plain, style.colour, style.marker, label=f"N={n}", **look)
-    _extremes(ax, part, rows, low, high)
+        series = style.series_style(i)
+        style.dots(ax, found, series.colour, series.marker, label=f"N={n}", **look)
+    _extremes(ax, part, rows, ends)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_yticks(range(len(rows)), [label_of(row, 60) if with_labels else "" for row in rows])
+    ax.set_yticks(range(len(rows)), [style.label_of(row, 60) for row in rows])
     ax.tick_params(axis="y", length=0)
 
 
 def _extremes(
-    ax: Axes, part: Sequence[_Ratio], rows: Sequence[str], low: float, high: float
+    ax: Axes, part: Sequence[Ratio], rows: Sequence[str], ends: tuple[float, float]
 ) -> None:
     """Ratios that a logarithmic axis cannot show, as words at its edge.
 
@@ -174,23 +147,21 @@ def _extremes(
     first of these: the marks of the others stand at their own heights.
     """
     every = sorted({r.n for r in part})
-    noted: dict[tuple[str, str], list[int]] = {}
+    noted: dict[tuple[str, str, str], list[int]] = {}
     for r in part:
-        value = r.ratio.value
-        if 0 < value < math.inf:
-            continue
-        text = {0.0: "◂ to 0", math.inf: "from 0 ▸"}.get(value, "0 \u00f7 0")
-        noted.setdefault((r.row, text), []).append(r.n)
-    places = {"◂ to 0": (low, "left"), "from 0 ▸": (high, "right"), "0 \u00f7 0": (1.0, "center")}
-    for (row, text), sizes in noted.items():
+        if not r.drawable:
+            said = _PLACES.get(r.ratio.value, ("0 \u00f7 0", "center"))
+            noted.setdefault((r.row, *said), []).append(r.n)
+    places = {"left": ends[0], "right": ends[1], "center": 1.0}
+    for (row, text, align), sizes in noted.items():
         if len(sizes) < sum(r.row == row for r in part):
             text = f"{text} at N={', '.join(map(str, sizes))}"
-        place, align = places[text.partition(" at ")[0]]
         alone = len(sizes) == len(every)
         height = rows.index(row) + (0 if alone else _offset(every.index(sizes[0]), len(every)))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
         keywords: dict[str, Any] = {"ha": align, "va": "center", "bbox": box, "zorder": 1.5}
-        ax.text(place, height, text, color=GREY, fontsize=7 if alone else 6, **keywords)
+        size = 7 if alone else 6
+        ax.text(places[align], height, text, color=style.GREY, fontsize=size, **keywords)
 
 
 def _offset(index: int, sizes: int) -> float:
@@ -198,7 +169,7 @@ def _offset(index: int, sizes: int) -> float:
     return 0.75 * ((index + 0.5) / sizes - 0.5)
 
 
-def _whisker_note(part: Sequence[_Ratio]) -> str:
+def _whisker_note(part: Sequence[Ratio]) -> str:
     rounds = next((r.ratio.rounds for r in part if r.ratio.bounded), 0)
     if rounds:
         return f"; whiskers: 95% interval over {rounds} rounds"

@@ -1,193 +1,192 @@
-"""A quantity against one factor, a line per series; points without the factor are level lines.
+"""A quantity along an axis, a line per series: ``line`` against a factor, ``scaling`` against N.
 
-Kernels and CPU programs are never on one figure; a sweep of the latter alone has its own.
+``line`` never shows kernels and CPU programs together; points without the factor are level lines.
+``scaling`` has a panel per family of systems, with the CPU programs: times of a measured run share
+a logarithmic axis with theirs, counters of a simulated run get a row each, and theirs a panel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.axes import axis_label, is_wide, timed_as, value_axis
-from nqbench.report.figures.style import (
-    Draw,
-    Drawing,
-    finish,
-    grid_shape,
-    interval_curve,
-    label_of,
-    legend,
-    new_figure,
-    series_style,
-)
-from nqbench.report.items import columns_of, sweep_of
+from nqbench.report.figures import style
+from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, timed_as, value_axis
+from nqbench.report.items import columns_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LOG_SPAN: Final = 8
-"""Ratio of largest to smallest number above which the x axis is logarithmic."""
+LOG_SPAN: Final = 8
+"""Ratio of the largest to the smallest level of a factor from which its axis is logarithmic."""
+LINEAR_SPAN: Final = 20
+"""Sizes further apart than this factor are drawn on a logarithmic axis."""
+COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "off_chip_sectors")
+"""Counters shown against N: a row each, so fewer than in other figures."""
+TIMES_FASTEST: Final = Quantity("ratio", "times the fastest on the GPU", (), "counter")
+Lines = Mapping[Level, Sequence[PointResult]]
+"""The points of each line, by level of the factor that the lines stand for."""
+Panel = tuple[Quantity, str, Lines]
+"""What a panel shows, its heading, its lines."""
 
 
-def line(data: Dataset, item: ReportItem) -> list[Draw]:
+def _lines(
+    points: Iterable[PointResult], x: str, series: str | None
+) -> dict[Level, list[PointResult]]:
+    """The points of each line. Raises ``AnalysisError`` where two of a line share a level."""
+    lines: dict[Level, list[PointResult]] = {}
+    for point in points:
+        name = point.level(series) if series else ""
+        group = lines.setdefault(name, [])
+        level = point.level(x)
+        if level != INAPPLICABLE and any(p.level(x) == level for p in group):
+            raise AnalysisError(
+                f"two points of line {name!r} share {x} {level}: another factor varies too; name it"
+                " as `series`"
+            )
+        group.append(point)
+    return lines
+
+
+def _look(index: int) -> dict[str, Any]:
+    return {**style.series_style(index).keywords, "elinewidth": 1}
+
+
+# Against a factor.
+
+
+def line(data: Dataset, item: ReportItem) -> list[style.Draw]:
     """A panel per size for one quantity, or a panel per counter at the largest size."""
-    sweep = sweep_of(data, item)
-    if not item.x:
+    sweep, x = sweep_of(data, item), item.x
+    if not x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
     cpu = all(p.cpu for p in data.select(sweep, item.n))
     shown = (CPU_TIME,) if cpu and not item.value else data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, cpu=cpu) if p.ok and p.values(shown[0])]
     shown = timed_as(data, shown, points)
-    if not any(p.level(item.x) != INAPPLICABLE for p in points):
-        raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
-    sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})
+    sizes = sorted({p.n for p in points if p.level(x) != INAPPLICABLE})
+    if not sizes:
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {x}")
+    others = [f for f in columns_of(data, sweep) if f != x]
+    series = item.series or (others[0] if len(others) == 1 else None)
+    names = data.order(sweep, series) if series else [""]
+    wanted = [(shown[0], n, f"N={n}") for n in sizes]
     if len(shown) > 1:
-        panels = [(what, sizes[-1], what.label) for what in shown]
-    else:
-        panels = [(shown[0], n, f"N={n}") for n in sizes]
-    series = item.series or _default_series(data, sweep, item.x)
-    for what, n, _ in panels:
-        _check_distinct([p for p in points if p.n == n and p.values(what)], item.x, series)
-    return [partial(_lines, data, item, series, shown, points, panels)]
+        wanted = [(what, sizes[-1], what.label) for what in shown]
+    panels: list[Panel] = []
+    for what, n, head in wanted:
+        found = _lines([p for p in points if p.n == n and p.values(what)], x, series)
+        panels.append((what, head, {name: found.get(name, ()) for name in names}))
+    note = f"N={sizes[-1]}" if len(panels) == 1 or len(shown) > 1 else ""
+    return [partial(_against_factor, data, item, series, points, panels, note)]
 
 
-def _lines(
+def _against_factor(
     data: Dataset,
     item: ReportItem,
     series: str | None,
-    shown: Sequence[Quantity],
     points: Sequence[PointResult],
-    panels: Sequence[tuple[Quantity, int, str]],
-) -> Drawing:
-    x, sweep, cpu = str(item.x), points[0].sweep, points[0].cpu
-    asked = _asked(data.select(sweep, cpu=cpu), x, series)
-    rows, columns = grid_shape(len(panels))
-    figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
-    flat = list(figure.subplots(rows, columns, squeeze=False).flat)
-    parts = [[p for p in points if p.n == n] for _, n, _ in panels]
+    panels: Sequence[Panel],
+    note: str,
+) -> style.Drawing:
+    x, first = str(item.x), points[0]
+    shown = list(dict.fromkeys(what for what, _, _ in panels))
+    several, one = len(panels) > 1, len(shown) == 1
+    # Where a line lacks a level at a size that it has at another one, it is broken.
+    planned = data.select(first.sweep, cpu=first.cpu)
+    planned = [p for p in planned if p.level(x) != INAPPLICABLE]
+    asked: dict[Level, set[Level]] = {}
+    for point in planned:
+        asked.setdefault(point.level(series) if series else "", set()).add(point.level(x))
     # Panels of one quantity are read side by side: all logarithmic, or none.
-    wide = any(is_wide(_bounds(part, shown[0])) for part in parts)
-    log = True if len(shown) == 1 and wide else None
+    wide = any(is_wide(_bounds(lines, shown[0])) for _, _, lines in panels)
+    figure, axes = style.panels(len(panels), 0.9, 2.3 if several else 3.2)
+    columns = style.grid_shape(len(panels))[1]
     gaps = False
-    for i, (ax, here, (what, _, head)) in enumerate(zip(flat, parts, panels, strict=False)):
-        gaps |= _panel(ax, data, sweep, here, x, series, what, asked, log=log)
-        ax.set_title(head if len(panels) > 1 else "")
-        ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
+    for i, (ax, (what, head, lines)) in enumerate(zip(axes, panels, strict=True)):
+        gaps |= _factor_panel(ax, data.order(first.sweep, x), lines, asked, what, x)
+        value_axis(ax, "y", _bounds(lines, what), what, log=True if one and wide else None)
+        ax.set_title(head if several else "")
+        ax.set_ylabel(axis_label(what) if one and i % columns == 0 else "")
         if i + columns >= len(panels):
             ax.set_xlabel(x)
-    for ax in flat[len(panels) :]:
-        ax.set_axis_off()
-    legend(figure, flat[0], columns=3)
+    style.legend(figure, axes[0], columns=3)
     bounded = any((e := p.estimate(shown[0])) is not None and e.bounded for p in points)
-    notes = [f"N={panels[-1][1]}" if len(panels) == 1 or len(shown) > 1 else ""]
-    if series and series != "system":  # names of systems explain themselves, levels do not
-        notes.append(f"a line for each {series}")
-    notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
-    notes.append(f"a line is broken at a {x} that was left out or did not finish" if gaps else "")
-    subtitle = "; ".join(note for note in notes if note)
-    subject = shown[0].label if len(shown) == 1 else "counters"
-    title = item.title or f"{subject[0].upper()}{subject[1:]} against {x}"
-    alt = f"Lines of {', '.join(w.label for w in shown)} against {x}."
-    name = slug("line", sweep, item.value or "")
-    source = source_of(data, cpu=cpu)
-    return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
-
-
-def _asked(points: Sequence[PointResult], x: str, series: str | None) -> dict[Level, set[Level]]:
-    """The levels of ``x`` that each line has at any size, finished or not: where one is missing at
-    a size, the line is broken there."""
-    found: dict[Level, set[Level]] = {}
-    for point in points:
-        if point.level(x) != INAPPLICABLE:
-            found.setdefault(point.level(series) if series else "", set()).add(point.level(x))
-    return found
-
-
-def _check_distinct(points: Sequence[PointResult], x: str, series: str | None) -> None:
-    """Raise ``AnalysisError`` if a line has two points at the same place."""
-    drawn = [
-        (p.level(series) if series else "", level)
-        for p in points
-        if (level := p.level(x)) != INAPPLICABLE
+    notes = [
+        note,
+        # Names of systems explain themselves, levels do not.
+        f"a line for each {series}" if series and series != "system" else "",
+        f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "",
+        f"a line is broken at a {x} that was left out or did not finish" if gaps else "",
     ]
-    if len(set(drawn)) < len(drawn):
-        raise AnalysisError(
-            f"two points of a line share one {x}: another factor varies too; name it as `series`"
-        )
+    subject = shown[0].label if one else "counters"
+    return style.finish(
+        figure,
+        slug("line", first.sweep, item.value or ""),
+        item.title or f"{subject[0].upper()}{subject[1:]} against {x}",
+        source_of(data, cpu=first.cpu),
+        alt=f"Lines of {', '.join(w.label for w in shown)} against {x}.",
+        subtitle="; ".join(filter(None, notes)),
+    )
 
 
-def _default_series(data: Dataset, sweep: str, x: str) -> str | None:
-    """The other factor of the sweep, if there is just one."""
-    others = [f for f in columns_of(data, sweep) if f != x]
-    return others[0] if len(others) == 1 else None
-
-
-def _panel(
-    ax: Axes,
-    data: Dataset,
-    sweep: str,
-    points: Sequence[PointResult],
-    x: str,
-    series: str | None,
-    what: Quantity,
-    asked: Mapping[Level, set[Level]],
-    *,
-    log: bool | None,
-) -> bool:
-    """Draw one panel; whether a line of it is broken."""
-    found = [(p, e) for p in points if (e := p.estimate(what)) is not None]
-    drawn = {p.level(x) for p, _ in found}
-    ticks = [v for v in data.order(sweep, x) if v in drawn and v != INAPPLICABLE]
-    ticks = _between(data.order(sweep, x), ticks, set().union(*asked.values()))
-    place, broken = _places(ticks), False
-    names = data.order(sweep, series) if series else [""]
-    for i, name in enumerate(names):
-        mine = [(p, e) for p, e in found if not series or p.level(series) == name]
-        values = [(p.level(x), e) for p, e in mine]
-        broken |= _series(ax, values, place, asked.get(name, set()), i, str(name), x)
-    _x_axis(ax, ticks, place)
-    value_axis(ax, "y", _bounds(points, what), what, log=log)
-    return broken
-
-
-def _between(order: Sequence[Level], drawn: Sequence[Level], asked: set[Level]) -> list[Level]:
-    """The levels from the first to the last one drawn, those left out between them included."""
-    if not drawn:
-        return []
-    first, last = order.index(drawn[0]), order.index(drawn[-1])
-    return [v for v in order[first : last + 1] if v in asked]
-
-
-def _bounds(points: Sequence[PointResult], what: Quantity) -> list[float]:
-    found = [e for p in points if (e := p.estimate(what)) is not None]
+def _bounds(lines: Lines, what: Quantity) -> list[float]:
+    found = [e for points in lines.values() for p in points if (e := p.estimate(what)) is not None]
     return [b for e in found for b in (e.value, e.low, e.high) if b is not None]
 
 
-def _places(ticks: Sequence[Level]) -> dict[Level, float]:
-    """Numbers are placed at their value, names side by side."""
-    if all(isinstance(t, int | float) for t in ticks):
-        return {t: float(t) for t in ticks}
-    return {t: float(i) for i, t in enumerate(ticks)}
-
-
-def _series(
+def _factor_panel(
     ax: Axes,
-    values: Sequence[tuple[Level, Estimate]],
-    place: dict[Level, float],
-    asked: set[Level],
-    index: int,
-    name: str,
+    order: Sequence[Level],
+    lines: Lines,
+    asked: Mapping[Level, set[Level]],
+    what: Quantity,
     x: str,
 ) -> bool:
+    """Draw one panel with its x axis; whether a line of it is broken."""
+    drawn = {p.level(x) for points in lines.values() for p in points} - {INAPPLICABLE}
+    places = [i for i, level in enumerate(order) if level in drawn]
+    everywhere = set().union(*asked.values())
+    # From the first to the last level drawn, those left out between them included.
+    ticks = [v for v in order[min(places) : max(places) + 1] if v in everywhere] if places else []
+    numbers = [t for t in ticks if isinstance(t, int | float)]
+    place = {t: float(i) for i, t in enumerate(ticks)}
+    if len(numbers) == len(ticks):
+        place = {t: float(t) for t in numbers}
+    broken = False
+    for i, (name, points) in enumerate(lines.items()):
+        values = [(p.level(x), e) for p in points if (e := p.estimate(what)) is not None]
+        broken |= _pieces(ax, values, place, asked.get(name, ()), i, str(name))
+        for level, estimate in values:
+            if level == INAPPLICABLE:
+                _level_line(ax, estimate, i, f"{name} (no {x})".strip())
+    if len(numbers) == len(ticks) and min(numbers) > 0 and max(numbers) / min(numbers) >= LOG_SPAN:
+        from matplotlib.ticker import NullLocator
+
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_minor_locator(NullLocator())
+    texts = [style.label_of(t, 20) for t in ticks]
+    ax.set_xticks([place[t] for t in ticks], texts, rotation=60 if len(ticks) > 6 else 0)
+    return broken
+
+
+def _pieces(
+    ax: Axes,
+    values: Sequence[tuple[Level, Estimate]],
+    place: Mapping[Level, float],
+    asked: Collection[Level],
+    index: int,
+    name: str,
+) -> bool:
     """Draw one line, in pieces where a level is missing; whether it has several."""
-    style, known = series_style(index), dict(values)
+    known = dict(values)
     pieces: list[dict[float, Estimate]] = [{}]
     for level in sorted(place, key=lambda v: place[v]):
         if level in known:
@@ -196,25 +195,184 @@ def _series(
             pieces.append({})
     pieces = [piece for piece in pieces if piece]
     for i, piece in enumerate(pieces):
-        label = name if name and i == 0 else None
-        interval_curve(ax, piece, {**style.keywords, "elinewidth": 1}, label)
-    for level, estimate in values:
-        if level != INAPPLICABLE:
-            continue
-        keywords: dict[str, Any] = {"color": style.colour, "linestyle": style.line}
-        ax.axhline(estimate.value, label=f"{name} (no {x})".strip(), **keywords)
-        if estimate.low is not None and estimate.high is not None:
-            ax.axhspan(estimate.low, estimate.high, color=style.colour, alpha=0.15, lw=0)
+        style.interval_curve(ax, piece, _look(index), name if name and i == 0 else None)
     return len(pieces) > 1
 
 
-def _x_axis(ax: Axes, ticks: Sequence[Level], place: dict[Level, float]) -> None:
-    from matplotlib.ticker import NullLocator
+def _level_line(ax: Axes, estimate: Estimate, index: int, label: str) -> None:
+    """The value of a point without the factor, over the whole width."""
+    look = style.series_style(index)
+    ax.axhline(estimate.value, label=label, color=look.colour, linestyle=look.line)
+    if estimate.low is not None and estimate.high is not None:
+        ax.axhspan(estimate.low, estimate.high, color=look.colour, alpha=0.15, lw=0)
 
-    numbers = [t for t in ticks if isinstance(t, int | float)]
-    if len(numbers) == len(ticks) and min(numbers) > 0 and max(numbers) / min(numbers) >= _LOG_SPAN:
-        ax.set_xscale("log", base=2)
-        ax.xaxis.set_minor_locator(NullLocator())
-    crowded = len(ticks) > 6
-    names = [label_of(t, 20) for t in ticks]
-    ax.set_xticks([place[t] for t in ticks], names, rotation=60 if crowded else 0)
+
+# Against N.
+
+
+def scaling(data: Dataset, item: ReportItem) -> list[style.Draw]:
+    """One figure; a column per family (the part of a system's name before its dot)."""
+    sweep = sweep_of(data, item)
+    points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
+    points.sort(key=lambda p: p.n)
+    if item.value:
+        shown: tuple[Quantity, ...] = (data.quantity(item.value),)
+    else:
+        shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
+    kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
+    shown = timed_as(data, shown, kernels)
+    baselines = _lines((p for p in points if p.cpu), "n", "system")
+    if not kernels and not baselines:
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
+    series = item.series
+    if not series and (others := columns_of(data, sweep)):
+        if len(others) > 1:
+            raise AnalysisError(
+                f"sweep {sweep!r} varies {', '.join(others)}: name the factor of the lines,"
+                " `series`"
+            )
+        series = others[0]
+    families: dict[str, dict[Level, Sequence[PointResult]]] = {}
+    for level, group in _lines(kernels, "n", series).items():
+        label = str(level) if series else sweep
+        family, dot, rest = label.partition(".") if series == "system" else ("", "", label)
+        if label == INAPPLICABLE:
+            family, dot, rest = "", "", "kernel"
+        families.setdefault(family, {})[rest if dot else label] = group
+    subject = "Counters" if data.simulated else "Time"
+    title = title_of(data, item, f"{subject} against N, sweep {sweep}")
+    name = slug("scaling", sweep, item.value or "")
+    draw = _simulated if data.simulated else _measured
+    return [partial(draw, data, title, name, shown, families, baselines)]
+
+
+def _measured(
+    data: Dataset,
+    title: str,
+    name: str,
+    shown: Sequence[Quantity],
+    families: Mapping[str, Lines],
+    baselines: Lines,
+) -> style.Drawing:
+    """A column per family: times, and below them the ratios to the fastest kernel."""
+    what, columns = shown[0], families or {"CPU": {}}
+    first_baseline = max(len(style.MARKERS) - 2, *map(len, columns.values()))
+    rows = 2 if families else 1
+    figure = style.new_figure(7.0 if families else 5.0)
+    heights = [1.4, 1][:rows]
+    grid = figure.subplots(rows, len(columns), sharey="row", squeeze=False, height_ratios=heights)
+    for ax, bottom, (family, group) in zip(grid[0], grid[-1], columns.items(), strict=True):
+        for points in (p for f, rest in columns.items() if f != family for p in rest.values()):
+            if found := [(p.n, e.value) for p in points if (e := p.estimate(what)) is not None]:
+                ax.plot(*zip(*found, strict=True), color=style.GREY, alpha=0.3, linewidth=0.8)
+        _draw(ax, group, what)
+        _draw(ax, baselines, what, first_baseline, dark=True)
+        ax.set_title(family or data.name)
+        _sizes(ax, [*group.values(), *baselines.values()])
+        bottom.set_xlabel("N")
+        handles, labels = ax.get_legend_handles_labels()
+        bottom.legend(handles, labels, loc="upper left", bbox_to_anchor=(0, -0.24), borderaxespad=0)
+    if families:
+        _relative(grid[1], columns, what)
+    value_axis(grid[0][0], "y", _values([*columns.values(), baselines], what), what, log=True)
+    grid[0][0].set_ylabel(axis_label(what))
+    notes = ["the other families in grey"] if len(columns) > 1 else []
+    if baselines and all(str(system).startswith("cpu.") for system in baselines):
+        notes.append("cpu.* on the CPU, timed as a whole; kernels: the kernel alone")
+    elif baselines:
+        notes.append(f"on the CPU, timed as a whole: {', '.join(map(str, baselines))}")
+    alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
+    source = source_of(data)
+    return style.finish(figure, name, title, source, alt=alt, subtitle="; ".join(notes))
+
+
+def _relative(axes: Sequence[Axes], columns: Mapping[str, Lines], what: Quantity) -> None:
+    """Each kernel's time over that of the fastest kernel at the same size."""
+    fastest: dict[int, PointResult] = {}
+    for group in columns.values():
+        for point in (p for points in group.values() for p in points if p.values(what)):
+            best = fastest.get(point.n)
+            if best is None or point.value(what) < best.value(what):
+                fastest[point.n] = point
+    shown = [1.0]
+    for ax, group in zip(axes, columns.values(), strict=True):
+        for i, points in enumerate(group.values()):
+            ratios = {p.n: point_ratio(p, fastest[p.n], what) for p in points if p.values(what)}
+            shown += [ratio.value for ratio in ratios.values()]
+            style.interval_curve(ax, ratios, _look(i), "")
+        _sizes(ax, group.values())
+        ax.axhline(1, color="#333333", linewidth=0.9, zorder=1)
+    if is_wide(shown):  # a linear axis shows small differences better
+        value_axis(axes[0], "y", shown, TIMES_FASTEST, log=True)
+    axes[0].set_ylabel(TIMES_FASTEST.label)
+
+
+def _simulated(
+    data: Dataset,
+    title: str,
+    name: str,
+    shown: Sequence[Quantity],
+    families: Mapping[str, Lines],
+    baselines: Lines,
+) -> style.Drawing:
+    """Counters in rows, families in columns; the last column holds the CPU and the legends."""
+    columns = len(families)
+    cells = max(len(shown), columns + 2 * bool(baselines))
+    figure = style.new_figure(0.9 + 1.75 * cells)
+    grid = figure.subplots(cells, columns + 1, squeeze=False)
+    for row, what in zip(grid, shown, strict=False):
+        values = _values(families.values(), what)
+        for ax, (family, group) in zip(row, families.items(), strict=False):
+            _draw(ax, group, what)
+            value_axis(ax, "y", values, what, log=True)
+            _sizes(ax, group.values())
+            ax.set_title((family or data.name) if what is shown[0] else "")
+            ax.set_xlabel("N" if what is shown[-1] else "")
+            ax.set_ylabel(what.label if ax is row[0] else "")
+            ax.tick_params(axis="y", labelleft=ax is row[0])
+    for row in grid[len(shown) :]:
+        for ax in row[:columns]:
+            ax.set_axis_off()
+    side = [row[columns] for row in grid]
+    for ax in side[bool(baselines) :]:
+        ax.set_axis_off()
+    corner: dict[str, Any] = {"loc": "upper left", "alignment": "left"}
+    if baselines:
+        panel = side.pop(0)
+        _draw(panel, baselines, TIME, dark=True)
+        value_axis(panel, "y", _values([baselines], TIME), TIME, log=True)
+        _sizes(panel, baselines.values())
+        panel.set_title("CPU time, measured")
+        panel.set_xlabel("N")
+        # Not in the panel, whose lines it would cover.
+        entries = panel.get_legend_handles_labels()
+        side.pop(0).legend(*entries, title="CPU", handlelength=2.5, **corner)
+    for ax, top, family in zip(side, grid[0], families, strict=False):
+        ax.legend(*top.get_legend_handles_labels(), title=family or None, **corner)
+    subtitle = "Counters are exact; none of them alone is the cost"
+    if baselines:
+        subtitle += f"; the CPU panel shows measured times of {data.cpu}"
+    alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
+    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _values(families: Iterable[Lines], what: Quantity) -> list[float]:
+    points = (p for lines in families for points in lines.values() for p in points)
+    return [e.value for p in points if (e := p.estimate(what)) is not None]
+
+
+def _draw(ax: Axes, lines: Lines, what: Quantity, first: int = 0, *, dark: bool = False) -> None:
+    for i, (label, points) in enumerate(lines.items(), first):
+        found = {p.n: e for p in points if (e := p.estimate(what)) is not None}
+        look = _look(i) | ({"color": "black", "markerfacecolor": "white"} if dark else {})
+        style.interval_curve(ax, found, look, str(label))
+
+
+def _sizes(ax: Axes, groups: Iterable[Sequence[PointResult]]) -> None:
+    sizes = sorted({p.n for group in groups for p in group})
+    if sizes and sizes[-1] > LINEAR_SPAN * sizes[0]:
+        sizes_axis(ax, ax.get_xlabel())
+        return
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    if sizes:
+        ax.set_xlim(sizes[0] - 0.3, sizes[-1] + 0.3)
