@@ -35,17 +35,17 @@ from benchmarks.arguments import positive
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.quantities import TIME
 from nqbench.cluster.connect import Way, WorkerPart, connected, local
-from nqbench.cluster.counting import ClusterCounter
 from nqbench.cluster.host import Offer
 from nqbench.cluster.places import Cluster, ClusterSite
+from nqbench.count.chunks import count_in_chunks
+from nqbench.count.cluster import ClusterCounter
+from nqbench.count.solutions import count_solutions
 from nqbench.devices.registry import facts_for
 from nqbench.facts import FAKE_NAME
 from nqbench.measure.events import Listener
 from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
 from nqbench.runs.reading import read_records
-from nqbench.solve.chunks import count_in_chunks
-from nqbench.solve.count import count_solutions
 from nqbench.study import Study, expand, load_study
 from nqbench.workloads.counting.known import SOLUTIONS
 

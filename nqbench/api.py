@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.measure.launch import Launched, launch
 from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
-from nqbench.solve.launch import Launched, launch
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study.dictionary import DictSource
 from nqbench.system.files import printable

@@ -19,7 +19,6 @@ from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli.boards import boards
 from nqbench.cli.bottleneck import bottleneck
 from nqbench.cli.check import check
 from nqbench.cli.claims import claims
@@ -40,7 +39,6 @@ from nqbench.cli.report import report
 from nqbench.cli.reproduce import reproduce
 from nqbench.cli.roofline import roofline
 from nqbench.cli.run import run
-from nqbench.cli.scale import scale
 from nqbench.cli.schema import schema
 from nqbench.cli.selftest import selftest
 from nqbench.cli.site import site
@@ -58,7 +56,7 @@ from nqbench.system.suggest import shown
 COMMANDS: Final = (
     *(init, run, report, reproduce, claims, effects, compare, site, count, static, check, explain),
     *(kernels, devices, doctor, schema, worker),
-    *(bottleneck, roofline, scale, boards, selftest, import_, export),
+    *(bottleneck, roofline, selftest, import_, export),
 )
 """In the order of ``nqbench --help``."""
 LISTS: Final = ("kernels", "devices", "schema")

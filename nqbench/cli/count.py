@@ -33,6 +33,12 @@ def count(
             help="Launch from now on as the fastest point of this run, on GPUs like its own.",
         ),
     ] = None,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Count nothing: say what N would cost on 1, 8 and 1,000 GPUs."
+        ),
+    ] = False,
     gpus: Gpus = None,
     scheduler: Scheduler = None,
     cluster: ClusterFile = None,
@@ -41,11 +47,11 @@ def count(
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
     from nqbench.cli.show.console import note
     from nqbench.cli.show.progress import progress
+    from nqbench.count.solutions import check_size, choose, count_solutions
     from nqbench.errors import StudyError
-    from nqbench.solve.count import check_size, choose, count_solutions
 
     if tuned_from is not None:
-        from nqbench.solve.choice import tuned_from as store
+        from nqbench.count.choice import tuned_from as store
 
         choice, path = store(tuned_from)
         typer.echo(f"{choice.line}\nstored in {path}")
@@ -53,10 +59,15 @@ def count(
         if tuned_from is None:
             raise StudyError("count needs a board size: nqbench count 16")
         return
+    if predict:
+        from nqbench.count.estimate import estimate
+
+        typer.echo(estimate(n, device))
+        return
     check_size(n)  # before anything about devices
     if (gpus, scheduler, cluster) != (None, None, None):
         from nqbench.cluster.connect import Way
-        from nqbench.cluster.counting import count_on
+        from nqbench.count.cluster import count_on
 
         way = Way(gpus, scheduler, cluster, insecure)
         with progress() as lane:

@@ -29,7 +29,7 @@ from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import TABLES
 from nqbench.runs.reading import current, read_manifest, read_records
-from nqbench.study.report_items import ReportItem
+from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 from nqbench.system.files import shown_path
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
 from nqbench.workloads import phases
@@ -185,6 +185,9 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
     Raises ``AnalysisError`` where data are missing.
     """
     known: Mapping[str, Callable[..., list[Any]]] = TABLES if item.form == "table" else FIGURES
+    if item.form == "table" and item.name in REMOVED_TABLES:
+        gone = REMOVED_TABLES[item.name].partition(";")[0]
+        raise AnalysisError(f"there is no table {item.name!r} any more: {gone}")
     if item.name not in known:
         raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
     return known[item.name](data, item)

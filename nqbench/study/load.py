@@ -23,7 +23,15 @@ from nqbench.study.model import (
 from nqbench.study.own_kernel import read_kernel
 from nqbench.study.packaged import find_study
 from nqbench.study.programs import read_programs
-from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
+from nqbench.study.report_items import (
+    OPTIONS,
+    REMOVED_TABLES,
+    Form,
+    ReportItem,
+    ReportKind,
+    kinds,
+    values,
+)
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, Source, fit, read
@@ -315,6 +323,10 @@ def _kind(source: Source, file: ReportFile, path: KeyPath) -> ReportKind:
     if name in kinds(form):
         return kinds(form)[name]
     other = _OTHER[form]
+    if form == "table" and name in REMOVED_TABLES:
+        raise source.error(
+            f"there is no table '{name}' any more: {REMOVED_TABLES[name]}", (*path, form)
+        )
     hint = (
         f"there is a {other} '{name}': write {{{other}: {name}}}"
         if name in kinds(other)

@@ -65,13 +65,6 @@ REPORT_KINDS: Final = (
         every=True,
     ),
     ReportKind(
-        "table",
-        "scale",
-        "what 21 to 28 queens would cost on 1, 8 and 1,000 GPUs, from the fastest counting system",
-        ("title",),
-        every=True,
-    ),
-    ReportKind(
         "figure",
         "bottleneck",
         "bars of kernels without memory, without arithmetic, and whole",
@@ -113,6 +106,12 @@ OF_KERNEL: Final = rf"^({'|'.join((*COUNTERS, *PROGRAM_COUNTERS))}){AT_KERNEL}\w
 def values() -> tuple[str, ...]:
     """All other names that ``value`` takes."""
     return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS)
+
+
+REMOVED_TABLES: Final = {
+    "scale": "nqbench count N --estimate says what a board would cost; delete the entry"
+}
+"""What to use instead of a table that an earlier version had."""
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:

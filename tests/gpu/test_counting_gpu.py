@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from nqbench.count.choice import choice_for
+from nqbench.count.chunks import CpuCounter, KernelCounter, count_in_chunks
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
-from nqbench.solve.choice import choice_for
-from nqbench.solve.chunks import CpuCounter, KernelCounter, count_in_chunks
 from nqbench.workloads import get
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS

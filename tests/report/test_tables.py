@@ -176,7 +176,7 @@ def test_effects_that_cannot_be_told(
 
 def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -> None:
     for data, word in ((measured, "measured, 5 rounds"), (simulated, "simulated")):
-        for name in TABLES.keys() - {"bottleneck", "scale"}:  # of other runs, tested with them
+        for name in TABLES.keys() - {"bottleneck"}:  # of other runs, tested with them
             of = None if name in {"results", "resources", "skipped"} else "factorial"
             for table in make(data, name, of=of):
                 baselines = table.name.endswith("-cpu")

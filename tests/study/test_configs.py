@@ -63,8 +63,7 @@ def test_cpu_programs_run_on_a_cpu() -> None:
 
 def test_the_ablation_draws_everything_there_is() -> None:
     report = load_study(FOLDER / "ablation.yaml").report
-    # Of runs that a command makes, without a study's file; of boards that a GPU is full on.
-    others = {"bottleneck", "scale"}
+    others = {"bottleneck"}  # of runs that a command makes, without a study's file
     kinds = {(k.form, k.name) for k in REPORT_KINDS if k.name not in others}
     assert {(i.form, i.name) for i in report} == kinds
 

@@ -166,6 +166,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "float rounds": (BASE + "measure: {rounds: 2.5} #!", "'rounds' whole 2.5"),
     "text samples": (BASE + "measure: {samples: ten} #!", "'samples' whole"),
     # report
+    "removed table": (BASE + "report:\n  - {table: scale} #!", "'scale' any more: nqbench count N"),
     "unknown table": (BASE + "report:\n  - {table: result} #!", "no table 'result' 'results'?"),
     "table as figure": (
         BASE + "report:\n  - {table: heatmap} #!",

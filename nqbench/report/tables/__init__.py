@@ -10,7 +10,6 @@ from nqbench.report.table import Table
 from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
 from nqbench.report.tables.results import resources, results, skipped, systems
-from nqbench.report.tables.scale import scale
 from nqbench.study.report_items import ReportItem
 
 TableBuilder = Callable[[Dataset, ReportItem], list[Table]]
@@ -24,5 +23,4 @@ TABLES: Final[dict[str, TableBuilder]] = {
     "resources": resources,
     "skipped": skipped,
     "bottleneck": bottleneck,
-    "scale": scale,
 }

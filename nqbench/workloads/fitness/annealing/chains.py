@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, KernelPlan, Plan
+from nqbench.plan import Argument, Buffer, KernelPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing.cooling import GOLDEN, Cooling, seed_key
+from nqbench.workloads.fitness.annealing.cooling import Cooling, seed_key
 from nqbench.workloads.fitness.levels import check_device_bytes, check_shared, check_threads
 from nqbench.workloads.levels import Levels, number
 
@@ -117,13 +117,6 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
         block=(shape.warps * _WARP, 1, 1),
         shared_bytes=shape.shared_bytes,
     )  # fmt: skip
-
-
-def starting_at(plan: Plan, seed: int, first: int) -> Plan:
-    """The same plan with chains numbered from ``first`` instead of 0."""
-    assert isinstance(plan, KernelPlan)
-    key = (seed_key(seed) + first * GOLDEN) % 2**64
-    return replace(plan, arguments=(*plan.arguments[:2], np.uint64(key), *plan.arguments[3:]))
 
 
 def winner(outputs: Mapping[str, NDArray[Any]]) -> int:

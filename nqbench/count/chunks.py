@@ -29,15 +29,15 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from nqbench.count.choice import MAX_JOBS
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.solve.choice import MAX_JOBS
 from nqbench.system.machine import cpu_count
 
 if TYPE_CHECKING:
+    from nqbench.count.choice import KernelChoice
     from nqbench.device import Device
     from nqbench.plan import KernelPlan
     from nqbench.point import Level
-    from nqbench.solve.choice import Choice
 
 CHUNKS: Final = 1024
 """Of a board of up to ``LAST_SHALLOW_N`` queens: a tenth of a percent of the work each. From there
@@ -220,7 +220,7 @@ class KernelCounter(Counter):
 
     launches = True
 
-    def __init__(self, device: Device, choice: Choice, launch_s: float = LAUNCH_S) -> None:
+    def __init__(self, device: Device, choice: KernelChoice, launch_s: float = LAUNCH_S) -> None:
         self.name = f"{choice.system} on {device.spec}"
         self.check_name = f"{CHECK[0]} on {device.spec}"
         self.timed = device.timed

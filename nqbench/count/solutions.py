@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
-from nqbench.solve.launch import Launched, launch
+from nqbench.measure.launch import Launched, launch
 
 if TYPE_CHECKING:
+    from nqbench.count.choice import KernelChoice
+    from nqbench.count.chunks import Counter, Progress
     from nqbench.device import Device
-    from nqbench.devices.registry import Choice as DeviceChoice
+    from nqbench.devices.registry import Choice
     from nqbench.point import Level
-    from nqbench.solve.choice import Choice
-    from nqbench.solve.chunks import Counter, Progress
 
 COUNTING: Final = "counting"
 CPU: Final = "cpu"
@@ -50,7 +50,7 @@ def check_size(n: int) -> None:
         raise StudyError(f"N must be from 1 to {MAX_N}, not {n}: a(N) is unknown beyond")
 
 
-def choose(spec: str) -> DeviceChoice:
+def choose(spec: str) -> Choice:
     """The device that counts: for ``auto`` a GPU, else the CPU, faster than any simulation.
 
     Raises ``DeviceUnavailable`` for a spec that names no kind of device.
@@ -71,9 +71,9 @@ def count_solutions(
     ``log``: a file of finished chunks, which it resumes. ``progress`` is told how far a count of
     more than a few seconds is.
     """
+    from nqbench.count.choice import choice_for
+    from nqbench.count.chunks import CpuCounter, KernelCounter
     from nqbench.devices.registry import open_device
-    from nqbench.solve.choice import choice_for
-    from nqbench.solve.chunks import CpuCounter, KernelCounter
 
     check_size(n)
     if log is not None and n < MIN_LOGGED_N:
@@ -98,7 +98,7 @@ def count_solutions(
         device.close()
 
 
-def _at_once(n: int, device: Device, choice: Choice) -> Launched:
+def _at_once(n: int, device: Device, choice: KernelChoice) -> Launched:
     """One launch, with the block that was chosen unless this device cannot hold it."""
     given: dict[str, Level] = {"n": n, "system": choice.system, "depth": choice.depth_at(n)}
     try:
@@ -119,7 +119,7 @@ def in_chunks(
     n: int, counter: Counter, name: str, log: Path | None, progress: Progress | None
 ) -> Count:
     """Count in chunks by ``counter``, called ``name``; compared with A000170."""
-    from nqbench.solve.chunks import count_in_chunks
+    from nqbench.count.chunks import count_in_chunks
     from nqbench.workloads.counting.known import SOLUTIONS
 
     started = time.perf_counter()

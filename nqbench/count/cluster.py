@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.cluster.connect import Way, connected
 from nqbench.cluster.host import CORES, alone, here
 from nqbench.cluster.places import LOOK_S, Cluster, ClusterSite, Fetched, wanted
-from nqbench.devices.registry import facts_for, open_device
-from nqbench.errors import DeviceLost, NqbenchError
-from nqbench.facts import DeviceFacts
-from nqbench.solve.choice import choice_for
-from nqbench.solve.chunks import (
+from nqbench.count.choice import choice_for
+from nqbench.count.chunks import (
     CHECK,
     LAUNCH_S,
     MOST_GROWTH,
@@ -37,7 +34,10 @@ from nqbench.solve.chunks import (
     Run,
     Waiting,
 )
-from nqbench.solve.count import CPU, MIN_LOGGED_N, Count, count_solutions, in_chunks
+from nqbench.count.solutions import CPU, MIN_LOGGED_N, Count, count_solutions, in_chunks
+from nqbench.devices.registry import facts_for, open_device
+from nqbench.errors import DeviceLost, NqbenchError
+from nqbench.facts import DeviceFacts
 
 if TYPE_CHECKING:
     from distributed import Future

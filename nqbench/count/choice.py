@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
+PACKAGED: Final = Path(__file__).with_name(NAME)
 MAX_JOBS: Final = 1 << 28
 """Of a launch: thousands for every thread of a large GPU, in 4 GB of its memory."""
 
@@ -45,7 +46,7 @@ SIMULATED_NODES_S: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class KernelChoice:
     """A launch: see ``fastest.yaml`` for the fields."""
 
     capability: str
@@ -91,15 +92,19 @@ class Choice:
         """The loop of the kernel."""
         return {**SYSTEMS.get(self.system, {}), **self.levels}.get("loop", "")
 
-    def seconds(self, n: int, device: DeviceFacts) -> float:
-        """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
+    def seconds(self, n: int, device: DeviceFacts | None = None) -> float:
+        """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor.
+
+        Without ``device``: on the GPU on which it was measured.
+        """
         from nqbench.workloads.counting.known import eighth_nodes
 
-        if device.kind != "cuda":
+        if device is not None and device.kind != "cuda":
             return eighth_nodes(n) / SIMULATED_NODES_S
+        multiprocessors = device.multiprocessors if device is not None else self.multiprocessors
         if self.kernel_s is None:
-            return eighth_nodes(n) / (NODES_PER_SM_S * device.multiprocessors)
-        share = self.multiprocessors / device.multiprocessors
+            return eighth_nodes(n) / (NODES_PER_SM_S * multiprocessors)
+        share = self.multiprocessors / multiprocessors
         return self.kernel_s * share * eighth_nodes(n) / eighth_nodes(self.n)
 
     @property
@@ -119,13 +124,13 @@ class Choice:
         return f"{self.gpu}, {self.date}, study {self.study}"
 
 
-def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
+def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
     """The choice for a board (0: of usual size) on a device, and where it comes from, in words."""
     wanted = device.compute_capability
     own = cache_folder() / NAME
     stored = [
         choice
-        for source in (_packaged(), own)
+        for source in (PACKAGED, own)
         for choice in sorted(_read(source), key=lambda choice: -choice.most_n)
     ]
     known = {
@@ -150,13 +155,12 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
     )
 
 
-def _packaged() -> Path:
-    from nqbench.workloads import counting
+def recorded_choice(n: int) -> KernelChoice:
+    """The measured choice for a board that comes with nqbench."""
+    return min((c for c in _read(PACKAGED) if n <= c.most_n), key=lambda choice: choice.most_n)
 
-    return Path(counting.__file__).with_name(NAME)
 
-
-def _read(path: Path) -> list[Choice]:
+def _read(path: Path) -> list[KernelChoice]:
     import yaml
 
     try:
@@ -164,7 +168,7 @@ def _read(path: Path) -> list[Choice]:
     except FileNotFoundError:
         return []
     try:
-        found = [Choice(**entry) for entry in yaml.safe_load(text)]
+        found = [KernelChoice(**entry) for entry in yaml.safe_load(text)]
         for choice in found:
             choice.depth_at(choice.n)
         return found
@@ -175,7 +179,7 @@ def _read(path: Path) -> list[Choice]:
         ) from error
 
 
-def tuned_from(run: Path) -> tuple[Choice, Path]:
+def tuned_from(run: Path) -> tuple[KernelChoice, Path]:
     """Store the fastest launch of a run on a GPU as the user's choice for its compute capability.
 
     It is the fastest point of a system with ``symmetry: full``, on the board that most of them
@@ -202,7 +206,7 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     depths = _depths(data, point) | {n: int(point.level("depth"))}
     if before.system == point.system:  # boards too large for a study keep theirs
         depths |= {k: depth for k, depth in before.depths.items() if k > max(sizes)}
-    found = Choice(
+    found = KernelChoice(
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
         n=n,
@@ -254,7 +258,7 @@ def _whole(level: int | float | str) -> int | str:
     return level if isinstance(level, str) else int(level)
 
 
-def _store(choice: Choice) -> Path:
+def _store(choice: KernelChoice) -> Path:
     path = cache_folder() / NAME
     same = (choice.capability, choice.most_n)
     kept = [entry for entry in _read(path) if (entry.capability, entry.most_n) != same]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.count import choice
+from nqbench.count import solutions as count
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level
-from nqbench.solve import choice, count
 from tests.builders import H100, Builder
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from nqbench.count.solutions import count_solutions
 from nqbench.devices.cpu import CpuPrepared
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
+from nqbench.measure.launch import launch
 from nqbench.point import Level
 from nqbench.simulator.launching import SimPrepared
-from nqbench.solve.count import count_solutions
-from nqbench.solve.launch import launch
 from nqbench.workloads import get
 
 

@@ -17,10 +17,8 @@ from unittest import mock
 
 import pytest
 
-from nqbench.devices.simulator import SimDevice
-from nqbench.errors import StudyError, WrongAnswer
-from nqbench.solve.choice import Choice
-from nqbench.solve.chunks import (
+from nqbench.count.choice import KernelChoice
+from nqbench.count.chunks import (
     Board,
     Check,
     Counter,
@@ -30,11 +28,15 @@ from nqbench.solve.chunks import (
     Part,
     count_in_chunks,
 )
-from nqbench.solve.count import count_solutions
+from nqbench.count.solutions import count_solutions
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import StudyError, WrongAnswer
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.known import SOLUTIONS
 
-CHOICE = Choice("9.0", "frontier.predicated", 18, {18: 7}, {"block_size": 64, "jobs_made": "gpu"})
+CHOICE = KernelChoice(
+    "9.0", "frontier.predicated", 18, {18: 7}, {"block_size": 64, "jobs_made": "gpu"}
+)
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import pytest
 
-from nqbench.cluster.counting import ClusterCounter, Slot, Work
 from nqbench.cluster.places import Cluster, Member
+from nqbench.count.chunks import Board, CpuCounter, Part, Waiting, count_in_chunks
+from nqbench.count.cluster import ClusterCounter, Slot, Work
 from nqbench.errors import DeviceLost, WrongAnswer
-from nqbench.solve.chunks import Board, CpuCounter, Part, Waiting, count_in_chunks
 from nqbench.workloads.counting.known import SOLUTIONS
 
 BOARD = Board.of(9)

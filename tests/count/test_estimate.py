@@ -1,0 +1,93 @@
+"""`count --estimate`: predicted from a recorded launch, and from which one is said."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nqbench.count import estimate as estimating
+from nqbench.count.choice import NAME
+from nqbench.count.estimate import estimate, span
+from nqbench.devices.registry import Choice
+from nqbench.devices.simulator import SimDevice
+from nqbench.workloads.counting.border import allowed
+from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, eighth_nodes, solutions
+from tests.cli.call import call
+
+ENTRY = (
+    "- {{capability: '8.0', system: {}, n: 18, depths: {{18: 7}}, kernel_s: 1.0, gpu: A100,"
+    " multiprocessors: 108, date: '2026-11-01', study: own, most_n: {}}}\n"
+)
+
+
+def test_a_gpu_is_predicted_from_its_choice_for_that_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = ENTRY.format("frontier.unrolled", 24) + ENTRY.format("frontier.lookahead", 27)
+    (tmp_path / NAME).write_text(entries)
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    half = replace(SimDevice("sm_80").facts, kind="cuda", multiprocessors=54, name="half an A100")
+    monkeypatch.setattr(estimating, "facts_for", lambda _: half)
+    monkeypatch.setattr(estimating, "choose", lambda _: Choice("cuda:0", ""))
+    for n, system in [(5, "unrolled"), (24, "unrolled"), (25, "lookahead"), (28, "lookahead")]:
+        seconds = 2 * eighth_nodes(n) / EIGHTH_NODES[18]
+        by_solutions = 2 * solutions(n) / SOLUTIONS[18]
+        said = estimate(n)
+        shares = [span(seconds), span(seconds / 8), span(seconds / 1000)]
+        assert re.findall(r"(?:take|,) (.*?) on ", said.partition("\n")[0]) == shares
+        assert f"frontier.{system} took 1.0 s at N = 18 on one A100 with 108" in said
+        assert "(2026-11-01, study own)" in said
+        assert said.endswith(f"by the growth of the solutions it is {span(by_solutions)}")
+
+
+def test_the_command_without_a_gpu_takes_the_recorded_one() -> None:
+    said = call("count", 24, "--estimate")
+    assert said.code == 0
+    assert "on one NVIDIA H200" in said.out
+    assert "predicted from a recorded run: frontier.unrolled took" in said.out
+    for words, refused in [
+        (("4", "--estimate"), "--estimate takes 5 to 28 queens, not 4"),
+        (("29", "--estimate"), "not 29: nobody knows"),
+        (("20", "--estimate", "--device", "cpu"), "is about GPUs, not --device cpu"),
+    ]:
+        asked = call("count", *words)
+        assert (asked.code, refused in asked.err) == (2, True), asked.said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0123, "0.0123 s"),
+        (119, "119 s"),
+        (121, "2.02 min"),
+        (1e6, "11.6 days"),
+        (1e12, "31,688 years"),
+    ],
+)
+def test_spans(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+def walked(n: int, distance: int, row: int, columns: int, left: int, right: int) -> int:
+    """Queens that the rule lets stand in ``row`` and below, by plain recursion."""
+    total = 0
+    for column in range(n):
+        queen = 1 << column
+        first = queen == 1 << distance if row == 0 else queen & allowed(n, distance, row)
+        second = row == 1 and 2 * distance == n - 1 and queen > 1 << distance
+        if first and not second and not queen & (columns | left | right):
+            below = columns | queen, (left | queen) << 1, (right | queen) >> 1
+            total += 1 + (walked(n, distance, row + 1, *below) if row < n - 1 else 0)
+    return total
+
+
+def test_nodes_of_one_eighth_of_the_tree() -> None:
+    for n in range(5, 10):
+        assert sum(walked(n, d, 0, 0, 0, 0) for d in range(1, (n + 1) // 2)) == EIGHTH_NODES[n]
+    ratios = [eighth_nodes(n) / solutions(n) for n in range(14, 29, 2)]
+    assert ratios == sorted(ratios)  # the trend goes on where the table ends
+    growth = [solutions(n) / solutions(n - 1) for n in (26, 27, 28)]
+    assert growth[2] - growth[1] == pytest.approx(growth[1] - growth[0])
