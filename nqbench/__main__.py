@@ -12,7 +12,7 @@ import sys
 from types import FrameType, TracebackType
 from typing import Final, NoReturn
 
-from nqbench.cli.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
+from nqbench.cli import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.system.crash import UNEXPECTED, summary
 from nqbench.system.terminal import prepare_output
 

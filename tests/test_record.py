@@ -14,8 +14,8 @@ import pytest
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.errors import NqbenchError, StoreError
-from nqbench.interchange import export_run
 from nqbench.record import Record
+from nqbench.runs.frame import load
 from nqbench.runs.reading import MANIFEST, RECORDS
 from nqbench.study import load_study
 from tests.toys import run_here
@@ -132,14 +132,13 @@ def test_any_single_damage_is_a_sentence(whole: Path, tmp_path: Path) -> None:
         run = written(tmp_path / "r", manifest, records)
         try:
             load_dataset(run)
-            for form in ("csv", "nvbench"):
-                export_run(run, form, None)
+            load(run).to_csv()
         except NqbenchError:
             told += 1
     assert DAMAGES / 5 < told < DAMAGES, "some damages matter, and some do not"
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "results" / "reference").glob("*/*/records.jsonl")))
+@pytest.mark.parametrize("file", sorted((ROOT / "results" / "reference").glob("*/*/manifest.json")))
 def test_the_runs_of_the_project_are_read(file: Path) -> None:
     assert load_dataset(file.parent).points
 

@@ -1,7 +1,5 @@
-"""The command line, assembled: one module per command, one exit code per kind of error.
+"""The command line, assembled: commands in groups, what old names became, errors as sentences.
 
-Exit codes are a contract: 0 all points measured and verified; 1 some points failed; 2 the study or
-the command line is wrong (nothing was run); 130 interrupted (what was measured is kept).
 Everything heavy is imported inside the commands, so that ``nqbench --help`` stays quick.
 """
 
@@ -13,36 +11,23 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
-from nqbench.cli.bottleneck import bottleneck
-from nqbench.cli.check import check
-from nqbench.cli.claims import claims
+from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.compare import compare
 from nqbench.cli.completion import ASKED, completing
 from nqbench.cli.count import count
-from nqbench.cli.devices import devices
-from nqbench.cli.doctor import doctor
-from nqbench.cli.effects import effects
-from nqbench.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.cli.explain import explain
-from nqbench.cli.export import export
-from nqbench.cli.import_ import import_
-from nqbench.cli.init import init
-from nqbench.cli.kernels import kernels
+from nqbench.cli.kernels import check, explain, kernels
+from nqbench.cli.machine import devices, doctor, selftest
 from nqbench.cli.options import FRESH, command_line
-from nqbench.cli.report import report
-from nqbench.cli.reproduce import reproduce
-from nqbench.cli.roofline import roofline
-from nqbench.cli.run import run
-from nqbench.cli.schema import schema
-from nqbench.cli.selftest import selftest
-from nqbench.cli.site import site
-from nqbench.cli.static import static
+from nqbench.cli.papers import claims, reproduce
+from nqbench.cli.results import import_, report
+from nqbench.cli.studies import bottleneck, init, run, static
 from nqbench.cli.worker import worker
 from nqbench.errors import (
     DeviceUnavailable,
@@ -53,19 +38,73 @@ from nqbench.errors import (
 )
 from nqbench.system.suggest import shown
 
-COMMANDS: Final = (
-    *(init, run, report, reproduce, claims, effects, compare, site, count, static, check, explain),
-    *(kernels, devices, doctor, schema, worker),
-    *(bottleneck, roofline, selftest, import_, export),
-)
-"""In the order of ``nqbench --help``."""
-LISTS: Final = ("kernels", "devices", "schema")
+COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
+    "Commands": (init, run, report, compare, check, explain, doctor),
+    "Papers": (reproduce, claims),
+    "N-Queens": (count,),
+    "Kernels and devices": (static, kernels, devices, bottleneck, import_, worker),
+}
+"""Groups of ``nqbench --help``; the first is what a study of one's own needs, in that order."""
+HIDDEN: Final = (selftest,)
+"""Commands that ``nqbench --help`` leaves out."""
+RENAMED: Final[Mapping[str, Sequence[str]]] = {
+    "site": ("report", "--site"),
+    "roofline": ("report", "--roofline"),
+    "export": ("report", "--csv"),
+    "effects": ("claims", "--matrix"),
+    "schema": ("init", "--schema"),
+}
+"""Former commands, and the words that stand for them now."""
+REMOVED_COMMANDS: Final[Mapping[str, str]] = {
+    "boards": "wrote solved boards, found by annealing, as an .npz file; nothing replaces it"
+    " (nqbench kernels lists the annealing systems that found them)",
+    "scale": "predicted what 21 to 28 queens would cost; use nqbench count N --estimate",
+    "import kernel_tuner": "made a study of a kernel_tuner T1 file; write the study by hand,"
+    " docs/coming-from.md has the rules",
+    "export kernel_tuner": "wrote a kernel_tuner T4 file; nqbench report RUN --csv writes every"
+    " measurement",
+    "export nvbench": "wrote nvbench's JSON; nqbench report RUN --csv writes every measurement",
+    "selftest --trials": "tried the statistics on made-up noise, which tests/selftest does now;"
+    " nqbench selftest --device cuda:0 tries them on a device",
+}
+"""What a former command, or a command with one of its former words, did and what to use now."""
+LISTS: Final = ("kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
-READERS: Final = ("report", "claims", "effects", "compare", "site", "static", "explain", "export")
+READERS: Final = ("report", "claims", "compare", "static", "explain")
 """Commands that measure nothing."""
 HELP_WIDTH: Final = 100
 
+
+class Group(TyperGroup):
+    """Shows the commands in groups, and knows those that have another name now, or are gone."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (click's form)
+        """A heading for each group; no sentence is cut, as click would."""
+        width = max(map(len, self.commands))
+        panels: dict[Any, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            if not command.hidden:
+                line = (name.ljust(width), command.short_help or "")
+                panels.setdefault(getattr(command, "rich_help_panel", ""), []).append(line)
+        for title, lines in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the words ask for. Raises ``StudyError`` for one that is gone."""
+        given = {part for word in args for part in word.split("=")}
+        for former, sentence in REMOVED_COMMANDS.items():
+            if former.split()[0] == args[0] and given.issuperset(former.split()):
+                raise StudyError(f"{former} is gone: it {sentence}")
+        if words := RENAMED.get(args[0]):
+            if not ctx.resilient_parsing:  # which is a shell that completes
+                _say(f"{args[0]} is now: nqbench {shlex.join(words)}")
+            args = [*words, *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=Group,
     help="Reproducible benchmarks and ablations of irregular search on GPUs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -99,9 +138,14 @@ def common(
         check_room(LIST_BYTES if command in LISTS else RUN_BYTES)
 
 
-for _command in COMMANDS:
-    _about = (_command.__doc__ or "").partition("\n")[0]  # all of it; typer would cut it
-    app.command(_command.__name__.strip("_"), short_help=_about)(_command)
+for _title, _commands in (*COMMANDS.items(), ("", HIDDEN)):
+    for _command in _commands:
+        app.command(
+            _command.__name__.strip("_"),
+            short_help=(_command.__doc__ or "").partition("\n")[0],  # all of it; typer would cut it
+            rich_help_panel=_title,
+            hidden=_command in HIDDEN,
+        )(_command)
 
 
 def main() -> None:
@@ -145,10 +189,11 @@ def _say(sentence: str) -> None:
 
 def _kept(words: Sequence[str]) -> str:
     """What an interrupted command leaves behind."""
-    if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
+    command = RENAMED.get(words[1], words[1:])[0] if words[1:] else ""
+    if command == "count" and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
     again = shlex.join(word for word in words if word != FRESH)
-    if words[1:2] and words[1] in READERS:
+    if command in READERS:
         return f"no record was changed; repeat it with: {again}"
     return f"what was measured is kept; resume with: {again}"
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nqbench.cli import completion
-from nqbench.cli.exit_codes import EXIT_FAILED, wrong_request
+from nqbench.cli import EXIT_FAILED, completion, wrong_request
 from nqbench.cli.options import Formats, Json, OutFolder, Quiet, command_line
 
 if TYPE_CHECKING:

@@ -1,13 +1,124 @@
-"""The command ``kernels``."""
+"""Kernels without a run: what ``check`` finds and ``explain`` counts in the simulator; systems."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli import completion
-from nqbench.cli.options import Json, Quiet
+from nqbench.cli import EXIT_FAILED, completion
+from nqbench.cli.options import Formats, Json, OutFolder, Quiet, command_line
+from nqbench.errors import StudyError
+
+SIMULATOR: Final = "sim:mini"
+MAX_POINTS: Final = 6
+"""Points whose listings a person still compares."""
+Subject = Annotated[
+    str,
+    typer.Argument(
+        metavar="SYSTEM|CONFIG",
+        help="A system, or a study (file or name).",
+        autocompletion=completion.systems_or_studies,
+    ),
+]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--point",
+        metavar="FACTOR=LEVEL",
+        help="Only such points; FACTOR=LEVEL,LEVEL for several; repeatable.",
+    ),
+]
+Sizes = Annotated[
+    list[int] | None,
+    typer.Option("--n", help="Size; repeatable. Default: the smallest of each configuration."),
+]
+Simulator = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        "-d",
+        help="sim:MODEL or sim:MODEL:ORDER.",
+        autocompletion=completion.simulators,
+    ),
+]
+
+
+def check(
+    subject: Subject,
+    point: Conditions = None,
+    n: Sizes = None,
+    device: Simulator = SIMULATOR,
+    as_json: Json = False,
+) -> None:
+    """Look for memory errors, races and divergent barriers, in the simulator; needs no GPU."""
+    from nqbench.cli.show.as_json import print_json
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.kernels import show_checked
+    from nqbench.cli.show.progress import progress
+    from nqbench.devices.registry import open_simulator
+    from nqbench.inspection import check_points
+    from nqbench.study.chosen import chosen_points
+
+    simulator = open_simulator(device, checked=True)
+    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=note)
+    with progress() as listener:
+        found = check_points(points, simulator, listener)
+    if as_json:
+        mistakes = [mistake.as_json() for mistake in found.mistakes]
+        others = {"skipped": found.skipped, "failed": found.failed}
+        data = {"subject": subject, "device": simulator.spec, "checked": found.checked}
+        print_json({**data, **others, "findings": mistakes})
+    else:
+        show_checked(found)
+    if found.mistakes or found.failed or not found.checked:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def explain(
+    subject: Subject,
+    point: Conditions = None,
+    n: Sizes = None,
+    device: Simulator = SIMULATOR,
+    as_json: Json = False,
+    out: OutFolder = None,
+    formats: Formats = None,
+) -> None:
+    """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
+
+    With --out also a page with figures of one warp: its lanes over time, and its banks.
+    """
+    from nqbench.cli.show.as_json import print_json
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.kernels import show_explained
+    from nqbench.cli.show.outcome import show_paths
+    from nqbench.devices.registry import facts_for
+    from nqbench.inspection import explain_points
+    from nqbench.point import varied
+    from nqbench.report.explain import write_explained
+    from nqbench.report.table import Source
+    from nqbench.study.chosen import chosen_points
+    from nqbench.system.files import shown_command
+    from nqbench.system.suggest import listing
+
+    facts = facts_for(device)
+    points = chosen_points(subject, facts, point or (), n or (), warn=note)
+    if len(points) > MAX_POINTS:
+        differ = listing(["system", *varied(points)] if points[0].system else varied(points), "and")
+        raise StudyError(
+            f"{subject} has {len(points)} such points, which differ in {differ}; choose at most"
+            f" {MAX_POINTS} with --point FACTOR=LEVEL"
+        )
+    found = explain_points(points, device, trace=out is not None)
+    source = Source(facts.name, "simulated", shown_command(command_line()), subject)
+    if as_json:
+        print_json([one.as_json() for one in found])
+    else:
+        show_explained(found, source)
+    if out is not None:
+        paths = write_explained(found, source, out, formats or ())
+        if not as_json:
+            show_paths(paths)
 
 
 def kernels(
@@ -23,15 +134,25 @@ def kernels(
     quiet: Quiet = False,
 ) -> None:
     """List the systems; with a name, show what that one is made of."""
-    from nqbench.cli.show.as_json import print_json, systems_json
+    from nqbench.cli.show.as_json import print_json
     from nqbench.cli.show.console import hush
-    from nqbench.cli.show.systems import show_system, show_systems
+    from nqbench.cli.show.listings import show_system, show_systems
     from nqbench.workloads import find_system, with_systems
 
     hush(quiet)
     if as_json:
-        chosen = [find_system(system)[0]] if system else with_systems()
-        print_json(systems_json(chosen, system))
+        listed = [
+            {
+                "workload": one.name,
+                "system": name,
+                "cpu": name in one.cpu_systems,
+                "levels": dict(levels),
+            }
+            for one in ([find_system(system)[0]] if system else with_systems())
+            for name, levels in one.systems.items()
+            if system in (None, name)
+        ]
+        print_json(listed)
     elif system is None:
         show_systems(with_systems())
     else:

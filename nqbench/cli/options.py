@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -22,12 +23,8 @@ Config = Annotated[
         autocompletion=completion.studies,
     ),
 ]
-Run = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="A run folder.", autocompletion=completion.runs),
-]
-Runs = Annotated[
-    list[Path],
+RunsIfAny = Annotated[
+    list[Path] | None,
     typer.Argument(metavar="RUN", help="Run folders.", autocompletion=completion.runs),
 ]
 Device = Annotated[
@@ -107,6 +104,13 @@ def budget_seconds(text: str | None) -> float | None:
         return duration_s(text)
     except StudyError as error:
         raise StudyError(f"--budget: {error.message}") from error
+
+
+def refuse(given: Mapping[str, object], why: str) -> None:
+    """Raise ``StudyError`` if one of these options has a value, because it would have no effect."""
+    for option, value in given.items():
+        if value:
+            raise StudyError(f"{option} has no effect here ({why}); leave it out")
 
 
 def command_line() -> list[str]:

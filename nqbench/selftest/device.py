@@ -1,29 +1,30 @@
 """Self-test on a device: one run that contains every point twice.
 
-What differs between the two is chance, so that every ``faster`` and ``slower`` is a false one. The
-pairs are compared within the run (paired by round), and between halves of its rounds as if they
-were two runs. A known difference is put in by lengthening one side's times.
+tests/selftest tries the same statistics on noise whose truth is known. Here, what differs between
+the two is chance, so that every ``faster`` and ``slower`` is a false one. The pairs are compared
+within the run (paired by round), and between halves of its rounds as if they were two runs. A known
+difference is put in by lengthening one side's times.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from nqbench.analysis.compare.match import Matched
-from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
+from nqbench.analysis.compare.runs import ComparedPoint, Comparison, compare_levels, compare_runs
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.statistics import ALPHA
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.runs.layout import local_folder
-from nqbench.selftest.statistics import MAX_FALSE, Finding, Rate, SelfTest, right
-from nqbench.selftest.trials import Trial
 
 if TYPE_CHECKING:
     from nqbench.measure.events import Listener
@@ -33,13 +34,75 @@ STUDY: Final = Path(__file__).with_name("study.yaml")
 SIDES: Final = ("a", "b")
 """Sweeps of that study: the same points under two names."""
 EFFECT: Final = 1.02
-"""The difference put in: that of the simulated self-test."""
+"""The difference put in: a small one that matters."""
+MAX_FALSE: Final = 0.065
+"""Largest rate of false calls (nominal: 5%) that the 95% bounds may still allow."""
 HALVES: Final = ("odd rounds", "even rounds")
 
 UNTIMED: Final = (
     "counts and does not time: its counters repeat exactly, so there are no statistics to test;"
-    " give a GPU, or no --device for the test device"
+    " give a GPU"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A number of trials, and how many of them it happened in."""
+
+    count: int
+    trials: int
+
+    @property
+    def value(self) -> float:
+        """The share; NaN of no trials."""
+        return self.count / self.trials if self.trials else math.nan
+
+    def bounds(self) -> tuple[float, float]:
+        """Clopper-Pearson 95% interval of the share; NaN of no trials."""
+        if not self.trials:
+            return math.nan, math.nan
+        from scipy.stats import binomtest
+
+        interval = binomtest(self.count, self.trials).proportion_ci(CONFIDENCE, method="exact")
+        return float(interval.low), float(interval.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rate, its limit in words (empty: it is only reported), and whether that holds."""
+
+    scenario: str
+    design: str
+    what: str
+    rate: Rate
+    limit: str = ""
+    holds: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Everything that was found."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every limit holds."""
+        return all(f.holds for f in self.findings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The verdict of ``compare`` on one pair, and the true ratio of the two."""
+
+    truth: float
+    row: ComparedPoint
+
+    @property
+    def right(self) -> bool:
+        """Whether a true difference was given its direction."""
+        return self.truth != 1 and self.row.verdict == ("slower" if self.truth > 1 else "faster")
 
 
 def study() -> Study:
@@ -119,7 +182,7 @@ def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial])
         return []
     false = Rate(sum(t.row.p <= ALPHA for t in equal), len(equal))
     called = Rate(sum(t.row.verdict in ("faster", "slower") for t in equal), len(equal))
-    power = Rate(sum(right(t) for t in longer), len(longer))
+    power = Rate(sum(t.right for t in longer), len(longer))
     # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
     limit = f"lower bound at most {MAX_FALSE:.1%}"
     return [

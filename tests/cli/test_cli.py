@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from nqbench import __version__
-from nqbench.cli.app import COMMANDS
+from nqbench.cli.app import COMMANDS, HIDDEN, REMOVED_COMMANDS, RENAMED
 from nqbench.measure.events import RunOutcome
 from tests.cli.call import ROOT, call, process
 
@@ -52,21 +52,45 @@ def folder(tmp_path: Path) -> Path:
 
 def test_help_is_quick_and_names_every_command() -> None:
     times = []
-    for _ in range(5):
+    for _ in range(2):
         started = cpu_s()
         shown = process("--help", COLUMNS="60")
         times.append(cpu_s() - started)
     assert shown.code == 0
     wide = " ".join(shown.out.split())
-    for command in COMMANDS:
-        about = (command.__doc__ or "").partition("\n")[0]
-        assert f" {command.__name__.strip('_')} {about} " in f"{wide} ", "no sentence is cut"
-    # The fastest of five: a busy machine can slow a process down, never speed it up.
+    for title, commands in COMMANDS.items():
+        assert f"\n{title}:\n" in shown.out
+        for command in commands:
+            about = (command.__doc__ or "").partition("\n")[0]
+            assert f" {command.__name__.strip('_')} {about} " in f"{wide} ", "no sentence is cut"
+    # The fastest: a busy machine can slow a process down, never speed it up.
     assert min(times) < HELP_LIMIT_S
-    for command in COMMANDS:
+    for command in [*HIDDEN, *(c for commands in COMMANDS.values() for c in commands)]:
         name = command.__name__.strip("_")
         assert call(name, "-h").out.startswith(f"Usage: nqbench {name} ")
+    assert " selftest " not in wide
     assert call("--version").out == f"nqbench {__version__}\n"
+
+
+@pytest.mark.parametrize("former", RENAMED)
+def test_a_former_name_says_the_new_one_and_works(former: str) -> None:
+    """With the same options: the usage that follows is the new command's."""
+    new = " ".join(RENAMED[former])
+    done = call(former, "-h")
+    assert (done.code, done.err) == (0, f"nqbench: {former} is now: nqbench {new}\n")
+    assert done.out == call(*RENAMED[former], "-h").out
+
+
+@pytest.mark.parametrize("former", REMOVED_COMMANDS)
+def test_what_is_gone_says_what_to_use(former: str) -> None:
+    command, *words = former.split()
+    done = call(command, *words, "x")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"nqbench: {former} is gone: it {REMOVED_COMMANDS[former]}\n"
+
+
+def test_a_word_that_is_gone_is_seen_after_an_equals_sign() -> None:
+    assert call("export", "x", "--format=nvbench").err.startswith("nqbench: export nvbench is gone")
 
 
 def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
@@ -142,7 +166,13 @@ RUN = ("run", "study.yaml", "--device")
         (("count", "0"), ("1",)),
         (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
         (("report", "."), ("not a run folder",)),
-        (("export", ".", "-f", "xml"), ("no export format is called 'xml'",)),
+        (("export", ".", "-f", "xml"), ("--format has no effect here (--csv writes one table)",)),
+        (("report",), ("report needs the runs to report",)),
+        (("report", "--site", "--csv"), ("--csv and --site are different reports",)),
+        (("report", "--site", "--json"), ("--json has no effect here",)),
+        (("report", ".", "--counters", "."), ("only --roofline takes them",)),
+        (("init",), ("init needs a name",)),
+        (("init", "a", "--schema"), ("a has no effect here",)),
         (("init", "a/b"), ("cannot be the name of a study",)),
         (("init", "study"), ("study.yaml exists", "another name")),
         (("init", "study.yaml"), ("study.yaml exists", "another name")),
@@ -178,8 +208,8 @@ def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
         done = call(*words, "--out", "study.yaml", cwd=folder)
         assert done.code == 2, (words, done.err)
         assert done.err.splitlines()[-1].startswith("nqbench: "), words
-    for words in (("report", run), ("export", run, "-f", "csv")):
-        assert call(*words, "--out", "/proc/nqbench/x", cwd=folder).code == 2
+    for more in ((), ("--csv",)):
+        assert call("report", run, *more, "--out", "/proc/nqbench/x", cwd=folder).code == 2
     assert not (folder / "plots").exists()
 
 
@@ -230,11 +260,11 @@ def test_schema_is_json() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize("command", ["schema", "kernels"])
+@pytest.mark.parametrize("command", ["init --schema", "kernels"])
 def test_output_that_cannot_be_written_is_one_sentence(command: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "nqbench", command],
+            [sys.executable, "-m", "nqbench", *command.split()],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -263,6 +293,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         ("bottleneck", "ceilings.copy", "--n", "256", "-d", "sim:mini", "--out", f"{name}-b"),
         ("reproduce", "zhang2011", "--recorded", "--out", name),
         ("export", name, "-f", "csv", "--out", f"{name}.csv"),
+        ("report", name, "--csv"),
         ("claims", name, "--paper", "tanaka2011"),
     ):
         done = call(*words, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The commands ``compare``, ``export`` and ``selftest``: exit codes, files, sentences."""
+"""The command ``compare``: exit codes, files, sentences."""
 
 from __future__ import annotations
 
@@ -162,44 +162,14 @@ def test_files(runs: Path, tmp_path: Path) -> None:
         ("compare old slow --fail-on faster", "write slower, worse, differs"),
         ("compare old slow --out /proc/nowhere", "cannot be written to /proc/nowhere"),
         ("compare old slow --value tmie", "did you mean 'time'"),
-        ("selftest --trials 100 --device fake", "--trials is for the test device"),
-        ("selftest --trials 0", "--trials 0 is too few"),
-        ("selftest --budget 10s", "add --device cuda:0"),
-        ("selftest --budget soon --device fake", "--budget: 'soon' is not a duration"),
-        ("selftest old --device fake", "--device is for a self-test that measures"),
-        ("selftest old", "holds the study small, not the self-test"),
-        ("selftest nothing", "nothing is not a run folder"),
     ],
 )
 def test_mistakes_end_with_exit_code_2(runs: Path, words: str, message: str) -> None:
-    """Exit code 1 is kept for the gate and for limits that are broken."""
+    """Exit code 1 is kept for the gate."""
     names = ("old", "slow", "count", "nothing")
     done = call(*(runs / word if word in names else word for word in words.split()))
     assert done.code == 2
     assert message in done.err
-
-
-def test_export_and_compare_with_it(runs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "deep" / "old.json"
-    assert call("export", runs / "old", "--format", "nvbench", "--out", out).code == 0
-    assert json.loads(out.read_text(encoding="utf-8"))["benchmarks"][0]["name"] == "small"
-    done = call("compare", out, runs / "old")
-    assert done.code == 0
-    assert "kernel time of 4 points" in done.said
-    done = call("export", runs / "old", "--format", "csv")
-    assert done.out.startswith("run,study,sweep")
-
-
-def test_self_test_of_a_device(tmp_path: Path) -> None:
-    spec = "fake:base=1e-7,anew=1,noise=0.004,block=0.004"
-    done = call("selftest", "--device", spec, "--out", tmp_path / "aa")
-    assert done.code == 0
-    assert "every limit holds" in done.said
-    assert "48 pairs of identical points" in done.said
-    measured = done.out[done.out.index("false calls") :]
-    done = call("selftest", tmp_path / "aa")
-    assert done.code == 0
-    assert done.out[done.out.index("false calls") :] == measured, "judged again, without measuring"
 
 
 def test_gates_and_percentages() -> None:

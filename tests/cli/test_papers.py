@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nqbench.cli import reproduce
+from nqbench.cli import papers as commands
 from nqbench.errors import NothingRuns
 from tests.cli.call import ROOT, call
 
@@ -92,12 +92,19 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
     [
         (("reproduce", "zhang"), "no paper 'zhang'; did you mean 'zhang2011'"),
         (("reproduce", "zhang2011", "--recorded"), "no run of zhang2011 under results"),
-        (("reproduce", "zhang2011", "--recorded", "--device", "sim"), "--device has no effect"),
-        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), "--budget has no effect"),
+        (
+            ("reproduce", "zhang2011", "--recorded", "--device", "sim"),
+            "--device has no effect here (--recorded runs nothing)",
+        ),
+        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), "--budget has no effect here"),
         (("reproduce", "zhang2011", "--device", "gpu"), "gpu"),
         (("claims", "nowhere"), "not a run folder"),
         (("claims", "nowhere", "./nowhere"), "nowhere is given twice"),
         (("reproduce",), "PAPER"),
+        (("claims",), "claims needs the runs to judge by"),
+        (("claims", "nowhere", "--out", "x"), "--out has no effect here"),
+        (("claims", "nowhere", "--matrix", "--paper", "x"), "--paper has no effect here"),
+        (("effects", "nowhere"), "not a run folder"),
     ],
 )
 def test_mistakes_are_one_sentence(project: Path, words: tuple[str, ...], said: str) -> None:
@@ -138,7 +145,7 @@ def test_several_papers_continue_after_a_failure_but_not_after_an_interruption(
         asked.append(name)
         return ends[len(asked) - 1]
 
-    monkeypatch.setattr(reproduce, "_reproduce", ended)
+    monkeypatch.setattr(commands, "_reproduce", ended)
     done = call("reproduce", "zhang2011", "tanaka2011")
     assert asked == ["zhang2011", "tanaka2011"][:run]
     assert done.code == code
@@ -157,7 +164,7 @@ def test_a_paper_without_a_point_for_the_device_does_not_stop_the_others(
         ran.append(name)
         return 0
 
-    monkeypatch.setattr(reproduce, "_reproduce", reproduced)
+    monkeypatch.setattr(commands, "_reproduce", reproduced)
     done = call("reproduce", *papers)
     assert ran == papers[without:]
     assert done.code == code

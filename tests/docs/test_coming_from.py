@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import jsonschema
 import pytest
 import yaml
 
-from nqbench.interchange import export_run, import_study
 from nqbench.study import load_study, schema
 from nqbench.study.schema import MeasureFile
 from tests.toys import run_here
@@ -34,34 +32,6 @@ def test_the_kernel_runs_in_the_simulator(tmp_path: Path) -> None:
     run = tmp_path / "run"
     outcome = run_here(load_study(path), "sim:mini", run)
     assert outcome.counts == {"ok": 4}
-    results = json.loads(export_run(run, "kernel_tuner", None))["results"]
-    assert [r["configuration"]["block_size_x"] for r in results] == [128, 256, 512, 1024]
-
-
-def test_the_same_space_as_kernel_tuner_writes_it(tmp_path: Path) -> None:
-    (tmp_path / "vector_add.cu").write_text(CODE, encoding="utf-8")
-    buffer = {"Type": "float", "MemoryType": "Vector", "Size": 5000, "FillType": "Random"}
-    space = {
-        "ConfigurationSpace": {
-            "TuningParameters": [{"Name": "block_size_x", "Type": "int", "Values": "[128, 256]"}]
-        },
-        "KernelSpecification": {
-            **{"Language": "CUDA", "KernelName": "vector_add", "KernelFile": "vector_add.cu"},
-            **{"ProblemSize": [5000], "LocalSize": {"X": "block_size_x"}},
-            "Arguments": [
-                {"Name": "c", **buffer, "AccessType": "WriteOnly"},
-                {"Name": "a", **buffer, "AccessType": "ReadOnly"},
-                {"Name": "b", **buffer, "AccessType": "ReadOnly"},
-                {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue": 5000},
-            ],
-        },
-    }
-    (tmp_path / "vector_add.json").write_text(json.dumps(space), encoding="utf-8")
-    out = tmp_path / "vector_add.yaml"
-    import_study("kernel_tuner", tmp_path / "vector_add.json", out)
-    study = load_study(out)
-    run = run_here(study, "sim:mini", tmp_path / "run")
-    assert run.counts == {"ok": 2}
 
 
 def test_the_programs_run(tmp_path: Path) -> None:

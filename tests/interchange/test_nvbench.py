@@ -1,4 +1,4 @@
-"""nvbench's JSON: read as it is written, written so that it reads back, refused in a sentence."""
+"""nvbench's JSON: read as it is written, imported as a run, refused in a sentence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.data.quantities import TIME
-from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
-from nqbench.interchange import export_run, open_results
-from nqbench.record import Record
-from nqbench.runs.reading import MANIFEST, RECORDS
-
-GPU = {"name": "NVIDIA H100 PCIe", "compute_capability": [9, 0], "multiprocessors": 114}
+from nqbench.errors import InterchangeError, StoreError
+from nqbench.interchange import import_run, open_results, open_runs
+from tests.cli.call import call
 
 
 def summary(tag: str, value: Any, kind: str = "float64") -> dict[str, Any]:
@@ -161,87 +158,53 @@ def test_a_missing_file_and_one_that_is_not_json(tmp_path: Path) -> None:
         open_results(tmp_path / "r.json")
 
 
-def make_run(path: Path, samples: dict[int, list[float]], *, kind: str = "cuda") -> Path:
-    """A run folder with one point and these samples by round."""
-    point = {
-        "study": "s",
-        "sweep": "factorial",
-        "workload": "counting",
-        "system": "zhang2011.low_divergence",
-        "label": "x",
-        "factors": {"n": 15, "memory": "shared", "block_size": 128},
-    }
-    device = {"spec": f"{kind}:0", "kind": kind, "identity": {}, "facts": GPU}
-    manifest = {
-        "version": 1,
-        "study": {"name": "s", "workload": "counting"},
-        "command": ["nqbench", "run", "s.yaml"],
-        "device": device,
-        "points": [{**point, "key": "k"}],
-    }
-    path.mkdir()
-    (path / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    records = [
-        Record(
-            "k", point, f"{kind}:0", r, "ok", value_s=float(np.median(v)), samples_s=tuple(v)
-        ).as_json()
-        for r, v in samples.items()
-    ]
-    lines = "".join(json.dumps(record) + "\n" for record in records)
-    (path / RECORDS).write_text(lines, encoding="utf-8")
-    return path
-
-
-times = st.floats(1e-7, 1e3)
-
-
-@settings(deadline=None)  # files on a busy disk
-@given(st.dictionaries(st.integers(1, 9), st.lists(times, min_size=1, max_size=5), min_size=1))
-def test_export_reads_back_as_the_same_points(
-    tmp_path_factory: pytest.TempPathFactory, samples: dict[int, list[float]]
-) -> None:
-    folder = tmp_path_factory.mktemp("trip")
-    run, file = make_run(folder / "run", samples), folder / "run.json"
-    file.write_text(export_run(run, "nvbench", file), encoding="utf-8")
-    (before,), (after,) = open_results(run).points, open_results(file).points
-    assert (after.sweep, after.system, after.n) == (before.sweep, before.system, before.n)
-    assert after.levels == before.levels
-    assert after.values(TIME) == before.values(TIME)
-    written = json.loads(file.read_text(encoding="utf-8"))
-    tags = {s["tag"]: s for s in written["benchmarks"][0]["states"][0]["summaries"]}
-    every = [v for r in sorted(samples) for v in samples[r]]
-    assert tags["nv/cold/sample_size"]["data"][0]["value"] == str(len(every))
-    mean = float(tags["nv/cold/time/gpu/mean"]["data"][0]["value"])
-    assert mean == pytest.approx(np.mean(every))
-    binary = np.fromfile(folder / "run.json-bin" / "0.bin", dtype="<f4")
-    assert binary == pytest.approx(np.asarray(every, dtype="<f4"))
-
-
-def test_nvbench_compared_with_a_run(tmp_path: Path) -> None:
-    """Their file names fewer factors: points are matched by those that both have."""
-    run = make_run(tmp_path / "run", {1: [0.0100], 2: [0.0101], 3: [0.0100]})
-    theirs = tmp_path / "nvbench"
-    theirs.mkdir()
-    for index, time_s in enumerate(("0.0110", "0.0111", "0.0110")):
-        write(theirs / f"{index}.json", result(time_s))
-    found = compare_runs(open_results(theirs), open_results(run), ("nvbench", "nqbench"))
+def test_an_import_is_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared with files that name fewer axes: points are matched by what both have."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("ours", "theirs"):
+        (tmp_path / folder).mkdir()
+    for index, time_s in enumerate((0.0110, 0.0111, 0.0110)):
+        write(tmp_path / "theirs" / f"{index}.json", result(str(time_s)))
+        made = json.loads(json.dumps(result(str(time_s / 1.1))).replace("gpu/mean", "gpu/median"))
+        levels = {"system": ("string", "zhang2011.low_divergence"), "block_size": ("int64", "128")}
+        made["benchmarks"][0]["states"][0]["axis_values"] += [
+            {"name": name, "type": kind, "value": value} for name, (kind, value) in levels.items()
+        ]
+        write(tmp_path / "ours" / f"{index}.json", made)
+    run = import_run("nvbench", Path("ours"))
+    assert run == Path("results/local/nvbench/ours")
+    for data in (open_results(run), open_results(Path("ours"))):
+        (point,) = data.points
+        assert point.levels == {"memory": "shared", "block_size": 128}
+        assert point.values(TIME) == pytest.approx({1: 0.0100, 2: 0.0111 / 1.1, 3: 0.0100})
+    theirs, ours = open_runs([Path("theirs"), run])
+    found = compare_runs(theirs, ours, ("nvbench", "ours"))
     (row,) = found.rows
     assert row.verdict == "faster"
-    assert row.ratio.value == pytest.approx(0.0100 / 0.0110, rel=0.01)
+    assert row.ratio.value == pytest.approx(1 / 1.1)
     assert any("does not record system, block_size" in note for note in found.notes)
     assert any("means of its samples" in note for note in found.notes)
+    done = call("report", run)
+    assert done.code == 0, done.said
+    assert "ours on NVIDIA H100 PCIe (nvbench), measured, 3 rounds" in done.out
 
 
-def test_csv_holds_every_measurement(tmp_path: Path) -> None:
-    lines = export_run(make_run(tmp_path / "run", {1: [1.0], 2: [2.0]}), "csv", None).splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("run,study,sweep")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("nvbench r.json -o run", 0, "run\n"),
+        ("nvbench r.json -o run", 2, "run has a run already; give another folder with --out"),
+        ("nvbench r.json -o r.json", 2, "r.json cannot be written"),
+        ("nvbench nothing.json", 1, "nothing.json does not exist; give a file"),
+        ("xml r.json", 2, "no import format is called 'xml'; known: nvbench"),
+        ("kernel_tuner t1.json", 2, "import kernel_tuner is gone: it made a study of a kernel_tun"),
+    ],
+)
+def test_the_command(folder: Path, words: str, code: int, said: str) -> None:
+    done = call("import", *words.split(), cwd=folder)
+    assert (done.code, said in done.said) == (code, True), done.said
 
 
-def test_what_cannot_be_exported(tmp_path: Path) -> None:
-    with pytest.raises(AnalysisError, match=r"has no times, .* \(it is simulated\)"):
-        export_run(make_run(tmp_path / "sim", {1: [1.0]}, kind="sim"), "nvbench", None)
-    with pytest.raises(
-        StudyError, match="no export format is called 'xml'; known: nvbench, kernel_tuner, csv"
-    ):
-        export_run(tmp_path / "sim", "xml", None)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("import") / "r.json", result()).parent

@@ -117,13 +117,13 @@ def test_more_devices_than_colours(matrix: Matrix) -> None:
 
 
 def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None:
-    done = call("effects", cwd=tmp_path)
+    done = call("claims", "--matrix", cwd=tmp_path)
     assert done.code == 2
     assert "there is no run of a paper or of the ablation under results" in done.err
     builder = zhang(rounds=3)
     builder.study = "zhang2011"
     run = builder.write(tmp_path / "results" / "local" / "cuda-0" / "zhang2011")
-    shown = call("effects", "--format", "csv", cwd=tmp_path)
+    shown = call("claims", "--matrix", "--format", "csv", cwd=tmp_path)
     assert shown.code == 0, shown.err
     assert "work space in shared memory, not L1" in shown.out
     out = tmp_path / "plots" / "local" / "effects"
@@ -134,16 +134,20 @@ def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None
     text = (out / "table-effects.csv").read_text(encoding="utf-8")
     (row,) = [r for r in csv.DictReader(io.StringIO(text)) if r["change"].startswith("tail")]
     assert float(row["H100_PCIe_low"]) < float(row["H100_PCIe"]) < float(row["H100_PCIe_high"])
-    assert row["command"] == "nqbench effects --format csv"
-    given = call("effects", str(run), "--out", str(tmp_path / "own"), "--json", cwd=tmp_path)
+    assert row["command"] == "nqbench claims --matrix --format csv"
+    given = call(
+        "claims", "--matrix", str(run), "--out", str(tmp_path / "own"), "--json", cwd=tmp_path
+    )
     assert given.code == 0, given.err
     assert {cell["device"] for cell in json.loads(given.out)} == {"GTX 480", "H100 PCIe"}
     assert (tmp_path / "own" / "effects.md").exists()
     zhang(dev=MINI).write(tmp_path / "results" / "reference" / "sim-mini" / "zhang2011")
-    assert call("effects", cwd=tmp_path).code == 0, "a kind of runs without an effect is left out"
+    assert call("claims", "--matrix", cwd=tmp_path).code == 0, (
+        "a kind of runs without an effect is left out"
+    )
     shutil.rmtree(tmp_path / "results" / "local")
-    assert "no effect can be computed from" in call("effects", cwd=tmp_path).err
-    wrong = call("effects", str(tmp_path / "none"), cwd=tmp_path)
+    assert "no effect can be computed from" in call("claims", "--matrix", cwd=tmp_path).err
+    wrong = call("claims", "--matrix", str(tmp_path / "none"), cwd=tmp_path)
     assert wrong.code != 0
     assert len(wrong.err.strip().splitlines()) == 1
 
@@ -157,7 +161,7 @@ def test_speed_ups_over_a_cpu_come_from_the_recorded_baseline(tmp_path: Path) ->
     cpu.time("sequential", {"n": 19}, 2000.0, "cpu.somers")
     for builder, where in ((gpu, "cuda-0"), (cpu, "cpu")):
         builder.write(tmp_path / "results" / "local" / where / builder.study)
-    done = call("effects", "--json", cwd=tmp_path)
+    done = call("claims", "--matrix", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     (cell,) = [c for c in json.loads(done.out) if c["provenance"] == "measured"]
     assert cell["effect"] == "gpu_for_cpu"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from nqbench.analysis.data.quantities import TIME
-from nqbench.cli.app import app
-from nqbench.errors import AnalysisError, StudyError
-from nqbench.selftest.device import STUDY, judge_run, study
-from nqbench.selftest.statistics import MAX_FALSE, Rate, self_test
-from nqbench.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario
-from nqbench.study import load_study
+from nqbench.runs.reading import MANIFEST, read_manifest
+from nqbench.selftest import device
+from nqbench.selftest.device import MAX_FALSE, STUDY, Rate, judge_run, study
+from tests.cli.call import call
+from tests.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario, self_test
 from tests.toys import run_here
 
 FAKE = "fake:base=1e-7,anew=1,noise=0.004,round=0.004,block=0.004,seed=3"
@@ -52,7 +52,7 @@ def test_a_true_difference_is_there_and_only_where_it_is_said_to_be() -> None:
 
 def test_statistics_that_keep_their_word_pass() -> None:
     """Power and coverage under normal noise; few trials, so the false calls' bound is not asked."""
-    result = self_test(300, scenarios=[SCENARIOS[0], SCENARIOS[6]])
+    result = self_test(150, scenarios=[SCENARIOS[0], SCENARIOS[6]])
     kept = [f for f in result.findings if "upper bound" not in f.limit]
     assert kept
     assert all(0.91 <= f.rate.value <= 1.0 for f in kept)
@@ -77,13 +77,15 @@ def test_raw_samples_as_replicates_would_be_found_out(monkeypatch: pytest.Monkey
     assert not result.passed
 
 
-def test_too_few_trials_are_refused() -> None:
-    with pytest.raises(StudyError, match="--trials 5 is too few"):
-        self_test(5)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("selftest") / "aa"
+    return run_here(study(), FAKE, folder).path
 
 
-def test_a_run_of_identical_points(tmp_path: Path) -> None:
-    run = run_here(study(), FAKE, tmp_path / "aa").path
+def test_a_run_of_identical_points(run: Path) -> None:
+    done = call("selftest", run)
+    assert (done.code, "every limit holds" in done.out) == (0, True), done.said
     result = judge_run(run)
     found = {(f.design, f.what): f for f in result.findings}
     assert found["paired", "p <= 0.05 though equal"].rate.trials == 48
@@ -94,23 +96,47 @@ def test_a_run_of_identical_points(tmp_path: Path) -> None:
     assert result.notes[0].startswith("48 pairs of identical points in 6 rounds")
 
 
-def test_a_simulated_run_has_no_statistics(tmp_path: Path) -> None:
-    run = run_here(study(), "fake:deterministic=1", tmp_path / "aa").path
-    with pytest.raises(AnalysisError, match="counts and does not time"):
-        judge_run(run)
+@pytest.mark.parametrize(
+    ("key", "changed", "said"),
+    [
+        ("study", {"name": "mine"}, "holds the study mine, not the self-test"),
+        ("device", {"kind": "sim"}, "counts and does not time"),
+    ],
+)
+def test_a_run_of_something_else_is_not_judged(
+    run: Path, tmp_path: Path, key: str, changed: dict[str, str], said: str
+) -> None:
+    """Points that differ would be called false alarms; counters have no statistics."""
+    shutil.copytree(run, tmp_path / "other")
+    manifest = read_manifest(run)
+    manifest[key] |= changed
+    (tmp_path / "other" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    done = call("selftest", tmp_path / "other")
+    assert (done.code, said in done.err) == (2, True), done.said
 
 
-def test_a_run_of_something_else_is_not_judged(tmp_path: Path) -> None:
-    """Points that differ would be called false alarms."""
-    other = tmp_path / "other.yaml"
-    other.write_text(STUDY.read_text(encoding="utf-8").replace("name: selftest", "name: mine"))
-    run = run_here(load_study(other), FAKE, tmp_path / "mine").path
-    with pytest.raises(AnalysisError, match="holds the study mine, not the self-test"):
-        judge_run(run)
+def test_the_command_measures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What it measures is the study; a smaller one is as good here."""
+    small = STUDY.read_text(encoding="utf-8").replace("rounds: 6", "rounds: 2")
+    (tmp_path / "small.yaml").write_text(small, encoding="utf-8")
+    monkeypatch.setattr(device, "STUDY", tmp_path / "small.yaml")
+    done = call("selftest", "--device", FAKE, "--out", tmp_path / "run")
+    assert f"records: {tmp_path / 'run'}" in done.err
+    assert "in 2 rounds" in done.out
 
 
-def test_a_simulator_is_refused_before_it_runs(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["selftest", "--device", "sim", "--out", str(tmp_path / "run")])
-    assert isinstance(done.exception, StudyError)
-    assert "counts and does not time" in str(done.exception)
-    assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "selftest needs a device to measure on"),
+        ("--trials 100", "--trials is gone: it tried the statistics on made-up noise"),
+        ("--device sim", "counts and does not time"),
+        ("--device fake --budget soon", "--budget: 'soon' is not a duration"),
+        ("old --device fake", "--device has no effect here (old is judged as it was recorded)"),
+        ("nothing", "nothing is not a run folder"),
+    ],
+)
+def test_mistakes_end_with_exit_code_2(tmp_path: Path, words: str, said: str) -> None:
+    done = call("selftest", *words.split(), cwd=tmp_path)
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert not list(tmp_path.iterdir())

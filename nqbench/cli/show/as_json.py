@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +13,16 @@ from nqbench.errors import AnalysisError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from _typeshed import DataclassInstance
 
     from nqbench.analysis.compare.request import Findings
     from nqbench.measure.events import RunOutcome
-    from nqbench.point import Point
     from nqbench.report.table import Table
     from nqbench.report.writer import ReadRun, Report
-    from nqbench.workloads.base import Workload
 
 
 def print_json(data: object) -> None:
     """Print a document on standard output, whatever is quiet."""
     typer.echo(json.dumps(data, indent=2, allow_nan=False))
-
-
-def planned(points: Sequence[Point], estimate_s: float | None) -> dict[str, Any]:
-    """A dry run."""
-    return {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
 
 
 def run_json(run: ReadRun, outcome: RunOutcome | None = None) -> dict[str, Any]:
@@ -93,26 +84,6 @@ def claims_json(tables: Mapping[str, Table]) -> list[dict[str, Any]]:
         }
         for paper, table in tables.items()
     ]
-
-
-def systems_json(workloads: Iterable[Workload], system: str | None = None) -> list[dict[str, Any]]:
-    """All systems, or one."""
-    return [
-        {
-            "workload": one.name,
-            "system": name,
-            "cpu": name in one.cpu_systems,
-            "levels": dict(levels),
-        }
-        for one in workloads
-        for name, levels in one.systems.items()
-        if system in (None, name)
-    ]
-
-
-def rows_json(rows: Iterable[DataclassInstance]) -> list[dict[str, Any]]:
-    """Dataclasses, an object each."""
-    return [asdict(row) for row in rows]
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

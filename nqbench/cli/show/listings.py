@@ -1,0 +1,121 @@
+"""Lists: the points of a dry run, the systems, the doctor's findings, a self-test's rates."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.markup import escape
+
+from nqbench.cli.show.console import console, duration, say, wrapped
+from nqbench.cli.show.tables import plain_table, print_fitting, show_table
+from nqbench.point import distinguishing, text, varied
+from nqbench.system.suggest import many
+
+if TYPE_CHECKING:
+    from nqbench.doctor import Report, Row
+    from nqbench.point import Point
+    from nqbench.selftest.device import SelfTest
+    from nqbench.workloads.base import Workload
+
+STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
+
+
+def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
+    """A table per sweep, and how long the points may take."""
+    for sweep in dict.fromkeys(p.sweep for p in points):
+        _show_sweep(sweep, [p for p in points if p.sweep == sweep])
+    skipped = sum(1 for p in points if p.skip)
+    summary = f"{many(len(points) - skipped, 'point')} to measure, {skipped} skipped"
+    if estimate_s is not None:
+        summary += f"; estimated time {duration(estimate_s)}"
+    say(summary)
+
+
+def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
+    """The factors that distinguish the points, without those that a system's name implies."""
+    from nqbench.workloads import launch_factors
+
+    first = points[0].factors
+    same = {k for k in first if len({text(p.factors.get(k, "-")) for p in points}) == 1}
+    fixed = ", ".join(f"{k}={text(v)}" for k, v in first.items() if k in same and v != "-")
+    columns = {"system": [p.system or "" for p in points]}
+    names = varied(points)
+    if all(point.system for point in points):
+        names = ["n", *distinguishing(points, launch_factors(points[0].workload))]
+    columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in names}
+    if "jobs" not in first:  # a workload may have a factor of that name
+        columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
+    columns["command"] = [shlex.join(p.program.command) if p.program else "" for p in points]
+    columns["skipped because"] = [p.skip for p in points]
+    used = {name: cells for name, cells in columns.items() if any(cells)}
+    say(f"{sweep}: {many(len(points), 'point')}")
+    rows = list(zip(*used.values(), strict=True))
+    print_fitting(console(), plain_table(), list(used), rows, fixed)
+
+
+def show_systems(workloads: Sequence[Workload]) -> None:
+    """All systems, a table of factors for each workload."""
+    for workload in workloads:
+        systems = workload.systems
+        factors = list(dict.fromkeys(k for levels in systems.values() for k in levels))
+        rows = [
+            [name, *(text(levels.get(f, "")) for f in factors)] for name, levels in systems.items()
+        ]
+        say(f"workload: {workload.name}")
+        show_table(["system", *factors], rows)
+
+
+def show_system(workload: Workload, system: str) -> None:
+    """One system in full."""
+    levels = workload.systems[system]
+    if system in workload.cpu_systems:
+        say(f"{system} runs on the CPU{'' if levels else ' and takes no factor but n'}")
+    for name, level in levels.items():
+        factor = workload.factors.get(name)
+        meaning = factor.meaning if factor else ""
+        say(f"{name:>14} = {level!s:<16} {meaning}".rstrip(), hang=34)
+
+
+def show_doctor(report: Report) -> None:
+    """A line for each finding, below it the command that fixes it; then one sentence."""
+    say(f"device: {report.device} ({report.why})")
+    width = max(len(row.name) for row in report.rows)
+    lacking = report.lacking
+    out = console()
+    for row in report.rows:
+        first, *others = _doctor_lines(row, width, needed=row in lacking)
+        rest = escape(wrapped(first, out, width + 11)[len(row.state) :])
+        out.print(f"[{STYLES[row.state]}]{row.state}[/]{rest}", soft_wrap=True)
+        for line in others:
+            say(line, out, hang=width + 11)
+    say(report.summary())
+
+
+def _doctor_lines(row: Row, width: int, *, needed: bool) -> list[str]:
+    from nqbench.doctor import FEATURES
+
+    lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
+    margin = " " * (width + 11)
+    if row.state == "missing":
+        verb = "needed for" if needed else "only for"
+        lines.append(f"{margin}{verb}: {FEATURES[row.feature]}")
+    if row.remedy:
+        lines.append(f"{margin}do: {row.remedy}")
+    return lines
+
+
+def show_self_test(result: SelfTest) -> None:
+    """Every rate with its bounds and its limit, then how many limits are broken."""
+    rows = []
+    for f in result.findings:
+        low, high = f.rate.bounds()
+        verdict = "" if not f.limit else "holds" if f.holds else "BROKEN"
+        rates = [f"{f.rate.value:.2%}", f"{low:.2%} to {high:.2%}", str(f.rate.trials)]
+        rows.append([f.scenario, f.design, f.what, *rates, f.limit, verdict])
+    show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
+    for note in result.notes:
+        say(note)
+    broken = sum(not f.holds for f in result.findings)
+    say("every limit holds" if result.passed else f"{broken} limits are BROKEN")

@@ -1,0 +1,186 @@
+"""Studies: start one, measure it, look at its kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code
+from nqbench.cli.measuring import choose, conclude, measure, measure_on
+from nqbench.cli.options import (
+    Budget,
+    ClusterFile,
+    Config,
+    Device,
+    Fresh,
+    Gpus,
+    Insecure,
+    Json,
+    Quiet,
+    RunFolder,
+    Scheduler,
+    budget_seconds,
+    refuse,
+)
+from nqbench.errors import StudyError
+
+if TYPE_CHECKING:
+    from nqbench.study import Study
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study; NAME.yaml.")] = "",
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="A study of a kernel of your own, with its NAME.cu.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of study files instead.")
+    ] = False,
+) -> None:
+    """Write a commented study to start from: NAME.yaml in this folder."""
+    from nqbench.cli.show.as_json import print_json
+    from nqbench.study import schema as study_schema
+    from nqbench.study.packaged import write_template
+
+    if schema:
+        refuse({name: name, "--kernel": kernel}, "--schema prints the schema alone")
+        print_json(study_schema())
+        return
+    if not name:
+        raise StudyError("init needs a name for the study: nqbench init my-study")
+    name = name.removesuffix(".yaml")
+    path = Path(f"{name}.yaml")
+    written = write_template(name, path, kernel=kernel)
+    named = " and ".join(map(str, written))
+    typer.echo(f"{named}: edit it, then `nqbench run {path} --dry-run` shows its points")
+
+
+def run(
+    config: Config,
+    device: Device = "auto",
+    out: RunFolder = None,
+    fresh: Fresh = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the points and an estimate; run nothing.")
+    ] = False,
+    budget: Budget = None,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Measure only; draw nothing.")
+    ] = False,
+    gpus: Gpus = None,
+    scheduler: Scheduler = None,
+    cluster: ClusterFile = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure a study and write its tables and figures."""
+    from nqbench.cli.show.console import hush
+    from nqbench.study import load_study
+
+    hush(quiet)
+    budget_s = budget_seconds(budget)
+    study = load_study(config)
+    many = (gpus, scheduler, cluster) != (None, None, None)
+    if dry_run:
+        if many:
+            raise StudyError("--dry-run plans for one device of this computer; name no cluster")
+        _dry_run(study, choose(device, study.needs), as_json=as_json)
+        return
+    if many:
+        way = (gpus, scheduler, cluster, insecure)
+        outcomes = measure_on(way, study, device, out=out, fresh=fresh, budget_s=budget_s)
+    else:
+        outcomes = [
+            measure(study, choose(device, study.needs), out=out, fresh=fresh, budget_s=budget_s)
+        ]
+    conclude(outcomes, draw=not no_report, as_json=as_json)
+    if any(outcome.interrupted for outcome in outcomes):
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if code := max(map(exit_code, outcomes)):
+        raise typer.Exit(code)
+
+
+def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
+    """Show the points, how long they may take, and what the report cannot show."""
+    from nqbench.cli.show.as_json import print_json
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.listings import show_points
+    from nqbench.devices.registry import facts_for
+    from nqbench.measure.forecast import estimate
+    from nqbench.report.writer import report_problems
+    from nqbench.study import expand
+
+    facts = facts_for(spec)
+    points = expand(study, facts, warn=note)
+    estimate_s = estimate(points, study, spec)
+    if as_json:
+        print_json({"points": [point.as_json() for point in points], "estimate_s": estimate_s})
+    else:
+        show_points(points, estimate_s)
+    for entry, problem in report_problems(study.as_json(), points, facts):
+        note(f"{study.source.place(('report', entry))}: {problem}")
+
+
+def static(
+    config: Config,
+    arch: Annotated[
+        str, typer.Option("--arch", help="Architectures, separated by commas.")
+    ] = "sm_75,sm_80,sm_90,sm_120",
+    sass: Annotated[
+        bool, typer.Option("--sass", help="Count machine code too (needs nvdisasm).")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
+) -> None:
+    """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.progress import progress
+    from nqbench.cli.show.tables import show_rows
+    from nqbench.measure.static import static_rows
+    from nqbench.study import expand, load_study
+
+    archs = [name.strip() for name in arch.split(",") if name.strip()]
+    study = load_study(config)
+    with progress() as listener:
+        rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
+    if rows:
+        show_rows(rows, csv=csv)
+    else:
+        note("no point of this study is a GPU kernel: there is nothing to compile")
+
+
+def bottleneck(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SYSTEM|FACTOR=LEVEL",
+            help="Systems, and levels for all of them.",
+            autocompletion=completion.systems,
+        ),
+    ],
+    n: Annotated[
+        list[int] | None, typer.Option("--n", help="Size; repeatable. Default: the workload's own.")
+    ] = None,
+    device: Device = "auto",
+    out: RunFolder = None,
+    fresh: Fresh = False,
+) -> None:
+    """Time kernels without their arithmetic and without their memory; say what limits them."""
+    from nqbench.analysis.data.collect import load_dataset
+    from nqbench.cli.show.tables import show_report_table
+    from nqbench.devices.registry import facts_for
+    from nqbench.report.tables.bottleneck import bottleneck as tables
+    from nqbench.study import ReportItem
+    from nqbench.study.variants import variants_study
+
+    asked, spec = variants_study(words, n or ()), choose(device)
+    points = asked.points(facts_for(spec))
+    outcome = measure(asked.study, spec, points, out=out, fresh=fresh)
+    if outcome.counts.get("ok", 0):
+        for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):
+            show_report_table(table)
+    conclude([outcome])
+    if code := exit_code(outcome):
+        raise typer.Exit(code)

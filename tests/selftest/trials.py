@@ -1,0 +1,243 @@
+"""The statistics on noise whose truth is known: the same kernel against itself.
+
+    python -m tests.selftest.trials [TRIALS]
+
+A trial is what a user would have: a run that contains a kernel twice (``a`` and ``b``), and a
+second run of the same. Measurements are sampled from the test device by the sampling policy of real
+runs, become records, a table, points, and go through ``compare`` like those of any run: within the
+run (paired by round) and between the two (Welch). Exit code 1 if a limit is broken.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.statistics import ALPHA
+from nqbench.cli.show.listings import show_self_test
+from nqbench.devices.fake.device import FakeDevice, FakeModel
+from nqbench.measure.sampling.sampling import Policy, sample
+from nqbench.plan import KernelPlan
+from nqbench.record import Record
+from nqbench.selftest.device import MAX_FALSE, Finding, Rate, SelfTest, Trial
+
+TRIALS = 4000
+"""The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
+ROUNDS = 5
+"""The default of studies."""
+CHUNK = 500
+"""Trials whose records are in memory at once: about 40 MB."""
+COVERAGE_NORMAL, COVERAGE_SKEW = (0.93, 0.97), (0.90, 1.0)
+MIN_POWER = 0.90
+"""Share of single comparisons in which a true 2% has to be called right."""
+NOISE = FakeModel(noise=0.004, round=0.004, block=0.004)
+"""0.4% within a measurement, between processes, and between measurements: what GPUs in a quiet
+machine show."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A noise model and what is true under it.
+
+    ``effect``  how much longer the second side really takes
+    ``family``  points of one run that are compared, and corrected, together
+    ``share``   of the family's points that have the effect
+    """
+
+    name: str
+    model: FakeModel
+    effect: float = 1.0
+    family: int = 1
+    share: float = 1.0
+
+    def truth(self, index: int) -> float:
+        """The true ratio of the family's point number ``index``."""
+        return self.effect if index < self.share * self.family else 1.0
+
+
+SCENARIOS = (
+    Scenario("normal", NOISE),
+    Scenario("drift", replace(NOISE, drift=2e-4)),
+    Scenario("outliers", replace(NOISE, outliers=0.05, outlier=2.0)),
+    Scenario("autocorrelation", replace(NOISE, rho=0.9)),
+    Scenario("skew", replace(NOISE, skew=3.0, block=0.0, block_skew=0.004)),
+    Scenario(
+        "all at once",
+        replace(NOISE, drift=2e-4, outliers=0.05, rho=0.9, skew=3.0, block_skew=0.004),
+    ),
+    Scenario("2% slower", NOISE, effect=1.02),
+    Scenario("100 points, 50 of them 2% slower", NOISE, effect=1.02, family=100, share=0.5),
+    Scenario("100 points, 5 of them 2% slower", NOISE, effect=1.02, family=100, share=0.05),
+)
+
+
+@dataclass
+class Outcome:
+    """All trials of a scenario: compared within a run, and between two runs."""
+
+    scenario: Scenario
+    paired: list[Trial] = field(default_factory=list)
+    welch: list[Trial] = field(default_factory=list)
+
+
+def run_scenario(scenario: Scenario, trials: int, *, seed: int = 1) -> Outcome:
+    """Carry out ``trials`` comparisons of each design; whole families, so perhaps a few more."""
+    outcome = Outcome(scenario)
+    families = range(-(-trials // scenario.family))
+    step = max(1, CHUNK // scenario.family)
+    for start in families[::step]:
+        chosen = families[start : start + step]
+        first, second = (_by_family(_dataset(scenario, chosen, s)) for s in (seed, seed + 1))
+        for family in chosen:
+            within = compare_levels(first[family], "system", ("a", "b"))
+            versions = _version(first[family], "a"), _version(second[family], "b")
+            between = compare_runs(*versions, ("the first run", "the second run"))
+            for kept, comparison in ((outcome.paired, within), (outcome.welch, between)):
+                for row in comparison.rows:
+                    index = int(row.pair.first.level("index"))
+                    kept.append(Trial(scenario.truth(index), row))
+    return outcome
+
+
+def _version(data: Dataset, system: str) -> Dataset:
+    """One of the two under a common name, as a changed kernel has it in the next run."""
+    points = (replace(p, system="kernel") for p in data.points if p.system == system)
+    return replace(data, points=tuple(points))
+
+
+def _by_family(data: Dataset) -> dict[int, Dataset]:
+    groups: dict[int, list[Any]] = {}
+    for point in data.points:
+        groups.setdefault(int(point.level("family")), []).append(point)
+    return {f: replace(data, points=tuple(points)) for f, points in groups.items()}
+
+
+def _dataset(scenario: Scenario, families: Sequence[int], seed: int) -> Dataset:
+    """One run per family, all in one table (making a table per family would take all the time)."""
+    points: dict[str, Mapping[str, Any]] = {}
+    records = [record for family in families for record in _records(scenario, family, seed)]
+    for record in records:
+        points.setdefault(record.key, {**record.point, "key": record.key})
+    manifest = {
+        "study": {"name": "selftest", "workload": "counting"},
+        "device": {"spec": "fake", "kind": "cuda", "facts": {}},
+        "points": list(points.values()),
+    }
+    return collect(manifest, records)
+
+
+def _records(scenario: Scenario, family: int, seed: int) -> Iterator[Record]:
+    """The measurements of one run: a fresh process and a fresh order in each round."""
+    # The seed of a family in a run is one that no other family and no other run has.
+    model = replace(scenario.model, seed=2 * family + seed % 2 + 10_000_000 * (seed // 2))
+    kernels = [(side, index) for index in range(scenario.family) for side in ("a", "b")]
+    for round_ in range(1, ROUNDS + 1):
+        device = FakeDevice(model)
+        device.begin_round(round_)
+        order = list(kernels)
+        random.Random(f"{model.seed}:{round_}").shuffle(order)
+        for place, (side, index) in enumerate(order):
+            yield _block(device, round_, place, (side, family, index), scenario.truth(index))
+
+
+def _block(
+    device: FakeDevice, round_: int, place: int, who: tuple[str, int, int], truth: float
+) -> Record:
+    side, family, index = who
+    effect, policy = truth if side == "b" else 1.0, Policy()
+    plan = KernelPlan(
+        Path("selftest"), f"{side}{index}", (), (1, 1, 1), (1, 1, 1), about={"n": 8, "answer": 0}
+    )
+    with device.prepare(plan) as prepared:
+        for _ in range(policy.warm_up):
+            prepared.launch()
+        # Only the samples decide when to stop: the clock stands still.
+        found = sample(lambda: effect * float(prepared.launch().kernel_s or 0), policy, lambda: 0.0)
+    point: dict[str, Any] = {"study": "selftest", "sweep": "trials", "workload": "counting"}
+    point |= {"system": side, "label": side, "factors": {"n": 8, "family": family, "index": index}}
+    return Record(
+        f"{side}-{family}-{index}",
+        point,
+        "fake",
+        round_,
+        "ok",
+        order=place,
+        value_s=found.median_s,
+        samples_s=found.values_s,
+        ended_by=found.ended_by,
+    )
+
+
+def self_test(trials: int = TRIALS, scenarios: Sequence[Scenario] = SCENARIOS) -> SelfTest:
+    """Run every scenario and hold its rates against the limits."""
+    found: list[Finding] = []
+    for number, scenario in enumerate(scenarios):  # two seeds each: a scenario has two runs
+        outcome = run_scenario(scenario, trials, seed=1 + 2 * number)
+        found += findings_of(scenario, "paired", outcome.paired)
+        found += findings_of(scenario, "welch", outcome.welch)
+        if scenario.family == 1:
+            estimates = [t.row.first for t in outcome.paired]
+            # Of the mean over all trials, whose own error is less than a sixtieth of an interval.
+            truth = math.exp(float(np.mean([math.log(e.value) for e in estimates])))
+            held = Rate(sum(_holds(e, truth) for e in estimates), len(estimates))
+            found.append(_coverage(scenario, "point", "interval of a point holds the truth", held))
+    return SelfTest(tuple(found), ("paired: both kernels in one run; welch: in two runs",))
+
+
+def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> Iterator[Finding]:
+    """What the trials of one design amount to, against the limits that apply."""
+    name, single = scenario.name, scenario.family == 1
+    null, real = ([t for t in trials if (t.truth == 1) == equal] for equal in (True, False))
+    calls = [t for t in trials if t.row.verdict in ("faster", "slower")]
+    if null:
+        rates = {"false faster or slower": Rate(sum(t in calls for t in null), len(null))}
+        if single:
+            significant = sum(t.row.p <= ALPHA for t in null)
+            rates[f"p <= {ALPHA:g} though equal"] = Rate(significant, len(null))
+        for what, rate in rates.items():
+            limit = f"upper bound at most {MAX_FALSE:.1%}"
+            yield Finding(name, design, what, rate, limit, rate.bounds()[1] <= MAX_FALSE)
+    if calls and not single:
+        wrong = Rate(sum(not t.right for t in calls), len(calls))
+        yield Finding(name, design, "wrong among the calls made", wrong)
+    if real:
+        power = Rate(sum(t.right for t in real), len(real))
+        limit = f"at least {MIN_POWER:.0%}" if single else ""
+        enough = not single or power.value >= MIN_POWER
+        yield Finding(name, design, "true difference called right", power, limit, enough)
+    if single:  # the points of a family share their rounds: too few are independent
+        held = Rate(sum(_holds(t.row.ratio, t.truth) for t in trials), len(trials))
+        yield _coverage(scenario, design, "interval of the ratio holds the truth", held)
+
+
+def _holds(estimate: Estimate, truth: float) -> bool:
+    if estimate.low is None or estimate.high is None:
+        return False
+    return estimate.low <= truth <= estimate.high
+
+
+def _coverage(scenario: Scenario, design: str, what: str, rate: Rate) -> Finding:
+    model = scenario.model
+    skewed = model.skew or model.block_skew
+    if (model.outliers or model.rho or model.drift) and not skewed:
+        return Finding(scenario.name, design, what, rate)
+    low, high = COVERAGE_SKEW if skewed else COVERAGE_NORMAL
+    words = f"{low:.0%} to {high:.0%}"
+    return Finding(scenario.name, design, what, rate, words, low <= rate.value <= high)
+
+
+if __name__ == "__main__":
+    result = self_test(int(sys.argv[1]) if sys.argv[1:] else TRIALS)
+    show_self_test(result)
+    sys.exit(not result.passed)
