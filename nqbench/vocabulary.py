@@ -104,8 +104,9 @@ AT_KERNEL: Final = "@"
 
 
 def of_kernel(name: str, kernel: str) -> str:
-    """The name of one kernel's part of a counter or resource: ``global_bytes@apply``."""
-    return f"{name}{AT_KERNEL}{kernel}"
+    """The name of one kernel's part of a counter or resource: ``global_bytes@apply``; without a
+    kernel the name itself."""
+    return f"{name}{AT_KERNEL}{kernel}" if kernel else name
 
 
 def plain_name(name: str) -> tuple[str, str]:

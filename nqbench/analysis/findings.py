@@ -19,7 +19,7 @@ from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.analysis.factorial.design import swept_factors
 from nqbench.analysis.factorial.effects import (
     NOTEWORTHY,
-    Effect,
+    FactorEffect,
     Interaction,
     effects,
     interactions,
@@ -146,7 +146,9 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     )
 
 
-def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]) -> str | None:
+def _no_effect(
+    data: Dataset, sweep: str, what: Quantity, here: Sequence[FactorEffect]
+) -> str | None:
     if not here or not here[0].ratio.bounded:
         return None
     return (
@@ -265,7 +267,7 @@ def _finite(found: Interaction) -> bool:
     return all(0 < e.value < math.inf for e in (found.ratio, found.at_base, found.at_level))
 
 
-def _same_change(one: Effect, two: Effect) -> bool:
+def _same_change(one: FactorEffect, two: FactorEffect) -> bool:
     return (one.factor, one.base, one.level) == (two.factor, two.base, two.level)
 
 
@@ -273,7 +275,7 @@ def _where(data: Dataset, sweep: str, n: int) -> str:
     return f"N={n}, sweep {sweep}, {data.device_short}, {data.provenance}"
 
 
-def _effect_basis(effect: Effect) -> str:
+def _effect_basis(effect: FactorEffect) -> str:
     """How many pairs an effect rests on, or which model."""
     if effect.method == "least squares":
         return "least squares over all combinations"
@@ -281,7 +283,7 @@ def _effect_basis(effect: Effect) -> str:
     return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
 
 
-def _elsewhere(best: Effect, others: Sequence[Effect]) -> str:
+def _elsewhere(best: FactorEffect, others: Sequence[FactorEffect]) -> str:
     """What the same change does at the other sizes; unclear is not opposite."""
     sizes: dict[str, list[str]] = {}
     for effect in others:
@@ -295,7 +297,7 @@ def _elsewhere(best: Effect, others: Sequence[Effect]) -> str:
     return "".join(f", {kind} at N={', '.join(where)}" for kind, where in sizes.items())
 
 
-def _effect_says(effect: Effect) -> str:
+def _effect_says(effect: FactorEffect) -> str:
     """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
     estimate, what = effect.ratio, effect.quantity
     if estimate.value == 0:

@@ -1,4 +1,4 @@
-"""The matrix of effects: how many times as fast each change makes a program, on every device.
+"""The matrix of effects: the speed-up of each change on every device.
 
 Rows are the effects that the papers' files list, and the factors of an ablation. A cell is printed
 by a paper for its own GPU, measured in a run, or simulated. Measured cells of papers come from the
@@ -9,7 +9,7 @@ ablation are the main effects of its tables (``factorial.effects``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,9 +18,7 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.factorial.design import swept_factors
-from nqbench.analysis.factorial.effects import Effect as FactorEffect
-from nqbench.analysis.factorial.effects import effects as factor_effects
+from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
@@ -35,7 +33,7 @@ _MEMORY: Final = re.compile(r"\s+\d+\s?GB\b.*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """How many times as fast a change makes a program on one device, at size ``n``.
 
     ``printed``  what the paper says: its digits, or a word of ``DIRECTIONS`` (then no ``value``)
@@ -49,7 +47,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """One change. ``group`` is its paper or its ablation; ``name`` its id within.
 
     ``reasons``  why a device of the runs has no cell, by device
@@ -59,15 +57,15 @@ class Row:
     name: str
     label: str
     n: int
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     reasons: tuple[tuple[str, str], ...] = ()
 
     @property
-    def printed(self) -> tuple[Cell, ...]:
+    def printed(self) -> tuple[MatrixCell, ...]:
         """What the paper gives."""
         return tuple(cell for cell in self.cells if cell.provenance == "printed")
 
-    def cell(self, device: str) -> Cell | None:
+    def cell(self, device: str) -> MatrixCell | None:
         """What a run on a device gives."""
         own = (c for c in self.cells if c.device == device and c.provenance != "printed")
         return next(own, None)
@@ -77,7 +75,7 @@ class Row:
 class Matrix:
     """The rows, the devices of the runs (those with times first), and the runs by device."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     devices: tuple[str, ...]
     runs: tuple[Named, ...]
 
@@ -96,13 +94,12 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     """
     known = paper_names()  # their effects are on times, which a simulated run does not have
     named = _named([run for run in runs if not (run.data.simulated and run.data.name in known)])
-    papers = sorted(
-        (load_paper(name) for name in known if _of(named, name)),
-        key=lambda paper: paper.source.year or 0,
-    )
-    rows = [row for paper in papers for row in paper_rows(paper, _of(named, paper.id))]
-    for study in dict.fromkeys(run.data.name for _, run in named if run.data.name not in known):
-        rows += ablation_rows(_of(named, study))
+    studies: dict[str, list[Named]] = {}
+    for device, run in named:
+        studies.setdefault(run.data.name, []).append((device, run))
+    papers = sorted((load_paper(name) for name in known if name in studies), key=_year)
+    rows = [row for paper in papers for row in paper_rows(paper, studies.pop(paper.id))]
+    rows += [row for own in studies.values() for row in ablation_rows(own)]
     filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
     if not filled:
         raise AnalysisError(
@@ -113,10 +110,6 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     ordered = sorted(named, key=lambda one: (one[1].data.simulated, one[0]))
     devices = dict.fromkeys(device for device, _ in ordered if device in filled)
     return Matrix(tuple(rows), tuple(devices), tuple(named))
-
-
-def _of(named: Sequence[Named], study: str) -> list[Named]:
-    return [one for one in named if one[1].data.name == study]
 
 
 def _named(runs: Sequence[Observed]) -> list[Named]:
@@ -144,37 +137,38 @@ def chip_of(data: Dataset) -> str:
     return data.spec if data.simulated else chip(data.device.removesuffix(f" ({data.spec})"))
 
 
+def _provenance(data: Dataset) -> Provenance:
+    if data.simulated:
+        return "simulated"
+    return "synthetic" if data.synthetic else "measured"
+
+
 # The papers.
 
 
-def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[Row]:
+def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
     """The rows of a paper: what it prints, and what timed runs of it measured."""
     asked = [(effect, n) for effect in paper.effects for n in effect.n]
-    claims = [_asked(paper, effect, n) for effect, n in asked]
+    claims = [_claim_of(paper, effect, n) for effect, n in asked]
     alone = paper.model_copy(update={"claims": claims})
     judged = [(device, run, judge(alone, [run])) for device, run in runs]
     rows = []
     for i, (effect, n) in enumerate(asked):
-        cells = [
-            _printed(chip(paper.device(device).name), n, text)
-            for device, text in paper.printed(effect, n).items()
-        ]
+        cells = []
+        for device, text in paper.printed(effect, n).items():
+            value = None if text in DIRECTIONS else Estimate(float(text))
+            name = chip(paper.device(device).name)
+            cells.append(MatrixCell(name, "printed", value, n, text))
         reasons = []
         for device, run, verdicts in judged:
-            verdict = verdicts[i]
-            value = next((size.value for size in verdict.sizes if size.n == n), None)
-            if isinstance(value, Estimate):
-                cells.append(Cell(device, _provenance(run.data), value, n))
+            found = next((size.value for size in verdicts[i].sizes if size.n == n), None)
+            if isinstance(found, Estimate):
+                cells.append(MatrixCell(device, _provenance(run.data), found, n))
             else:
-                reasons.append((device, verdict.reason))
-        row = Row(short(paper), effect.id, effect.label, n, tuple(cells), tuple(reasons))
-        rows.append(row)
+                reasons.append((device, verdicts[i].reason))
+        labels = short(paper), effect.id, effect.label
+        rows.append(MatrixRow(*labels, n, tuple(cells), tuple(reasons)))
     return rows
-
-
-def _printed(device: str, n: int, text: str) -> Cell:
-    value = None if text in DIRECTIONS else Estimate(float(text))
-    return Cell(device, "printed", value, n, text)
 
 
 def short(paper: Paper) -> str:
@@ -184,7 +178,11 @@ def short(paper: Paper) -> str:
     return f"{paper.source.authors[0].split()[-1]} {paper.source.year or ''}".strip()
 
 
-def _asked(paper: Paper, effect: Effect, n: int) -> Claim:
+def _year(paper: Paper) -> int:
+    return paper.source.year or 0
+
+
+def _claim_of(paper: Paper, effect: Effect, n: int) -> Claim:
     """The claim behind an effect, asked at one size; its own formula as a claim."""
     name = f"{effect.id} N={n}"
     if effect.claim:
@@ -203,57 +201,40 @@ def _asked(paper: Paper, effect: Effect, n: int) -> Claim:
     )
 
 
-def _provenance(data: Dataset) -> Provenance:
-    if data.simulated:
-        return "simulated"
-    return "synthetic" if data.synthetic else "measured"
-
-
 # Ablations.
 
 
-def ablation_rows(runs: Sequence[Named]) -> list[Row]:
+def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
     """The main effects of the first sweep of a study that varies a factor: a row per level.
 
     Timed runs are shown at the largest size that all of them have, simulated ones at their own
     largest, by issue slots. A run without such a sweep has no cell.
     """
     found = [(device, run.data, _main_effects(run.data)) for device, run in runs]
-    timed = [{e.n for e in effects} for _, data, effects in found if effects and not data.simulated]
+    timed = [{e.n for e in own} for _, data, own in found if own and not data.simulated]
     common = set.intersection(*timed) if timed else set()
-    rows: dict[tuple[str, str, str, int], Row] = {}
-    for device, data, effects in sorted(found, key=lambda one: one[1].simulated):
-        sizes = {e.n for e in effects}
+    rows: dict[tuple[str, str, str, int], MatrixRow] = {}
+    for device, data, own in sorted(found, key=lambda one: one[1].simulated):
+        sizes = {e.n for e in own}
         n = max((common & sizes) or sizes, default=0)
         shown = max(common) if data.simulated and common else n
-        for effect in (e for e in effects if e.n == n):
+        for effect in (e for e in own if e.n == n):
             key = effect.factor, str(effect.base), str(effect.level), shown
-            row = rows.setdefault(key, _row(data, effect, shown))
-            cell = Cell(device, _provenance(data), effect.ratio.inverse(), n)
+            name = f"{effect.factor}_{effect.level}"
+            label = f"{effect.factor}: {effect.base} → {effect.level}"
+            row = rows.get(key) or MatrixRow(data.name, name, label, shown, ())
+            cell = MatrixCell(device, _provenance(data), effect.ratio.inverse(), n)
             rows[key] = replace(row, cells=(*row.cells, cell))
     return list(rows.values())
 
 
-def _row(data: Dataset, effect: FactorEffect, n: int) -> Row:
-    label = f"{effect.factor}: {effect.base} → {effect.level}"
-    return Row(data.name, f"{effect.factor}_{effect.level}", label, n, ())
-
-
 def _main_effects(data: Dataset) -> list[FactorEffect]:
-    what = SIMULATED if data.simulated else TIME
-    for sweep in _factorials(data):
+    """Those of the first sweep, in the order of the study, that has some."""
+    listed = [str(entry.get("name")) for entry in data.study.get("sweeps") or ()]
+    ordered = sorted(data.sweeps, key=lambda s: listed.index(s) if s in listed else len(listed))
+    for sweep in ordered:
         try:
-            return factor_effects(data, sweep, what)
-        except AnalysisError:
+            return effects(data, sweep, SIMULATED if data.simulated else TIME)
+        except AnalysisError:  # nothing varies, or nothing can be compared
             continue
     return []
-
-
-def _factorials(data: Dataset) -> Iterator[str]:
-    """Sweeps that vary a factor, in the order of the study; the points tell which those are."""
-    return (sweep for sweep in _in_order(data) if swept_factors(data, sweep))
-
-
-def _in_order(data: Dataset) -> list[str]:
-    listed = [str(entry.get("name")) for entry in data.study.get("sweeps") or ()]
-    return sorted(data.sweeps, key=lambda s: listed.index(s) if s in listed else len(listed))

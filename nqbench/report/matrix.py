@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.matrix import SIMULATED, Matrix, Row, effects_matrix, short
+from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixRow, effects_matrix, short
 from nqbench.analysis.wording import number
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
@@ -145,7 +145,7 @@ def _about(name: str, run: Observed) -> str:
 
 def matrix_table(matrix: Matrix, source: Source) -> Table:
     """One row per change: what is printed, and a column per device of the runs."""
-    fields: list[Field[Row]] = [
+    fields: list[Field[MatrixRow]] = [
         (Column("source"), lambda row: row.group),
         (Column("change"), lambda row: row.label),
         (Column("N", "number"), lambda row: row.n),
@@ -175,12 +175,12 @@ def cells_table(matrix: Matrix, source: Source) -> Table:
     return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
 
 
-def _value(row: Row, device: str) -> Estimate | None:
+def _value(row: MatrixRow, device: str) -> Estimate | None:
     cell = row.cell(device)
     return cell.value if cell else None
 
 
-def printed_text(row: Row) -> str:
+def printed_text(row: MatrixRow) -> str:
     """What the paper gives: ``4.38 (GTX 480)``; devices with the same words together."""
     by_text: dict[str, list[str]] = {}
     for cell in row.printed:
@@ -266,7 +266,7 @@ class _Line:
     """A line of a panel: a heading (without ``row``), or a row."""
 
     text: str
-    row: Row | None = None
+    row: MatrixRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class _Numbers:
     head: str
     colour: str
     width_in: float
-    text_of: Callable[[Row], str]
+    text_of: Callable[[MatrixRow], str]
 
 
 def effects_figure(matrix: Matrix, source: Source) -> Drawing:
@@ -315,12 +315,12 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     return finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
 
 
-def _is_big(row: Row) -> bool:
+def _is_big(row: MatrixRow) -> bool:
     values = [cell.value.value for cell in row.cells if cell.value]
     return any(not 1 / BIG <= value <= BIG for value in values)
 
 
-def _lines(rows: Sequence[Row]) -> list[_Line]:
+def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
     """Rows under the headings of their groups, which name the GPUs of what is printed."""
     lines = []
     for group, members in groupby(rows, lambda row: row.group):
@@ -358,13 +358,13 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
     _labels(ax, lines)
 
 
-def _lane(row: Row, device: str, matrix: Matrix) -> float:
+def _lane(row: MatrixRow, device: str, matrix: Matrix) -> float:
     """How far below the middle of its row the marker of a device is: none covers another."""
     present = [name for name in matrix.devices if row.cell(name)]
     return _LANE * ((present.index(device) + 0.5) / len(present) - 0.5)
 
 
-def _bounds(row: Row) -> list[float]:
+def _bounds(row: MatrixRow) -> list[float]:
     values = [cell.value for cell in row.cells if cell.value]
     return [b for v in values for b in (v.value, v.low, v.high) if b is not None and b > 0]
 
@@ -418,7 +418,7 @@ def _numbers(ax: Axes, lines: Sequence[_Line], columns: Sequence[_Numbers]) -> N
                 ax.text(x, y, column.text_of(line.row), fontsize=7.5, **words)
 
 
-def _printed_short(row: Row) -> str:
+def _printed_short(row: MatrixRow) -> str:
     """The printed value, the range of several, or the words."""
     values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
     if values:
@@ -427,6 +427,6 @@ def _printed_short(row: Row) -> str:
     return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
 
 
-def _measured_short(row: Row, device: str) -> str:
+def _measured_short(row: MatrixRow, device: str) -> str:
     cell = row.cell(device)
     return digits(cell.value.value, keep_zeros=True) if cell and cell.value else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.observed import observe
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.limits.ceilings import FOLDER, Ceiling, Ceilings, ceilings_of
+from nqbench.analysis.limits.ceilings import STUDY, Ceiling, Ceilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
 from nqbench.report.figures.axes import short
@@ -167,8 +167,8 @@ def write_roofline(
 
 
 def _ceilings_beside(run: Path) -> Path:
-    """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/STUDY``."""
-    found = run.resolve().parent / FOLDER
+    """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/NAME``."""
+    found = run.resolve().parent / STUDY
     if not (found / MANIFEST).exists():
         raise StudyError(
             f"there is no run of the ceilings at {found}; make one on the same GPU with"

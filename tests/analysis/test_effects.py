@@ -11,7 +11,7 @@ import pytest
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.factorial.cells import Cells
-from nqbench.analysis.factorial.effects import Effect, effects, interactions, main_effect
+from nqbench.analysis.factorial.effects import FactorEffect, effects, interactions, main_effect
 from nqbench.errors import AnalysisError
 from tests.builders import (
     FACTORIAL,
@@ -26,7 +26,7 @@ from tests.builders import (
 )
 
 
-def by_level(found: list[Effect], n: int) -> dict[Any, Effect]:
+def by_level(found: list[FactorEffect], n: int) -> dict[Any, FactorEffect]:
     return {e.level: e for e in found if e.n == n}
 
 

@@ -14,7 +14,15 @@ import pytest
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import observe, timed_runs
-from nqbench.analysis.matrix import Cell, Matrix, Row, chip, chip_of, effects_matrix, short
+from nqbench.analysis.matrix import (
+    Matrix,
+    MatrixCell,
+    MatrixRow,
+    chip,
+    chip_of,
+    effects_matrix,
+    short,
+)
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.runs.layout import recorded_runs
@@ -35,12 +43,12 @@ def recorded() -> Matrix:
         return effects_matrix([observe(path) for path in paths])
 
 
-def row_of(matrix: Matrix, group: str, name: str, n: int) -> Row:
+def row_of(matrix: Matrix, group: str, name: str, n: int) -> MatrixRow:
     (row,) = [r for r in matrix.rows if (r.group, r.name, r.n) == (group, name, n)]
     return row
 
 
-def measured(row: Row) -> list[Cell]:
+def measured(row: MatrixRow) -> list[MatrixCell]:
     return [cell for cell in row.cells if cell.provenance == "measured"]
 
 

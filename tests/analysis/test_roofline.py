@@ -15,7 +15,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, Kind, ceilings_of
+from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, WorkKind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import AnalysisError, NqbenchError, StudyError
@@ -136,8 +136,8 @@ def test_the_limit_is_the_longest_least_time() -> None:
 
 
 def test_bytes_that_a_cache_may_have_served_are_a_limit_with_a_condition() -> None:
-    limits: dict[Kind, float] = {"bytes": 0.7, "float": 0.3, "integer": 0.2}
-    work: dict[Kind, float] = {"bytes": 70.0, "float": 300.0, "integer": 100.0}
+    limits: dict[WorkKind, float] = {"bytes": 0.7, "float": 0.3, "integer": 0.2}
+    work: dict[WorkKind, float] = {"bytes": 70.0, "float": 300.0, "integer": 100.0}
     for bytes_of, wanted in (
         ("all off-chip accesses, cached or not", "memory, if uncached"),
         ("device memory", "memory"),

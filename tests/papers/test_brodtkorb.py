@@ -10,7 +10,8 @@ from matplotlib.patches import Rectangle
 from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.limits.ceilings import flops_per_s, ideal_instruction_byte_ratio
+from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
@@ -118,13 +119,15 @@ def test_counters_of_a_profiler_alone_are_asked_of_it(paper: Paper) -> None:
 
 
 def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
-    assert flops_per_s(own.data) == pytest.approx(2 * 128 * 132 * 1.755e9)
-    assert ideal_instruction_byte_ratio(own.data) == pytest.approx(128 * 132 * 1.755e9 / 2e12)
+    known = {"peak_gflops_single": 2 * 128 * 132 * 1.755, "multiprocessors": 132}
+    known["ideal_instruction_byte_ratio"] = 128 * 132 * 1.755e9 / 2e12
+    assert {name: device_number(own.data, name) for name in known} == pytest.approx(known)
     made = Builder(MINI)
     made.count("versions", search_levels(100, 5), {"branches": 10}, f"{V}1")
     simulated = made.observed(SEARCH)
-    assert flops_per_s(simulated.data) is None
-    assert ideal_instruction_byte_ratio(simulated.data) is None
+    for name in known:
+        with pytest.raises(NotMeasured, match="is not known"):
+            device_number(simulated.data, name)
 
 
 def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> None:
@@ -274,8 +277,6 @@ def test_sectors_of_a_simulated_run_are_those_of_all_requests() -> None:
     counted = {"global_sectors": 30.0, "global_requests": 4.0}
 
     def read(_: str, name: str) -> float:
-        from nqbench.analysis.data.select import NotMeasured
-
         if name not in counted:
             raise NotMeasured(name)
         return counted[name]

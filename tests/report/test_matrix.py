@@ -13,7 +13,7 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.matrix import Cell, Matrix, Row, effects_matrix
+from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix
 from nqbench.report.figures.style import styled
 from nqbench.report.matrix import cells_table, effects_figure, matrix_table
 from nqbench.report.table import EMPTY, Source
@@ -105,8 +105,8 @@ def test_numbers_and_labels_do_not_cover_each_other(matrix: Matrix) -> None:
 def test_more_devices_than_colours(matrix: Matrix) -> None:
     """Their numbers are in the table alone: beside the figure they would cover each other."""
     names = [f"GPU {i}" for i in range(12)]
-    cells = tuple(Cell(name, "measured", Estimate(1.5), 18) for name in names)
-    row = Row("Zhang 2011", "tail_check", "tail check", 18, cells)
+    cells = tuple(MatrixCell(name, "measured", Estimate(1.5), 18) for name in names)
+    row = MatrixRow("Zhang 2011", "tail_check", "tail check", 18, cells)
     with styled():
         figure = effects_figure(Matrix((row,), tuple(names), ()), SOURCE).figure
         figure.draw_without_rendering()

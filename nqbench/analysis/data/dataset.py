@@ -121,6 +121,20 @@ class Dataset:
         return bool(self._device.get("kind") == "sim")
 
     @property
+    def identity(self) -> Mapping[str, Any]:
+        """What identifies the device: its name, compute capability, clocks; empty if unknown."""
+        return self._about_device("identity")
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What studies may ask of the device (``DeviceFacts``); empty if unknown."""
+        return self._about_device("facts")
+
+    def _about_device(self, key: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._device.get(key) or {}
+        return found
+
+    @property
     def _device(self) -> Mapping[str, Any]:
         device: Mapping[str, Any] = self.manifest.get("device", {})
         return device
@@ -134,9 +148,8 @@ class Dataset:
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
         spec = str(self._device.get("spec", "unknown device"))
-        facts = self._device.get("facts") or {}
-        identity = self._device.get("identity") or {}
-        name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
+        known = self.identity
+        name = known.get("name") or self.facts.get("name") or known.get("cpu") or ""
         if several := len(self.manifest.get("devices", ())[1:]):
             return f"{name} ({several + 1} of them)"
         return f"{name} ({spec})" if name and name != spec else spec
@@ -158,8 +171,7 @@ class Dataset:
     @property
     def synthetic(self) -> bool:
         """Whether the test device made the times up."""
-        facts = self._device.get("facts") or {}
-        return self.spec.startswith("fake") or facts.get("name") == FAKE_NAME
+        return self.spec.startswith("fake") or self.facts.get("name") == FAKE_NAME
 
     @property
     def provenance(self) -> str:
@@ -173,8 +185,7 @@ class Dataset:
     @property
     def cpu(self) -> str:
         """The CPU that baselines were timed on, for people."""
-        host = self._device.get("host") or {}
-        return f"{host.get('name') or 'host CPU'} (cpu)"
+        return f"{self._about_device('host').get('name') or 'host CPU'} (cpu)"
 
     @property
     def cpu_provenance(self) -> str:
@@ -207,7 +218,7 @@ class Dataset:
     @cached_property
     def metrics(self) -> Mapping[str, Quantity]:
         """Derived metrics of the study's own kernel, by name."""
-        return metrics_of(self.study, self._device.get("facts") or {})
+        return metrics_of(self.study, self.facts)
 
     @property
     def sweeps(self) -> tuple[str, ...]:

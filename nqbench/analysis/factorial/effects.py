@@ -8,12 +8,12 @@ it. Deterministic counts give exact ratios.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.cells import Cells, cells
@@ -29,7 +29,7 @@ NOTEWORTHY: Final = 1.02
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class FactorEffect:
     """What changing one factor from ``base`` to ``level`` multiplies a quantity by.
 
     ``pairs``   otherwise equal pairs of points behind it
@@ -72,15 +72,9 @@ class Interaction:
     reversed: tuple[str, ...] = ()
 
 
-def _reverses(before: Estimate, after: Estimate) -> bool:
-    """Whether two effects clearly point in opposite directions."""
-    opposite = (before.value - 1) * (after.value - 1) < 0
-    return opposite and before.differs_from(1) and after.differs_from(1)
-
-
 def main_effect(
     table: Cells, factor: str, base: Level, level: Level, what: Quantity, n: int
-) -> Effect:
+) -> FactorEffect:
     """One main effect. Raises ``AnalysisError`` if the two levels cannot be separated."""
     pairs = table.pairs((factor, base, level))
     column = table.factors.index(factor)
@@ -94,38 +88,36 @@ def main_effect(
             f"{factor}: {base} and {level} share no otherwise equal points, and counts of zero"
             " cannot be fitted"
         )
-    return Effect(what, n, factor, base, level, ratio, len(pairs), method)
+    return FactorEffect(what, n, factor, base, level, ratio, len(pairs), method)
 
 
-def interaction(
+def _interaction(
     table: Cells,
     change: tuple[str, Level, Level],
     other: tuple[str, Level, Level],
     what: Quantity,
     n: int,
-) -> Interaction:
-    """One two-way interaction, from squares of points equal in everything else.
-
-    Raises ``AnalysisError`` where no such square is complete.
-    """
+) -> Interaction | None:
+    """One two-way interaction, from squares of points equal in everything else; ``None`` where no
+    square is complete."""
     squares = table.pairs(change, other)
     if not squares:
-        raise AnalysisError(f"no complete square of {change[0]} and {other[0]} was measured")
+        return None
     ratio, method = table.ratio(squares, (1, -1, -1, 1))
     at_base, at_level, other_before, other_after = (
         table.ratio([(s[i], s[j]) for s in squares], (-1, 1))[0]
         for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))
     )
-    reversing = []
-    if _reverses(at_base, at_level):
-        reversing.append(change[0])
-    if _reverses(other_before, other_after):
-        reversing.append(other[0])
+    both = ((change[0], at_base, at_level), (other[0], other_before, other_after))
+    reversing = tuple(
+        name
+        for name, before, after in both
+        if (before.value - 1) * (after.value - 1) < 0
+        and before.differs_from(1)
+        and after.differs_from(1)
+    )
     return Interaction(
-        *(what, n, *change, *other, ratio, at_base, at_level),
-        squares=len(squares),
-        method=method,
-        reversed=tuple(reversing),
+        *(what, n, *change, *other, ratio, at_base, at_level, len(squares), method, reversing)
     )
 
 
@@ -162,12 +154,12 @@ def effects(
     *,
     factors: Sequence[str] = (),
     sizes: Sequence[int] = (),
-) -> list[Effect]:
+) -> list[FactorEffect]:
     """Main effects of every factor of a sweep, against its first level, at every size.
 
     Raises ``AnalysisError`` where the sweep varies no factor or nothing can be compared.
     """
-    found: list[Effect] = []
+    found: list[FactorEffect] = []
     refused: list[str] = []
     for n, table in _tables(data, sweep, what, factors, sizes):
         for factor in table.factors:
@@ -193,14 +185,14 @@ def interactions(
 
     Raises ``AnalysisError`` where none can be computed.
     """
-    found: list[Interaction] = []
-    for n, table in _tables(data, sweep, what, factors, sizes):
-        for one, two in combinations(table.factors, 2):
-            for low, high in _steps(data, sweep, table, one):
-                for other_low, other_high in _steps(data, sweep, table, two):
-                    if table.pairs((one, low, high), (two, other_low, other_high)):
-                        change, other = (one, low, high), (two, other_low, other_high)
-                        found.append(interaction(table, change, other, what, n))
+    found = [
+        made
+        for n, table in _tables(data, sweep, what, factors, sizes)
+        for one, two in combinations(table.factors, 2)
+        for step in _steps(data, sweep, table, one)
+        for other in _steps(data, sweep, table, two)
+        if (made := _interaction(table, (one, *step), (two, *other), what, n))
+    ]
     if not found:
         raise AnalysisError(
             f"sweep {sweep!r} has no two factors that were varied together: no interaction"
@@ -214,8 +206,8 @@ def _tables(
     what: Quantity,
     factors: Sequence[str],
     sizes: Sequence[int],
-) -> Iterable[tuple[int, Cells]]:
-    """The cells of each size that has any."""
+) -> list[tuple[int, Cells]]:
+    """The cells of each size that has any. Raises ``AnalysisError`` without one."""
     names = tuple(factors) or swept_factors(data, sweep)
     if not names:
         raise AnalysisError(
@@ -225,14 +217,13 @@ def _tables(
     for factor in factors:
         if len({p.level(factor) for p in points}) < 2:
             raise AnalysisError(f"{factor} has only one level in sweep {sweep!r}: no effect")
-    any_size = False
-    for n in sorted({p.n for p in points}):
-        here = [p for p in points if p.n == n and p.values(what)]
-        if here:
-            any_size = True
-            yield n, cells(here, names, what)
-    if not any_size:
+    by_size: dict[int, list[PointResult]] = {}
+    for point in points:
+        if point.values(what):
+            by_size.setdefault(point.n, []).append(point)
+    if not by_size:
         raise AnalysisError(_nothing(sweep, what))
+    return [(n, cells(by_size[n], names, what)) for n in sorted(by_size)]
 
 
 def _nothing(sweep: str | None, what: Quantity) -> str:

@@ -8,7 +8,7 @@ both together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -21,7 +21,7 @@ from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.workloads.base import VARIANTS, Variant
 
-Word = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
+BottleneckWord = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
 
 NEAR: Final = 0.8
 """A variant that takes at least this share of the full kernel's time is what limits the kernel:
@@ -42,7 +42,7 @@ SHORT_S: Final = 10 * EMPTY_S
 class Judged:
     """A verdict and, in words, what it rests on."""
 
-    word: Word
+    word: BottleneckWord
     reason: str
 
 
@@ -99,11 +99,17 @@ def verdict_text(found: Bottleneck) -> str:
 
 
 def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
-    full = points["full"]
-    times = {part: point.values(TIME) for part, point in points.items() if point.ok}
-    math, memory = _ratio(times, "math_only"), _ratio(times, "memory_only")
-    both = _ratio(times, "math_only", "memory_only")
-    matched = all(point.detail("occupancy_matched") in (None, 1) for point in points.values())
+    full, total = points["full"], points["full"].estimate(TIME)
+    math, memory = _ratio(points, "math_only"), _ratio(points, "memory_only")
+    both = _ratio(points, "math_only", "memory_only")
+    if math is None or memory is None or both is None:
+        judged = Judged("unclear", _why_missing(points))
+    else:
+        judged = judge(math, memory, both)
+        if total is not None and total.value < SHORT_S:
+            of = f"{time_text(EMPTY_S, 1)} of its {time_text(total.value, 3)}"
+            short = f"an empty launch takes {of}: judge it at a larger N too"
+            judged = Judged(judged.word, f"{judged.reason}; {short}")
     return Bottleneck(
         system=full.name,
         n=full.n,
@@ -112,48 +118,33 @@ def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
         math=math,
         memory=memory,
         both=both,
-        matched=matched,
-        judged=_judged(points, math, memory, both),
+        matched=all(p.detail("occupancy_matched") in (None, 1) for p in points.values()),
+        judged=judged,
     )
 
 
-def _ratio(times: Mapping[Variant, Mapping[int, float]], *parts: Variant) -> Estimate | None:
-    """Summed time of variants over that of the full kernel; paired by round."""
-    if not all(times.get(part) for part in ("full", *parts)):
+def _ratio(points: Mapping[Variant, PointResult], *parts: Variant) -> Estimate | None:
+    """Summed time of variants over that of the full kernel, paired by round; ``None`` where no
+    round has all of them."""
+    names: tuple[Variant, ...] = ("full", *parts)
+    times = [points[name].values(TIME) if name in points else {} for name in names]
+    shared = sorted(set.intersection(*(set(values) for values in times)))
+    if not shared:
         return None
-    rounds = set.intersection(*(set(times[part]) for part in ("full", *parts)))
-    if not rounds:
-        return None
-    sums = {r: sum(times[part][r] for part in parts) for r in sorted(rounds)}
-    full = {r: times["full"][r] for r in sums}
+    full, sums = ({r: sum(v[r] for v in some) for r in shared} for some in (times[:1], times[1:]))
     return paired(full, sums, step_s=EVENT_STEP_S).estimate()
 
 
-def _judged(
-    points: Mapping[Variant, PointResult],
-    math: Estimate | None,
-    memory: Estimate | None,
-    both: Estimate | None,
-) -> Judged:
-    if math is None or memory is None or both is None:
-        return Judged("unclear", next(_missing(points), "no round has all variants"))
-    judged = judge(math, memory, both)
-    total = points["full"].estimate(TIME)
-    if total is None or total.value >= SHORT_S:
-        return judged
-    short = f"an empty launch takes {time_text(EMPTY_S, 1)} of its {time_text(total.value, 3)}"
-    return Judged(judged.word, f"{judged.reason}; {short}: judge it at a larger N too")
-
-
-def _missing(points: Mapping[Variant, PointResult]) -> Iterator[str]:
+def _why_missing(points: Mapping[Variant, PointResult]) -> str:
     for part in VARIANTS:
         point = points.get(part)
         if point is None:
-            yield f"{part} was not planned"
-        elif not point.timed:
-            yield "the simulator counts and does not time: a verdict needs a GPU"
-        elif not point.ok:
-            yield f"{part}: {point.status}: {point.reason}"
+            return f"{part} was not planned"
+        if not point.timed:
+            return "the simulator counts and does not time: a verdict needs a GPU"
+        if not point.ok:
+            return f"{part}: {point.status}: {point.reason}"
+    return "no round has all variants"
 
 
 def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
@@ -161,7 +152,7 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
 
     A share counts as close to 1, or as clearly below it, only with its whole interval.
     """
-    parts = f"without memory {_share(math)} of the time, without arithmetic {_share(memory)}"
+    parts = f"without memory {math.value:.0%} of the time, without arithmetic {memory.value:.0%}"
     if not (math.bounded and memory.bounded):
         return Judged("unclear", f"{parts}; one round gives no interval: measure more rounds")
     for name, part in (("arithmetic", math), ("memory", memory)):
@@ -173,13 +164,13 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
         unsure = "arithmetic" if sides[0] is None else "memory"
         return Judged("unclear", f"{parts}: the interval of {unsure} contains the limit {NEAR:.0%}")
     if any(sides):
-        bound: Word = "arithmetic bound" if sides[0] else "memory bound"
+        bound: BottleneckWord = "arithmetic bound" if sides[0] else "memory bound"
         return Judged("balanced" if all(sides) else bound, parts)
     # Shorter than the full kernel even added up: dependences between the two, or barriers.
     waits = "they overlap little"
     if both.high is not None and both.high < NEAR:
         waits = "even added up they take less: it waits for something else"
-    return Judged("latency bound", f"{parts}, together {_share(both)}: {waits}")
+    return Judged("latency bound", f"{parts}, together {both.value:.0%}: {waits}")
 
 
 def _near(part: Estimate) -> bool | None:
@@ -189,7 +180,3 @@ def _near(part: Estimate) -> bool | None:
     if part.low >= NEAR:
         return True
     return False if part.high < NEAR else None
-
-
-def _share(part: Estimate) -> str:
-    return f"{part.value:.0%}"

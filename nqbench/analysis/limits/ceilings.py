@@ -3,11 +3,10 @@ clock that a run recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
@@ -18,9 +17,10 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.formula import DEVICE_NUMBERS
 from nqbench.runs.reading import MANIFEST
 
-Kind = Literal["bytes", "float", "integer"]
+WorkKind = Literal["bytes", "float", "integer"]
+"""What a kernel moves or does: bytes, floating-point or integer operations."""
 
-CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
+CEILINGS: Final[Mapping[str, tuple[str, WorkKind, str]]] = {
     "copy": ("copy in device memory", "bytes", "bytes_moved"),
     "read": ("reads from L2", "bytes", "bytes_moved"),
     "fma": ("FP32 multiply-add", "float", "float_operations"),
@@ -30,8 +30,7 @@ CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
 }
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
 STUDY: Final = "ceilings"
-FOLDER: Final = "ceilings"
-"""Name of that study, and of the folder of its run next to other runs."""
+"""The study that measures them, and the folder of its run next to other runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Ceiling:
 
     operation: str
     name: str
-    kind: Kind
+    kind: WorkKind
     per_s: Estimate
 
 
@@ -51,7 +50,7 @@ class Ceilings:
     device: str
     found: Mapping[str, Ceiling]
 
-    def best(self, kind: Kind) -> Ceiling:
+    def best(self, kind: WorkKind) -> Ceiling:
         """The highest of a kind; for bytes the copy's. Raises ``AnalysisError`` without one."""
         known = [c for c in self.found.values() if c.kind == kind and c.operation != "read"]
         if not known:
@@ -88,129 +87,80 @@ def ceilings_of(data: Dataset) -> Ceilings:
 
 def ceilings_beside(run: Path, device: str) -> Ceilings | None:
     """The ceilings of ``device`` from the run next to ``run``; ``None`` without one."""
-    folder = run.resolve().parent / FOLDER
+    folder = run.resolve().parent / STUDY
     if not (folder / MANIFEST).exists():
         return None
     found = load_dataset(folder)
     return ceilings_of(found) if found.device == device else None
 
 
-FP32_PER_CLOCK: Final[Mapping[str, int]] = MappingProxyType(
-    {"7.5": 64, "8.0": 64, **dict.fromkeys(("8.6", "8.9", "9.0"), 128)}
-)
-"""Single-precision instructions per clock and multiprocessor, by compute capability (CUDA C++
-Programming Guide, throughput of native arithmetic instructions); a fused one is two operations."""
-INT_PER_CLOCK: Final[Mapping[str, int]] = MappingProxyType(
-    dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64)
-)
-"""32-bit integer additions per clock and multiprocessor."""
+PER_CLOCK: Final[Mapping[str, Mapping[str, int]]] = {
+    "fp32": {"7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128},
+    "int32": dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64),
+}
+"""Instructions per clock and multiprocessor, by compute capability (CUDA C++ Programming Guide,
+throughput of native arithmetic instructions): single precision, and 32-bit integer additions. A
+fused multiply-add is one instruction and two operations."""
 ROOTS_PER_CLOCK: Final = 16
 """Approximate reciprocal square roots per clock and multiprocessor, on all of them. A correctly
 rounded root takes such a one and several instructions more."""
 ISSUED_PER_CLOCK: Final = 4 * 32
 """Instructions of threads that a multiprocessor issues per clock: a warp from each of its four
 schedulers, on all architectures above."""
-BYTES_PER_S: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "H100 80GB HBM3": 3.35e12,
-        "H100 PCIe": 2.0e12,
-        "H200": 4.8e12,
-        "A100-SXM4-80GB": 2.039e12,
-    }
-)
+BYTES_PER_S: Final[Mapping[str, float]] = {
+    "H100 80GB HBM3": 3.35e12,
+    "H100 PCIe": 2.0e12,
+    "H200": 4.8e12,
+    "A100-SXM4-80GB": 2.039e12,
+}
 """Bandwidth of the device's memory by a part of its name (NVIDIA's data sheets)."""
 
 
 def bytes_per_s(data: Dataset) -> float | None:
     """Bandwidth of device memory, if the device is a known one."""
-    name = str(_identity(data).get("name", ""))
+    name = str(data.identity.get("name", ""))
     return next((value for part, value in BYTES_PER_S.items() if part in name), None)
 
 
-def clocks_per_s(data: Dataset) -> float | None:
-    """Clocks of all multiprocessors per second, at the highest clock that the driver allows."""
-    clock, units = _identity(data).get("max_sm_mhz"), multiprocessors(data)
-    return units * float(clock) * 1e6 if clock and units else None
-
-
-def multiprocessors(data: Dataset) -> float | None:
-    """How many the device has."""
-    device = data.manifest.get("device", {})
-    units = (device.get("facts") or {}).get("multiprocessors")
-    return float(units) if units else None
+def instructions_per_s(data: Dataset, per_clock: int | None) -> float | None:
+    """Instructions of threads per second of a GPU whose multiprocessors do so many per clock, at
+    the highest clock that the driver allows; ``None`` where one of these is not known."""
+    units, clock_mhz = data.facts.get("multiprocessors"), data.identity.get("max_sm_mhz")
+    if not (per_clock and units and clock_mhz):
+        return None
+    return per_clock * float(units) * float(clock_mhz) * 1e6
 
 
 def integers_per_s(data: Dataset) -> float | None:
     """32-bit integer additions per second."""
-    return _rate(data, INT_PER_CLOCK)
+    return instructions_per_s(data, _per_clock(data, "int32"))
 
 
 def fp32_per_s(data: Dataset) -> float | None:
     """Single-precision instructions of threads per second."""
-    return _rate(data, FP32_PER_CLOCK)
+    return instructions_per_s(data, _per_clock(data, "fp32"))
 
 
 def roots_per_s(data: Dataset) -> float | None:
     """Square roots per second, if each took one instruction of the special function units."""
-    clocks = clocks_per_s(data)
-    return ROOTS_PER_CLOCK * clocks if clocks else None
-
-
-def ideal_instruction_byte_ratio(data: Dataset) -> float | None:
-    """Instructions of threads issued per byte of device memory with both at their limits."""
-    clocks, moved = clocks_per_s(data), bytes_per_s(data)
-    return ISSUED_PER_CLOCK * clocks / moved if clocks and moved else None
-
-
-def flops_per_s(data: Dataset) -> float | None:
-    """Single-precision operations per second; a fused multiply-add counts as two."""
-    instructions = fp32_per_s(data)
-    return 2 * instructions if instructions else None
-
-
-def data_sheet(data: Dataset) -> Ceilings | None:
-    """The ceilings of a known GPU by its data sheet; ``None`` where one of them is not known."""
-    rates: dict[str, tuple[str, Kind, float | None]] = {
-        "copy": ("device memory", "bytes", bytes_per_s(data)),
-        "fma": ("FP32 multiply-add", "float", flops_per_s(data)),
-        "int_add": ("INT32 add", "integer", integers_per_s(data)),
-    }
-    found = {
-        operation: Ceiling(operation, name, kind, Estimate(rate))
-        for operation, (name, kind, rate) in rates.items()
-        if rate
-    }
-    return Ceilings(data.device, found) if len(found) == len(rates) else None
-
-
-def _peak_gflops(data: Dataset) -> float | None:
-    found = flops_per_s(data)
-    return found / 1e9 if found else None
-
-
-_NUMBERS: Final[Mapping[str, Callable[[Dataset], float | None]]] = MappingProxyType(
-    {
-        "multiprocessors": multiprocessors,
-        "peak_gflops_single": _peak_gflops,
-        "ideal_instruction_byte_ratio": ideal_instruction_byte_ratio,
-    }
-)
+    return instructions_per_s(data, ROOTS_PER_CLOCK)
 
 
 def device_number(data: Dataset, name: str) -> float:
     """A number of ``formula.DEVICE_NUMBERS``. Raises ``NotMeasured`` where it is not known."""
-    value = _NUMBERS[name](data)
-    if value is None:
+    value: float | None
+    if name == "multiprocessors":
+        value = data.facts.get(name)
+    elif name == "peak_gflops_single":
+        instructions = fp32_per_s(data)
+        value = instructions and 2 * instructions / 1e9
+    else:  # instructions issued per byte of device memory with both at their limits
+        issued, moved = instructions_per_s(data, ISSUED_PER_CLOCK), bytes_per_s(data)
+        value = issued and moved and issued / moved
+    if not value:
         raise NotMeasured(f"the {DEVICE_NUMBERS[name]} of {data.device_short} is not known")
-    return value
+    return float(value)
 
 
-def _rate(data: Dataset, per_clock: Mapping[str, int]) -> float | None:
-    lanes = per_clock.get(str(_identity(data).get("compute_capability", "")))
-    clocks = clocks_per_s(data)
-    return lanes * clocks if lanes and clocks else None
-
-
-def _identity(data: Dataset) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = data.manifest.get("device", {}).get("identity") or {}
-    return found
+def _per_clock(data: Dataset, kind: str) -> int | None:
+    return PER_CLOCK[kind].get(str(data.identity.get("compute_capability", "")))

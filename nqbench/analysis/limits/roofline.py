@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
-from nqbench.analysis.limits.ceilings import STUDY, Ceilings, Kind
+from nqbench.analysis.limits.ceilings import STUDY, Ceilings, WorkKind
 from nqbench.errors import AnalysisError
 from nqbench.point import MEASURING, PART
 from nqbench.vocabulary import of_kernel, plain_name
@@ -45,14 +45,14 @@ class RoofPoint:
     n: int
     levels: Mapping[str, Level]
     time: Estimate
-    work: Mapping[Kind, float]
+    work: Mapping[WorkKind, float]
     counted_by: str
     bytes_of: str
-    limits: Mapping[Kind, float]
+    limits: Mapping[WorkKind, float]
     kernel: str = ""
 
     @property
-    def limit(self) -> Kind:
+    def limit(self) -> WorkKind:
         """What bounds the kernel: the kind of work with the longest minimum time."""
         return max(self.limits, key=lambda kind: self.limits[kind])
 
@@ -68,7 +68,7 @@ class RoofPoint:
         return self.limits[self.limit] / self.time.value
 
     @property
-    def operations(self) -> Kind:
+    def operations(self) -> WorkKind:
         """The kind of operations that is closer to its ceiling."""
         return "float" if self.limits["float"] > self.limits["integer"] else "integer"
 
@@ -78,7 +78,7 @@ class RoofPoint:
         nbytes = self.work["bytes"]
         return self.work[self.operations] / nbytes if nbytes else float("inf")
 
-    def per_s(self, kind: Kind) -> float:
+    def per_s(self, kind: WorkKind) -> float:
         """Bytes or operations per second."""
         return self.work[kind] / self.time.value
 
@@ -104,140 +104,111 @@ def roof_points(
             f" `nqbench run {STUDY}` on the latter and name it with --ceilings"
         )
     found: list[RoofPoint] = []
-    left_out: list[PointResult] = []
+    left_out: list[tuple[str, int]] = []
     seen: list[tuple[str, int, Mapping[str, Level]]] = []
     for point in run.data.points:
-        whole = point.estimate(TIME)
+        whole, same = point.estimate(TIME), (point.name, point.n, point.levels)
         if not point.ok or point.cpu or whole is None or point.levels.get(PART, "full") != "full":
             continue
-        same = (point.name, point.n, point.levels)
         if same in seen:
             continue
         seen.append(same)
-        kernel, time = _main_kernel(point) if _is_program(point) else ("", whole)
-        made = time and (
-            _profiled(run, point, kernel, time, ceilings)
-            or _counted(point, kernel, time, ceilings, simulated)
+        kernel, time = _main_kernel(point, whole)
+        counts = time and (
+            _profiled(run, point, kernel, time) or _simulated(simulated, point, kernel, time)
         )
-        if not made:
-            left_out.append(point)
-        else:
-            found.append(made)
+        if not counts:
+            left_out.append((point.name, point.n))
+            continue
+        time, work, counter, bytes_of = counts
+        limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
+        found.append(RoofPoint(*same, time, work, counter, bytes_of, limits, kernel))
     if not found:
         raise AnalysisError(
             f"no timed kernel of run {run.data.name!r} has known operations: measure with"
             " `counters: ncu`, or name a simulated run of the same points with --counters"
         )
-    return found, _without_work(left_out, found)
-
-
-def _without_work(left_out: Sequence[PointResult], found: Sequence[RoofPoint]) -> list[str]:
-    """Systems and sizes without a kernel under the roof, each once, and how many others."""
     shown = {(point.system, point.n) for point in found}
-    own = [(point.name, point.n) for point in left_out]
-    systems = [f"{name} at N = {n}" for name, n in dict.fromkeys(own) if (name, n) not in shown]
-    others = sum(one in shown for one in own)
-    return [*systems, f"{others} other configurations of those above"] if others else systems
+    why = [f"{name} at N = {n}" for name, n in dict.fromkeys(left_out) if (name, n) not in shown]
+    if others := sum(one in shown for one in left_out):
+        why.append(f"{others} other configurations of those above")
+    return found, why
 
 
-def _main_kernel(point: PointResult) -> tuple[str, Estimate | None]:
+def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | None]:
     """The kernel of a program that takes most of its time, and what it takes.
 
-    ``None`` for the time where the program's phases were not recorded.
+    A point of one launch has one kernel without a name, which takes the ``whole`` time. The time is
+    ``None`` where a program's phases were not recorded.
     """
-    names = sorted({plain_name(column)[1] for column in _columns(point)} - {""})
-    times = {name: point.estimate(_phase(name)) for name in names}
-    known = {name: time.value for name, time in times.items() if time is not None}
-    if not known:
-        return names[0], None
-    longest = max(known, key=lambda name: known[name])
-    return longest, times[longest]
+    columns = {
+        column
+        for row in point.measurements.values()
+        for column, value in row.items()
+        if "@" in column and not missing(value)
+    }
+    if not columns:
+        return "", whole
+    kernels = sorted({plain_name(column)[1] for column in columns})
+    # A phase is looked up whatever its name: that of a kernel need not be known elsewhere.
+    phases = [Quantity(k, f"{k} time", (f"{k}_s",), "time", "s") for k in kernels]
+    times = [
+        (k, t) for k, phase in zip(kernels, phases, strict=True) if (t := point.estimate(phase))
+    ]
+    return max(times, key=lambda one: one[1].value) if times else (kernels[0], None)
 
 
-def _phase(kernel: str) -> Quantity:
-    """A kernel's time within its program, whatever its name."""
-    return Quantity(kernel, f"{kernel} time", (f"{kernel}_s",), "time", "s")
+class _Counts(NamedTuple):
+    """What a kernel moved and did; see the fields of :class:`RoofPoint`."""
+
+    time: Estimate
+    work: Mapping[WorkKind, float]
+    counted_by: str
+    bytes_of: str
 
 
-def _of(name: str, kernel: str) -> str:
-    return of_kernel(name, kernel) if kernel else name
-
-
-def _profiled(
-    run: Observed, point: PointResult, kernel: str, time: Estimate, ceilings: Ceilings
-) -> RoofPoint | None:
+def _profiled(run: Observed, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
     """By a profiler; of a program's kernel the first launch, with the profiler's time."""
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
-    values = [profile_value(run, point, _of(name, kernel)) for name in names]
-    if any(value is None for value in values):
+    values = [profile_value(run, point, of_kernel(name, kernel)) for name in names]
+    nbytes, floats, integers = values
+    if nbytes is None or floats is None or integers is None:
         return None
-    nbytes, floats, integers = (float(value or 0) for value in values)
     if kernel:
         duration_ns = profile_value(run, point, of_kernel("duration_ns", kernel))
         if not duration_ns:
             return None
         time = Estimate(duration_ns * 1e-9)
-    work: dict[Kind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-    return _point(point, kernel, time, work, (PROFILED, DEVICE_MEMORY), ceilings)
+    work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
+    return _Counts(time, work, PROFILED, DEVICE_MEMORY)
 
 
-def _counted(
-    point: PointResult,
-    kernel: str,
-    time: Estimate,
-    ceilings: Ceilings,
-    simulated: Sequence[Dataset],
-) -> RoofPoint | None:
-    """By the simulator: off-chip sectors, as if there were no cache."""
-    counted = next((t for data in simulated for t in data.points if _same(point, t)), None)
+def _simulated(
+    runs: Sequence[Dataset], point: PointResult, kernel: str, time: Estimate
+) -> _Counts | None:
+    """By the simulator, in the first run that has the configuration: off-chip sectors, as if there
+    were no cache."""
+    place, levels = (point.system, point.n), _compared(point.levels)
+    counted = next(
+        (
+            other
+            for data in runs
+            for other in data.points
+            if other.ok and not other.timed and (other.system, other.n) == place
+            if _compared(other.levels) == levels
+        ),
+        None,
+    )
     if counted is None:
         return None
     names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    values = [counted.detail(_of(name, kernel)) for name in names]
+    values = [counted.detail(of_kernel(name, kernel)) for name in names]
     if any(missing(value) for value in values):
         return None
     global_, local, floats, integers = map(float, values)
-    work: dict[Kind, float] = {
-        "bytes": SECTOR_BYTES * (global_ + local),
-        "float": floats,
-        "integer": integers,
-    }
-    by = (SIMULATED, "all off-chip accesses, cached or not")
-    return _point(point, kernel, time, work, by, ceilings)
-
-
-def _point(
-    point: PointResult,
-    kernel: str,
-    time: Estimate,
-    work: Mapping[Kind, float],
-    by: tuple[str, str],
-    ceilings: Ceilings,
-) -> RoofPoint:
-    limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
-    name = point.name
-    return RoofPoint(name, point.n, point.levels, time, work, *by, limits, kernel)
-
-
-def _is_program(point: PointResult) -> bool:
-    """Whether several kernels, or launches, make one sample."""
-    return any("@" in column for column in _columns(point))
-
-
-def _columns(point: PointResult) -> set[str]:
-    """What was recorded of a point."""
-    rows = point.measurements.values()
-    return {str(name) for row in rows for name, value in row.items() if not missing(value)}
-
-
-def _same(one: PointResult, two: PointResult) -> bool:
-    """Whether two points of different runs are the same configuration, simulated and ok."""
-    return (
-        two.ok
-        and not two.timed
-        and (one.system, one.n) == (two.system, two.n)
-        and _compared(one.levels) == _compared(two.levels)
-    )
+    nbytes = SECTOR_BYTES * (global_ + local)
+    work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
+    return _Counts(time, work, SIMULATED, "all off-chip accesses, cached or not")
 
 
 def _compared(levels: Mapping[str, Any]) -> dict[str, str]:

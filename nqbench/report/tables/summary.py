@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
-from nqbench.analysis.factorial.effects import Effect, effects
+from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.analysis.findings import REPORTED_COUNTERS, best_first
 from nqbench.analysis.wording import describe
 from nqbench.errors import AnalysisError
@@ -148,7 +148,7 @@ def _ratio(change: tuple[object, Mapping[str, Estimate]], label: str) -> str | N
     return f"{cell_text(found.value, Column(label, 'ratio'))} ±{100 * half:.2g}%"
 
 
-def _effects(data: Dataset, sweep: str, what: Quantity) -> list[Effect]:
+def _effects(data: Dataset, sweep: str, what: Quantity) -> list[FactorEffect]:
     """Those of a sweep at the largest size that has any."""
     try:
         found = effects(data, sweep, what)
