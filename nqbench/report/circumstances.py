@@ -14,6 +14,7 @@ from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
 from nqbench.point import MEASURING
 from nqbench.record import CONDITIONS, Record
+from nqbench.report.figures.axes import SECONDS, exact
 from nqbench.report.items import columns_of
 from nqbench.report.page import Block, Code, Details, Facts, Paragraph, PointDetail
 from nqbench.report.table import Cell, Column, Table, source_of
@@ -29,7 +30,7 @@ STATE: Final = {
     "power_mw": ("power", "W", 1e-3),
 }
 """Name, unit and scale of a sensor's readings."""
-MOST_DIGITS: Final = 5
+MAX_DIGITS: Final = 5
 """Digits of a sample; ``records.jsonl`` has all."""
 PROTOCOL: Final = {
     "rounds": "rounds, each a fresh process with an order of its own",
@@ -174,31 +175,20 @@ def _detail(
         "launch": _listed(records[0].about if records else {}),
         "counters": _listed({name: wording.number(value) for name, value in counters.items()}),
     }
-    headings, rows = _measurements(records)
+    rows = [_measurement(record) for record in records]
+    headings = dict.fromkeys(name for row in rows for name, text in row.items() if text)
     what = data.quantities()[0]
-    value = point.estimate(what)
-    sampled = [r for r in records if r.samples_s]
+    value = point.value(what)
     return PointDetail(
         point.key,
         f"{wording.describe(point, factors)}, N={point.n}",
-        "" if value is None else _quantity(value.value, what.unit),
+        "" if math.isnan(value) else exact(value, what),
         tuple((name, text) for name, text in facts.items() if text),
-        headings,
-        rows,
-        tuple((f"round {r.round}", _samples(r.samples_s)) for r in sampled),
+        tuple(headings),
+        tuple(tuple(row.get(name, "") for name in headings) for row in rows),
+        tuple((f"round {r.round}", _samples(r.samples_s)) for r in records if r.samples_s),
         explain_command(data, point, free),
     )
-
-
-def _quantity(value: float, unit: str) -> str:
-    return wording.time(value) if unit == "s" else wording.number(value)
-
-
-def _measurements(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Headings and a row per measurement; columns that are empty in all rows are left out."""
-    rows = [_measurement(record) for record in records]
-    names = dict.fromkeys(name for row in rows for name, text in row.items() if text)
-    return tuple(names), tuple(tuple(row.get(name, "") for name in names) for row in rows)
 
 
 def _measurement(record: Record) -> dict[str, str]:
@@ -224,14 +214,11 @@ def _samples(samples_s: Sequence[float]) -> str:
     ordered, quarter = sorted(samples_s), len(samples_s) // 4
     scatter = ordered[-1 - quarter] - ordered[quarter]
     scattered = 0 < scatter <= ordered[-1]
-    needed = 2 + math.ceil(math.log10(ordered[-1] / scatter)) if scattered else MOST_DIGITS
-    digits = min(MOST_DIGITS, max(3, needed))
-    scale, unit = next(
-        ((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if samples_s[0] >= s),
-        (1e-9, "ns"),
-    )
+    needed = 2 + math.ceil(math.log10(ordered[-1] / scatter)) if scattered else MAX_DIGITS
+    digits = min(MAX_DIGITS, max(3, needed))
+    scale, unit = next((s for s in SECONDS if samples_s[0] >= s[0]), SECONDS[-1])
     texts = (f"{float(f'{value / scale:.{digits}g}'):g}" for value in samples_s)
-    return f"{' '.join(texts)} {unit}"
+    return " ".join(texts) + unit
 
 
 def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:
@@ -243,7 +230,9 @@ def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> s
     if point.cpu or (point.system and not named and not data.study.get(KERNEL)):
         return ""
     levels = {name: point.level(name) for name in free}
-    words = ["nqbench", "explain", point.system if named else _study_file(data)]
+    # The study as the run's command named it.
+    files = [word for word in shlex.split(data.command) if word.endswith((".yaml", ".yml"))]
+    words = ["nqbench", "explain", point.system if named else (*files, data.name)[0]]
     if not named:
         words += ["--point", f"sweep={point.sweep}"]
         words += ["--point", f"system={point.system}"] if point.system else []
@@ -265,12 +254,6 @@ def _asked(data: Dataset, sweep: str) -> set[str]:
     ]
     by_kind = {name for name, levels in axes if isinstance(levels, Mapping) and "sim" in levels}
     return {name for name, _ in axes} - (set() if data.simulated else by_kind)
-
-
-def _study_file(data: Dataset) -> str:
-    """The study as the run's command named it."""
-    words = shlex.split(data.command)
-    return next((word for word in words if word.endswith((".yaml", ".yml"))), data.name)
 
 
 def _pairs(values: Mapping[str, Any]) -> Pairs:

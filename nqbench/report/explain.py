@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nqbench.report.figures.style import Drawing, finish, panels, styled
+from nqbench.report.figures import style
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 
@@ -205,17 +205,17 @@ def _short(number: int) -> str:
     return str(number)
 
 
-def lanes_figure(found: Sequence[Explained], source: Source) -> Drawing:
+def lanes_figure(found: Sequence[Explained], source: Source) -> style.Drawing:
     """Which lanes of the first warp are active, instruction by instruction; a panel per kernel."""
     shown = [one for one in found if one.steps]
-    figure, axes = panels(len(shown), 0.9, 1.35, most=1)
+    figure, axes = style.panels(len(shown), 0.9, 1.35, most=1)
     for ax, one in zip(axes, shown, strict=True):
         _lanes_panel(ax, one)
     axes[-1].set_xlabel("instructions that the warp has issued")
     title = "Lanes of one warp over time"
     subtitle = "The first warp of the grid; dark: the lane is active"
     alt = "For each kernel a picture with a row per lane, dark where it is active."
-    return finish(figure, "lanes", title, source, alt=alt, subtitle=subtitle)
+    return style.finish(figure, "lanes", title, source, alt=alt, subtitle=subtitle)
 
 
 def _lanes_panel(ax: Axes, one: Explained) -> None:
@@ -240,17 +240,23 @@ def _lanes_panel(ax: Axes, one: Explained) -> None:
     ax.grid(visible=False)
 
 
-def banks_figure(found: Sequence[Explained], source: Source) -> Drawing:
+def banks_figure(found: Sequence[Explained], source: Source) -> style.Drawing:
     """Which bank serves which lane of one access, pass by pass; a panel per kernel."""
+    import matplotlib as mpl
+    from matplotlib.patches import Rectangle
+
+    colours = mpl.colormaps["viridis"]
     shown = [(one, one.access) for one in found if one.access is not None]
     heights = [0.25 + 0.11 * len(access.passes()) for _, access in shown]
     mean = sum(heights) / len(heights)
-    figure, axes = panels(len(shown), 0.9, 0.5 + mean, most=1, height_ratios=heights)
+    figure, axes = style.panels(len(shown), 0.9, 0.5 + mean, most=1, height_ratios=heights)
     for ax, (one, access) in zip(axes, shown, strict=True):
         passes = access.passes()
         for number, served in enumerate(passes):
             for bank, lanes in served.items():
-                ax.add_patch(_cell(bank, number, min(lanes)))
+                corner = (bank - 0.45, number - 0.45)
+                shade = colours(0.35 + 0.65 * min(lanes) / (LANES - 1))
+                ax.add_patch(Rectangle(corner, 0.9, 0.9, facecolor=shade, edgecolor="none"))
                 text = str(lanes[0]) if len(lanes) == 1 else f"{lanes[0]}+"
                 if len(passes) <= 16:
                     ax.text(bank, number, text, ha="center", va="center", fontsize=5.5)
@@ -265,15 +271,7 @@ def banks_figure(found: Sequence[Explained], source: Source) -> Drawing:
     title = "Banks that one access of a warp needs"
     subtitle = "A cell is a lane (+: others want the same word), in the pass that serves it"
     alt = "For each kernel a grid of banks and passes with the lanes that are served."
-    return finish(figure, "banks", title, source, alt=alt, subtitle=subtitle)
-
-
-def _cell(bank: int, number: int, lane: int) -> Any:
-    import matplotlib as mpl
-    from matplotlib.patches import Rectangle
-
-    shade = mpl.colormaps["viridis"](0.35 + 0.65 * lane / (LANES - 1))
-    return Rectangle((bank - 0.45, number - 0.45), 0.9, 0.9, facecolor=shade, edgecolor="none")
+    return style.finish(figure, "banks", title, source, alt=alt, subtitle=subtitle)
 
 
 def write_explained(
@@ -282,7 +280,7 @@ def write_explained(
     """Write a page with the tables and figures into a folder; returns the files, the page first."""
     page = Page(out, tuple(formats) or FORMATS)
     page.heading(f"Where it happens: {source.run}", 1)
-    with styled():
+    with style.styled():
         if any(one.steps for one in found):
             page.drawing(lanes_figure(found, source), source)
         if any(one.access is not None for one in found):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.observed import observe
@@ -14,17 +14,8 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.limits.ceilings import STUDY, Ceiling, Ceilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
+from nqbench.report.figures import style
 from nqbench.report.figures.axes import short
-from nqbench.report.figures.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    Drawing,
-    finish,
-    new_figure,
-    series_style,
-    styled,
-)
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, source_of, tabulate
 from nqbench.report.tables.common import level_fields
@@ -160,7 +151,7 @@ def write_roofline(
     page = Page(out or default_out(runs[0]) / "roofline", formats or FORMATS)
     for table in tables:
         page.table(table)
-    with styled():
+    with style.styled():
         drawing = draw(highest, points, source)
     page.drawing(drawing, source)
     return Rooflines(tables, tuple(page.files))
@@ -177,32 +168,34 @@ def _ceilings_beside(run: Path) -> Path:
     return found
 
 
-def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Drawing:
+def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> style.Drawing:
     """One panel: the ceilings as lines, the kernels as marks, filled where FP32 dominates."""
     shown = [p for p in points if 0 < p.intensity < math.inf]
-    figure = new_figure(4.6)
+    figure = style.new_figure(4.6)
     ax = figure.subplots()
-    low, high = _span(ceilings, shown)
-    _roofs(ax, ceilings, low, high)
-    systems = list(dict.fromkeys(p.system for p in shown))
+    level = [c for c in ceilings.found.values() if c.kind != "bytes"]
+    top = max(c.per_s.value for c in level)
+    # All kernels, and where the roofs bend.
+    bends = [c.per_s.value / ceilings.best("bytes").per_s.value for c in level]
+    intensities = [*bends, *(p.intensity for p in shown)]
+    low, high = min(intensities) / 10**DECADES, max(intensities) * 10**DECADES
+    _roofs(ax, ceilings, level, low, high)
     sizes = sorted({p.n for p in shown})
-    for index, system in enumerate(systems):
-        own = [p for p in shown if p.system == system]
-        colour = series_style(index).colour
-        marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
-        for place, point in enumerate(own):
+    for index, system in enumerate(dict.fromkeys(p.system for p in shown)):
+        colour = style.series_style(index).colour
+        marker = style.MARKERS[index // len(style.COLOURS) % len(style.MARKERS)]
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
+        label = system if index < MAX_NAMES else None
+        for point in (p for p in shown if p.system == system):
+            larger = sizes.index(point.n) / (len(sizes) - 1) if len(sizes) > 1 else 1
+            look["markersize"] = MARKS[0] + (MARKS[1] - MARKS[0]) * larger
+            look["markerfacecolor"] = colour if point.operations == "float" else "white"
             ax.plot(
-                [point.intensity],
-                [point.per_s(point.operations)],
-                marker=marker,
-                linestyle="none",
-                markersize=_mark(sizes, point.n),
-                color=colour,
-                markerfacecolor=colour if point.operations == "float" else "white",
-                label=system if place == 0 and index < MAX_NAMES else None,
-                zorder=3,
+                [point.intensity], [point.per_s(point.operations)], label=label, zorder=3, **look
             )
-    _axes(ax, _powers([p.per_s(p.operations) for p in shown], ceilings))
+            label = None
+    slowest = min((p.per_s(p.operations) for p in shown), default=top)
+    _axes(ax, math.log10(top / slowest))
     ax.set_xlim(low, high)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
@@ -213,63 +206,35 @@ def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Dra
     if len(sizes) > 1:
         subtitle += f"; larger marks: larger N ({', '.join(f'{n:,}' for n in sizes)})"
     alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
-    return finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
+    return style.finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 
 
-def _span(ceilings: Ceilings, points: Sequence[RoofPoint]) -> tuple[float, float]:
-    """Limits of the axis of intensities: all kernels, and where the roofs bend."""
-    bandwidth = ceilings.best("bytes").per_s.value
-    bends = [c.per_s.value / bandwidth for c in ceilings.found.values() if c.kind != "bytes"]
-    values = [*bends, *(p.intensity for p in points)]
-    return min(values) / 10**DECADES, max(values) * 10**DECADES
-
-
-def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
+def _roofs(ax: Axes, ceilings: Ceilings, level: Sequence[Ceiling], low: float, high: float) -> None:
     """Slanted lines for bytes, level ones for operations, each with its name and number."""
-    level = [c for c in ceilings.found.values() if c.kind != "bytes"]
     slanted = [c for c in ceilings.found.values() if c.kind == "bytes"]
     top = max(c.per_s.value for c in level)
     for ceiling in slanted:
         rate = ceiling.per_s.value
         end = min(high, top / rate)
-        style = "-" if ceiling.operation == "copy" else "--"
+        dashes = "-" if ceiling.operation == "copy" else "--"
         name = f"{ceiling.name}:\n{rate * 1e-9:,.0f} GB/s"
         ends = ([low, end], [low * rate, end * rate])
-        ax.plot(*ends, color=GREY, linestyle=style, linewidth=1.2, label=name)
+        ax.plot(*ends, color=style.GREY, linestyle=dashes, linewidth=1.2, label=name)
     steepest = max(c.per_s.value for c in slanted)
     named: list[list[Ceiling]] = []
     for ceiling in sorted(level, key=lambda c: -c.per_s.value):
         rate = ceiling.per_s.value
-        style = "-" if ceiling.kind == "float" else ":"
-        ax.plot([rate / steepest, high], [rate, rate], color=ROOF, linestyle=style, linewidth=1.2)
+        dashes = "-" if ceiling.kind == "float" else ":"
+        ax.plot([rate / steepest, high], [rate, rate], color=ROOF, linestyle=dashes, linewidth=1.2)
         if named and rate > named[-1][-1].per_s.value / APART:
             named[-1].append(ceiling)
         else:
             named.append([ceiling])
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5, "color": ROOF}
     for group in named:
         names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
-        ax.annotate(
-            f"{names} Top/s",
-            (high, group[0].per_s.value),
-            xytext=(-4, 2),
-            textcoords="offset points",
-            fontsize=6.5,
-            color=ROOF,
-            ha="right",
-            va="bottom",
-        )
-
-
-def _mark(sizes: Sequence[int], n: int) -> float:
-    """Marker size in points: the larger N, the larger."""
-    low, high = MARKS
-    return high if len(sizes) == 1 else low + (high - low) * sizes.index(n) / (len(sizes) - 1)
-
-
-def _powers(values: Sequence[float], ceilings: Ceilings) -> float:
-    """Powers of ten between the slowest kernel and the highest roof."""
-    top = max(c.per_s.value for c in ceilings.found.values() if c.kind != "bytes")
-    return math.log10(top / min(values, default=top))
+        place = high, group[0].per_s.value
+        ax.annotate(f"{names} Top/s", place, (-4, 2), ha="right", va="bottom", **words)
 
 
 def _axes(ax: Axes, powers: float) -> None:

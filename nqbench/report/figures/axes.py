@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset, PointResult
@@ -15,10 +15,10 @@ from nqbench.workloads import program_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.ticker import Locator
 
 WIDE: Final = 4.0
 """Largest over smallest value above which an axis is logarithmic."""
+SECONDS: Final = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
 _SI: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 MAX_TICKS: Final = 6
 """More labels than this run into each other in a panel of a third of the width."""
@@ -32,15 +32,11 @@ def short(value: float, what: Quantity) -> str:
     """A value in few characters, for ticks and heat-map cells."""
     if value == 0:
         return "0"
-    if what.unit == "s":
-        for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
-            if abs(value) >= scale * 0.9995:
-                return f"{digits(value / scale)} {unit}"
-        return f"{value:.1e} s"
-    for scale, unit in _SI:
+    timed = what.unit == "s"
+    for scale, unit in SECONDS if timed else _SI:
         if abs(value) >= scale * 0.9995:
             return f"{digits(value / scale)}{unit}"
-    return digits(value)
+    return f"{value:.1e} s" if timed else digits(value)
 
 
 def exact(value: float, what: Quantity) -> str:
@@ -75,27 +71,21 @@ def value_axis(
     A logarithmic axis cannot show zero: with zeros among the values the axis is linear below the
     smallest other value and logarithmic above.
     """
-    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
     axis = ax.xaxis if which == "x" else ax.yaxis
     setattr(ax, f"fmt_{which}data", lambda value: exact(value, what))  # for a reader who points
     set_scale = ax.set_xscale if which == "x" else ax.set_yscale
     set_limits = ax.set_xlim if which == "x" else ax.set_ylim
     positive = [v for v in values if v > 0]
-    fraction = what.name == "lane_efficiency"
     log = (is_wide(values) or len(positive) < len(values)) if log is None else log
-    if fraction:
+    if what.name == "lane_efficiency":  # a fraction
         set_limits(0, max([*positive, 0.1]) * 1.12)
     elif not positive:
         set_limits(-0.05, 1)
-        axis.set_major_locator(_fixed([0.0]))
-        ax.text(
-            *(0.5, 0.5, "0 at every point"),
-            transform=ax.transAxes,
-            ha="center",
-            va="center",
-            color="#6b6b6b",
-        )
+        axis.set_major_locator(FixedLocator([0.0]))
+        middle: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
+        ax.text(0.5, 0.5, "0 at every point", color="#6b6b6b", **middle)
     elif log and len(positive) < len(values):
         floor = 10 ** math.floor(math.log10(min(positive)))
         decades = math.log10(max(positive) / floor)
@@ -105,24 +95,20 @@ def value_axis(
         axis.set_minor_locator(NullLocator())
         step = max(1, math.ceil(decades / 4))
         powers = [floor * 10**i for i in range(0, math.ceil(decades) + 1, step)]
-        axis.set_major_locator(_fixed([0.0, *(p for p in powers if p <= max(positive) * 2.5)]))
+        axis.set_major_locator(
+            FixedLocator([0.0, *(p for p in powers if p <= max(positive) * 2.5)])
+        )
     elif log:
         pad = (max(positive) / min(positive)) ** 0.06 * 1.05
         set_scale("log")
         low, high = min(positive) / pad, max(positive) * pad
         set_limits(low, high)
-        axis.set_major_locator(_fixed(_ticks(low, high)))
+        axis.set_major_locator(FixedLocator(_ticks(low, high)))
         axis.set_minor_locator(NullLocator())
     else:
         set_limits(0, max(positive) * 1.12)
     axis.set_major_formatter(FuncFormatter(lambda v, _: short(v, what)))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _fixed(ticks: Sequence[float]) -> Locator:
-    from matplotlib.ticker import FixedLocator
-
-    return FixedLocator(list(ticks))
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -150,12 +136,8 @@ def timed_as(
 
 def axis_label(what: Quantity) -> str:
     """The name of a quantity, and which direction is better."""
-    good = (
-        f" ({what.better} is better)"
-        if (what.kind == "time" or what.measured) and what.better
-        else ""
-    )
-    return f"{what.label}{good}"
+    judged = what.better and (what.kind == "time" or what.measured)
+    return f"{what.label} ({what.better} is better)" if judged else what.label
 
 
 # Ratios: logarithmic, a line at 1, ticks that a reader can measure with.

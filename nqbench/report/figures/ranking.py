@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import swept_factors
+from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, timed_as, value_axis
-from nqbench.report.figures.style import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    WIDTH_IN,
-    Draw,
-    Drawing,
-    dots,
-    finish,
-    label_of,
-    new_figure,
-)
 from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
@@ -33,9 +22,9 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the best are shown."""
 MAX_DOTS: Final = 6
-LONGEST_LEVEL: Final = 20
-"""Characters of a level that is written upright, below its column of dots."""
 """A factor with more levels is written as text: a dot per level would take too much room."""
+MAX_LEVEL: Final = 20
+"""Characters of a level that is written upright, below its column of dots."""
 _ROW_IN: Final = 0.165
 _DOT_IN: Final = 0.2
 _TEXT_IN: Final = 0.62
@@ -56,34 +45,30 @@ class _Column:
         return self.left + self.width / 2
 
 
-def ranking(data: Dataset, item: ReportItem) -> list[Draw]:
+def ranking(data: Dataset, item: ReportItem) -> list[style.Draw]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok and p.values(shown[0])]
     wanted = sizes_of(item, sweep, points, shown[0])
     shown = timed_as(data, shown, points)
-    return [
-        partial(_one, data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted
-    ]
+    return [partial(_one, data, item, shown, [p for p in points if p.n == n]) for n in wanted]
 
 
 def _one(
     data: Dataset,
     item: ReportItem,
-    sweep: str,
     shown: Sequence[Quantity],
     points: Sequence[PointResult],
-    n: int,
-) -> Drawing:
-    first = shown[0]
+) -> style.Drawing:
+    first, n, sweep = shown[0], points[0].n, points[0].sweep
     ranked = sorted(points, key=lambda p: p.value(first), reverse=first.better == "higher")
     cut = ranked[:MAX_ROWS]
     factors = swept_factors(data, sweep) or columns_of(data, sweep)
     columns = _columns(data, sweep, factors, cut)
     matrix_in = max((c.left + c.width for c in columns), default=0.1)
-    figure = new_figure(1.9 + _ROW_IN * max(len(cut), 6))
-    widths = [matrix_in, *[(WIDTH_IN - matrix_in - 0.3) / len(shown)] * len(shown)]
+    figure = style.new_figure(1.9 + _ROW_IN * max(len(cut), 6))
+    widths = [matrix_in, *[(style.WIDTH_IN - matrix_in - 0.3) / len(shown)] * len(shown)]
     axes = figure.subplots(1, len(widths), width_ratios=widths, sharey=True)
     coloured = next((f for f in factors if 2 <= len(_levels(cut, f)) <= 4), "")
     _matrix(axes[0], cut, columns, coloured)
@@ -103,7 +88,8 @@ def _one(
     title = title_of(data, item, f"{'All points' if whole else 'Points'} of sweep {sweep}")
     name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
-    return finish(figure, name, f"{title}, N={n}", source_of(data), alt=alt, subtitle=subtitle)
+    title, source = f"{title}, N={n}", source_of(data)
+    return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)
 
 
 def _levels(points: Sequence[PointResult], factor: str) -> list[Level]:
@@ -128,7 +114,7 @@ def _columns(
             columns.append(_Column(factor, level, left, _DOT_IN))
             left += _DOT_IN
         # Room for the factor's name above its columns.
-        left += max(0.12, 0.085 * len(label_of(factor)) + 0.08 - _DOT_IN * len(levels))
+        left += max(0.12, 0.085 * len(style.label_of(factor)) + 0.08 - _DOT_IN * len(levels))
     return columns
 
 
@@ -139,7 +125,7 @@ def _matrix(
     for column in columns:
         if column.level is None:
             for y, point in zip(rows, points, strict=True):
-                text = label_of(point.level(column.factor))
+                text = style.label_of(point.level(column.factor))
                 ax.text(column.left, y, text, va="center", fontsize=7)
             continue
         here = [y for y in rows if points[y].level(column.factor) == column.level]
@@ -151,10 +137,10 @@ def _matrix(
         ax.plot([column.centre] * len(here), here, marker, color=colour, markersize=4.5)
     for factor in dict.fromkeys(c.factor for c in columns):
         left = min(c.left for c in columns if c.factor == factor)
-        ax.text(left, -0.9, label_of(factor), fontsize=7, fontweight="bold", va="bottom")
-    dots = [c for c in columns if c.level is not None]
-    levels = [label_of(c.level, LONGEST_LEVEL) for c in dots]
-    ax.set_xticks([c.centre for c in dots], levels, rotation=90, fontsize=7)
+        ax.text(left, -0.9, style.label_of(factor), fontsize=7, fontweight="bold", va="bottom")
+    shown = [c for c in columns if c.level is not None]
+    levels = [style.label_of(c.level, MAX_LEVEL) for c in shown]
+    ax.set_xticks([c.centre for c in shown], levels, rotation=90, fontsize=7)
     ax.set_xlim(0, max((c.left + c.width for c in columns), default=0.1))
     ax.set_ylim(len(points) - 0.5, -0.7)
     ax.tick_params(axis="both", length=0, labelleft=False)
@@ -167,20 +153,16 @@ def _look(points: Sequence[PointResult], factor: str, level: Level) -> tuple[str
     """Colour and marker of a level; the same whatever the order of the points."""
     order = sorted(map(str, _levels(points, factor)))
     i = order.index(str(level))
-    return COLOURS[i], MARKERS[i]
+    return style.COLOURS[i], style.MARKERS[i]
 
 
 def _values(ax: Axes, points: Sequence[PointResult], what: Quantity, coloured: str) -> None:
     found = {y: e for y, p in enumerate(points) if (e := p.estimate(what)) is not None}
-    groups = _levels(points, coloured) if coloured else [INAPPLICABLE]
-    for level in groups:
-        here = [
-            (y, e) for y, e in found.items() if not coloured or points[y].level(coloured) == level
-        ]
-        colour, marker = _look(points, coloured, level) if coloured else (COLOURS[0], MARKERS[0])
-        look = {"markersize": 4.5, "capsize": 1.5, "elinewidth": 0.9}
-        dots(ax, here, colour, marker, **look)
+    for level in _levels(points, coloured):  # one, if nothing is coloured
+        here = [(y, e) for y, e in found.items() if points[y].level(coloured) == level]
+        colour, marker = _look(points, coloured, level)
+        style.dots(ax, here, colour, marker, markersize=4.5, capsize=1.5, elinewidth=0.9)
     value_axis(ax, "x", [e.value for e in found.values()], what)
     ax.tick_params(axis="x", labelrotation=90 if len(points) and what.kind == "counter" else 0)
     ax.tick_params(axis="y", length=0, labelleft=False)
-    ax.axhline(0, color=GREY, linewidth=0.5, linestyle=":", zorder=0)
+    ax.axhline(0, color=style.GREY, linewidth=0.5, linestyle=":", zorder=0)
