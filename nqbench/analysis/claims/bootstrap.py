@@ -58,7 +58,11 @@ class Resamples:
         came up. A run with one round cannot be resampled: there are none.
         """
         random = np.random.default_rng(seed)
-        rounds = tuple(_rounds(data) for data in runs)
+        # The run's own rounds: those of a baseline say nothing about how its times vary.
+        rounds = tuple(
+            tuple(sorted({r for p in data.points if not p.borrowed for r in p.values(TIME)}))
+            for data in runs
+        )
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
@@ -109,8 +113,3 @@ def widening(rounds: int) -> float:
 
     normal = float(ndtri(0.5 + CONFIDENCE / 2))
     return quantile(rounds, CONFIDENCE) / (normal * math.sqrt((rounds - 1) / rounds))
-
-
-def _rounds(data: Dataset) -> tuple[int, ...]:
-    """The run's own rounds: those of a baseline say nothing about how its times vary."""
-    return tuple(sorted({r for p in data.points if not p.borrowed for r in p.values(TIME)}))

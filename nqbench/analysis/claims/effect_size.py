@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.papers.schema import Claim, Paper
 
 SizeWord = Literal["", "as large", "weaker", "stronger", "size unclear", "mixed sizes"]
-SIZE_WORDS: Final[tuple[SizeWord, ...]] = (
-    "as large",
-    "weaker",
-    "stronger",
-    "size unclear",
-    "mixed sizes",
-)
+SIZE_WORDS: Final[tuple[SizeWord, ...]] = get_args(SizeWord)[1:]
 WEAKER: Final = 0.8
 STRONGER: Final = 1.25
 """Limits of the share of an effect that still counts as large: a fifth less, or a quarter more,
@@ -79,7 +73,9 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
     numbers = printed_numbers(paper, claim, n, hw)
     if not numbers:
         return None
-    ends = [float(d) + side * _half_digit(d) - null for d in numbers for side in (-1, 1)]
+    # Half a unit of the last printed digit either way; a whole number is printed in full.
+    halves = [0.5 * 10.0 ** int(d.as_tuple().exponent) for d in numbers]
+    ends = [float(d) + s * h - null for d, h in zip(numbers, halves, strict=True) for s in (-1, 1)]
     effects = [float(d) - null for d in numbers]
     if min(ends) <= 0 <= max(ends):
         return None  # printed as no effect, or with both signs
@@ -126,10 +122,3 @@ def printed_numbers(paper: Paper, claim: Claim, n: int | None, hw: str = "") -> 
         with contextlib.suppress(InvalidOperation):
             found.append(Decimal(text))
     return [number for number in found if math.isfinite(number)]
-
-
-def _half_digit(number: Decimal) -> float:
-    """Half a unit of the last printed digit. A whole number is taken as printed in full."""
-    exponent = number.as_tuple().exponent
-    assert isinstance(exponent, int)  # finite
-    return 0.5 * 10.0**exponent

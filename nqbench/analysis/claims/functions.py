@@ -5,29 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
-
-import numpy as np
+from typing import Any, Final, NamedTuple
 
 from nqbench.analysis.claims.bootstrap import Resampled, Resamples
+from nqbench.analysis.data import select
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed, probe_value, profile_value
-from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.data.select import (
-    NotMeasured,
-    best_point,
-    check_timed,
-    configurations,
-    described,
-    finished,
-    main_point,
-    paper_of,
-    remedy,
-    timed_points,
-)
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.select import NotMeasured, configurations, finished
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
-from nqbench.papers.formula import DEVICE
+from nqbench.papers.formula import DEVICE, FUNCTIONS
 from nqbench.papers.schema import Paper
 from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, of_kernel, plain_name
 from nqbench.workloads import get, probe_counters
@@ -36,17 +24,26 @@ TOO_OLD: Final = "cannot run kernels of a CUDA compiler that is still maintained
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
 
 
-FULL: Final = "nqbench claims RUN --full"
-"""The command that walks the large trees."""
+class Asked(NamedTuple):
+    """What a function is asked about: the configurations of a system at one size of a run."""
+
+    data: Dataset
+    system: str
+    n: int
+    levels: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return select.described(self.system, self.n, self.levels)
 
 
 @dataclass(eq=False)
 class Values:
-    """What a claim may read. ``at`` is the resample that the functions answer for; 0: all rounds.
+    """What a claim may read: a method for each function of the language that is not built in.
 
-    ``run`` is the index of the run in question among ``runs``; ``n`` the size (``N``); ``full``
-    lets counts walk trees for minutes; ``notes`` collects where values come from, ``edges`` the
-    optima that lie at the edge of their sweep.
+    ``at``     the resample that the functions answer for; 0: all rounds
+    ``run``    index of the run in question among ``runs``; ``n`` the size (``N``)
+    ``full``   counts may walk trees for minutes
+    ``notes``  where values come from; ``edges`` the optima that lie at the edge of their sweep
     """
 
     paper: Paper
@@ -63,20 +60,7 @@ class Values:
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
         """By the names of the language."""
-        return {
-            "time": self.time,
-            "times": self.times,
-            "best": self.best,
-            "argbest": self.argbest,
-            "levels": self.levels,
-            "phase": self.phase,
-            "counter": self.counter,
-            "count": self.count,
-            "recorded": self.recorded,
-            "sizes_of": self.sizes_of,
-            "rank": self.rank,
-            "fails": self.fails,
-        }
+        return {name: getattr(self, name) for name in FUNCTIONS if hasattr(self, name)}
 
     @property
     def names(self) -> dict[str, Any]:
@@ -92,7 +76,7 @@ class Values:
 
     def time(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:
         """Kernel seconds of the main configuration."""
-        return self._one(TIME, system, N, hw, levels)
+        return self.phase(system, TIME.name, N, hw, **levels)
 
     def phase(
         self,
@@ -104,7 +88,8 @@ class Values:
         **levels: Any,
     ) -> float:
         """Seconds of a phase of a configuration (``fastest``, or the main one)."""
-        return self._one(quantity(name), system, N, hw, levels, config)
+        _, (column,) = self._columns(name, system, N, hw, levels, config)
+        return float(column[self.at])
 
     def times(
         self,
@@ -120,11 +105,10 @@ class Values:
         With ``skipped=1`` also kernel seconds of those too slow to be timed: of the launch that
         verified them.
         """
-        _, columns = self._all(system, N, hw, levels, phase)
+        _, columns = self._columns(phase, system, N, hw, levels)
         found = [float(column[self.at]) for column in columns]
         if skipped:
-            _, data = self._data(hw)
-            every = configurations(data, self.paper.system(system), N or self.n, levels)
+            every = configurations(*self._asked(system, N, hw, levels))
             found += [p.first_s for p in every if p.status == "skipped" and p.first_s is not None]
         return found
 
@@ -135,24 +119,20 @@ class Values:
 
         Picking it anew in each resample would take the minimum of many noisy values, a biased one.
         """
-        _, columns = self._all(system, N, hw, levels, phase)
+        _, columns = self._columns(phase, system, N, hw, levels)
         return float(min(columns, key=lambda column: column[0])[self.at])
 
     def argbest(
         self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
     ) -> Any:
         """The level of a factor in the fastest configuration (``auto`` is not a level)."""
-        every = zip(*self._all(system, N, hw, levels), strict=True)
+        every = zip(*self._columns("", system, N, hw, levels), strict=True)
         chosen = [(p, c) for p, c in every if p.level(factor) != "auto"]
-        points, columns = [p for p, _ in chosen], [c for _, c in chosen]
-        if len({p.level(factor) for p in points}) < 2:
-            raise NotMeasured(
-                f"{described(self.paper.system(system), N or self.n, levels)} was timed with one"
-                f" {factor} only",
-                self._data(hw)[1].command,
-            )
-        best = points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
-        numbers = _numbers(points, factor)
+        if len({p.level(factor) for p, _ in chosen}) < 2:
+            asked = self._asked(system, N, hw, levels)
+            raise NotMeasured(f"{asked} was timed with one {factor} only", asked.data.command)
+        best = min(chosen, key=lambda one: one[1][self.at])[0].level(factor)
+        numbers = _numbers([p for p, _ in chosen], factor)
         edges = numbers[:1] + numbers[-1:]
         if self.at == 0 and best in edges and best != 1:  # no level lies below 1
             self.edges[f"best {factor} {best} of {edges[0]} to {edges[1]}"] = None
@@ -162,26 +142,25 @@ class Values:
         self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
     ) -> list[int]:
         """The numeric levels of a factor among the configurations that were timed, in order."""
-        return _numbers(self._all(system, N, hw, levels)[0], factor)
+        return _numbers(self._columns("", system, N, hw, levels)[0], factor)
 
     def recorded(
         self, system: str, name: str, N: int | None = None, hw: str = "", **levels: Any
     ) -> list[float]:
         """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
-        _, data = self._data(hw)
-        full, n = self.paper.system(system), N or self.n
-        points = finished(configurations(data, full, n, levels), data)
+        asked = self._asked(system, N, hw, levels)
+        points = finished(configurations(*asked), asked.data)
         found = [value for p in points if (value := p.detail(name)) is not None]
         if not found:
-            raise NotMeasured(f"the run has no {name} of {described(full, n, levels)}")
+            raise NotMeasured(f"the run has no {name} of {asked}")
         return [float(value) for value in found]
 
     def sizes_of(self, *systems: str, least: int = 0) -> list[int]:
         """Sizes from ``least`` on at which each of the systems was timed."""
-        _, data = self._data("")
+        data = self.runs[self._run("")].data
         names = [self.paper.system(system) for system in systems]
         for name in names:
-            check_timed(data, name)
+            select.check_timed(data, name)
         timed = {(p.system, p.n) for p in data.points if p.ok and p.values(TIME)}
         sizes = sorted({n for _, n in timed})
         found = [n for n in sizes if n >= least and all((name, n) in timed for name in names)]
@@ -197,11 +176,11 @@ class Values:
 
     def fails(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> bool:
         """Whether the system ends with an error or a wrong answer."""
-        _, data = self._data(hw)
-        points = configurations(data, self.paper.system(system), N or self.n, levels)
+        asked = self._asked(system, N, hw, levels)
+        points = configurations(*asked)
         judged = [p for p in points if p.status not in ("skipped", "unfinished")]
         if not judged:
-            finished(points, data)
+            finished(points, asked.data)
         return all(not p.ok for p in judged)
 
     def counter(
@@ -220,24 +199,22 @@ class Values:
         ``kernel`` is one of a program's; ``probe`` is what an instrumented kernel counted
         (``iterations`` or ``clocks``); ``system`` may be ``device``, for numbers of its maker.
         """
-        index, data = self._data(hw)
+        index = self._run(hw)
+        run = self.runs[index]
         if system == DEVICE:
-            return device_number(data, name)
-        if kernel:
-            name = of_kernel(name, kernel)
-        full, n = self.paper.system(system), N or self.n
+            return device_number(run.data, name)
+        asked, name = self._asked(system, N, hw, levels), of_kernel(name, kernel)
         if name in probe_counters():
-            found = probe_value(self.runs[index], full, n, name, levels.get("depth"), probe)
+            found = probe_value(run, asked.system, asked.n, name, levels.get("depth"), probe)
             if found is None:
                 raise NotMeasured(
-                    f"no instrumented kernel counted {name} for {described(full, n, levels)}",
-                    remedy(data, full, n),
+                    f"no instrumented kernel counted {name} for {asked}",
+                    select.remedy(run.data, asked.system, asked.n),
                 )
             return found
-        key = ("counter", index, full, n, name, config, tuple(sorted(levels.items())))
+        key = ("counter", name, config, index, *asked[1:3], *sorted(levels.items()))
         if key not in self._kept:
-            point = configuration(data, full, n, config, levels)
-            self._kept[key] = counter_of(self.runs[index], point, name)
+            self._kept[key] = counter_of(run, configuration(*asked, config), name)
         return float(self._kept[key])
 
     def count(self, name: str, **parameters: Any) -> Any:
@@ -251,55 +228,49 @@ class Values:
             self.notes[note] = None
         return value
 
-    def _data(self, hw: str) -> tuple[int, Dataset]:
-        """The run that a function is asked about."""
+    def _run(self, hw: str) -> int:
+        """Index of the run that a function is asked about."""
         if not self.runs:
             raise NotMeasured("no run was given")
         if not hw:
-            return self.run, self.runs[self.run].data
+            return self.run
         for i, run in enumerate(self.runs):
             if run.hardware(self.paper) == hw:
-                return i, run.data
+                return i
         known = {h.id: h.name for h in self.paper.hardware}
         if hw in known:
             raise NotMeasured(f"it is about the {known[hw]}, which {TOO_OLD}")
         raise NotMeasured(f"no run of device {hw} was given")
 
-    def _one(
+    def _asked(self, system: str, n: int | None, hw: str, levels: Mapping[str, Any]) -> Asked:
+        data = self.runs[self._run(hw)].data
+        return Asked(data, self.paper.system(system), n or self.n, levels)
+
+    def _columns(
         self,
-        what: Quantity,
+        phase: str,
         system: str,
         n: int | None,
         hw: str,
         levels: Mapping[str, Any],
-        config: str = "",
-    ) -> float:
-        index, data = self._data(hw)
-        full, size = self.paper.system(system), n or self.n
-        check_timed(data, full)
-        key = (what.name, index, full, size, config, tuple(sorted(levels.items())))
-        if key not in self._kept:
-            point = configuration(data, full, size, config, levels)
-            if not point.values(what):
-                raise NotMeasured(f"the run has no {what.label} of {full}")
-            self._kept[key] = self.resamples.values(index, point, what)
-        return float(self._kept[key][self.at])
-
-    def _all(
-        self, system: str, n: int | None, hw: str, levels: Mapping[str, Any], phase: str = ""
+        config: str | None = None,
     ) -> tuple[list[PointResult], list[Resampled]]:
-        index, data = self._data(hw)
-        full, size = self.paper.system(system), n or self.n
-        check_timed(data, full)
-        key = ("all", index, full, size, phase, tuple(sorted(levels.items())))
+        """The configurations that were timed, or the one that ``config`` picks, with their values
+        (of a phase, or of the time) in every resample."""
+        index, asked = self._run(hw), self._asked(system, n, hw, levels)
+        key = (phase, config, index, *asked[1:3], *sorted(levels.items()))
         if key not in self._kept:
-            what = quantity(phase) if phase else TIME
-            points = [p for p in timed_points(data, full, size, levels) if p.values(what)]
+            what = quantity(phase or TIME.name)
+            select.check_timed(asked.data, asked.system)
+            found = (
+                select.timed_points(*asked) if config is None else [configuration(*asked, config)]
+            )
+            points = [p for p in found if p.values(what)]
             if not points:
-                raise NotMeasured(f"the run has no {what.label} of {full}")
+                raise NotMeasured(f"the run has no {what.label} of {asked.system}")
             self._kept[key] = points, [self.resamples.values(index, p, what) for p in points]
-        found: tuple[list[PointResult], list[Resampled]] = self._kept[key]
-        return found
+        kept: tuple[list[PointResult], list[Resampled]] = self._kept[key]
+        return kept
 
 
 def _numbers(points: Sequence[PointResult], factor: str) -> list[int]:
@@ -314,7 +285,7 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
         value = profile_value(run, point, name) if estimate is None else estimate.value
         missing = (
             f"{name} is counted in the simulator"
-            f" (nqbench reproduce {paper_of(run.data, point.system)} --device sim)"
+            f" (nqbench reproduce {select.paper_of(run.data, point.system)} --device sim)"
             " or by Nsight Compute (`counters: ncu` under `measure` in the study)"
         )
     elif plain_name(name)[0] in PROFILER_COUNTERS:
@@ -346,23 +317,23 @@ def first_counted(run: Observed, system: str, n: int, name: str) -> float:
 
 
 def configuration(
-    data: Dataset, system: str, n: int, config: str, levels: Mapping[str, Any]
+    data: Dataset, system: str, n: int, levels: Mapping[str, Any], config: str
 ) -> PointResult:
     """The configuration that ``config`` picks: ``fastest``, ``highest_occupancy``, main."""
     if config == "fastest":
-        return best_point(data, system, n, levels)
+        return select.best_point(data, system, n, levels)
     if config == "highest_occupancy":
         ok = finished(configurations(data, system, n, levels), data)
         known = [p for p in ok if p.detail("occupancy") is not None]
         if not known:
             raise NotMeasured(
                 f"the run has no occupancy of {system}; a GPU's compiler reports it",
-                f"nqbench reproduce {paper_of(data, system)} --device cuda:0",
+                f"nqbench reproduce {select.paper_of(data, system)} --device cuda:0",
             )
         return max(known, key=lambda p: float(p.detail("occupancy")))
     if config:
         raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
-    return main_point(data, system, n, levels)
+    return select.main_point(data, system, n, levels)
 
 
 def count(
@@ -379,28 +350,19 @@ def count(
     that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
     that does not exist.
     """
-    found = _probed(name, parameters, runs)
-    if found is not None:
-        return found
+    stat = parameters.get("stat")
+    counter = f"{name}_{stat}" if stat else name
+    if counter in probe_counters() and "system" in parameters:
+        system, n = str(parameters["system"]), int(parameters["N"])
+        for run in runs:
+            found = probe_value(run, system, n, counter, parameters.get("depth", "own"))
+            if found is not None:
+                return found, f"counted by the instrumented kernel on {run.data.device_short}"
     try:
         return get(workload).count(name, full=full, **parameters), ""
     except AnalysisError as error:
         raise NotMeasured(
-            f"counting {name} at N={parameters.get('N')} walks the whole tree: `{FULL}` does it"
-            " once (minutes), and so does a run of the study on a GPU"
+            f"counting {name} at N={parameters.get('N')} walks the whole tree:"
+            " `nqbench claims RUN --full` does it once (minutes), and so does a run of the study"
+            " on a GPU"
         ) from error
-
-
-def _probed(
-    name: str, parameters: Mapping[str, Any], runs: Sequence[Observed]
-) -> tuple[float, str] | None:
-    stat = parameters.get("stat")
-    counter = f"{name}_{stat}" if stat else name
-    if counter not in probe_counters() or "system" not in parameters:
-        return None
-    for run in runs:
-        depth = parameters.get("depth", "own")
-        found = probe_value(run, str(parameters["system"]), int(parameters["N"]), counter, depth)
-        if found is not None:
-            return found, f"counted by the instrumented kernel on {run.data.device_short}"
-    return None

@@ -28,12 +28,12 @@ from nqbench.errors import StudyError
 from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper
 
-Word = Literal["holds", "fails", "no effect", "unclear", "not measured"]
-WORDS: Final[tuple[Word, ...]] = ("holds", "fails", "no effect", "unclear", "not measured")
+VerdictWord = Literal["holds", "fails", "no effect", "unclear", "not measured"]
+WORDS: Final[tuple[VerdictWord, ...]] = ("holds", "fails", "no effect", "unclear", "not measured")
+LACKING: Final = "not measured"
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
-BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
 NO_EFFECT: Final = 0.02
 """A ratio within 2% of 1 is no effect: half of the smallest gain of a step in the papers (1.04)."""
 ENUMERATED: Final = "enumerated on the CPU"
@@ -53,7 +53,7 @@ class SizeVerdict:
     """
 
     n: int | None
-    word: Word
+    word: VerdictWord
     value: Estimate | str | None = None
     share: float | None = None
     paper: str = ""
@@ -73,7 +73,7 @@ class Verdict:
     claim: Claim
     device: str
     provenance: str
-    word: Word
+    word: VerdictWord
     sizes: tuple[SizeVerdict, ...]
     reason: str = ""
     asked_of: str = ""
@@ -107,33 +107,27 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     that it cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    own = {i: Resamples.of([run.data]) for i, run in enumerate(runs)}
+    own = [Resamples.of([run.data]) for run in runs]
     timed, names = timed_runs(runs) or runs, device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
-        form = _form(claim)
-        if _enumerated(form):
-            verdicts.append(
-                _verdict(claim, form, Values(paper, runs, Resamples.of([]), full=full), None)
-            )
-        elif _across(form):
+        form = _Form.of(claim)
+        if form.enumerated:
+            none = Resamples.of([])
+            verdicts.append(_verdict(claim, form, Values(paper, runs, none, full=full), None))
+        elif form.across:
             among = timed if form.names & OF_TIME else runs
             joint = Resamples.of([run.data for run in among])
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
             found = [
-                replace(_verdict(claim, form, Values(paper, (run,), own[i]), run), device=names[i])
-                for i, run in enumerate(runs)
+                replace(_verdict(claim, form, Values(paper, (run,), resamples), run), device=name)
+                for run, resamples, name in zip(runs, own, names, strict=True)
             ]
-            verdicts += _drop_unmeasured(found)
+            # A simulated run has no row on what it lacks, beside a verdict from a GPU's run.
+            counted = all(v.simulated for v in found)
+            verdicts += [v for v in found if counted or not (v.simulated and v.word == LACKING)]
     return verdicts
-
-
-def _drop_unmeasured(verdicts: list[Verdict]) -> list[Verdict]:
-    """Leave out simulated runs' ``not measured`` if there is a verdict from a GPU's run."""
-    if all(verdict.simulated for verdict in verdicts):
-        return verdicts
-    return [v for v in verdicts if not (v.simulated and v.word == "not measured")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +140,33 @@ class _Form:
     note: str
     n: list[int]
 
+    @classmethod
+    def of(cls, claim: Claim) -> _Form:
+        today = claim.today
+        if today is not None:
+            n = claim.n if today.n is None else today.n
+            return cls(parse(today.expr), parse(today.expect), today.devices, today.note, n)
+        expect = parse(claim.expect) if claim.expect else None
+        return cls(parse(claim.expr), expect, 1, "", claim.n)
+
     @property
     def names(self) -> frozenset[str]:
         return self.expr.names | (self.expect.names if self.expect else frozenset())
+
+    @property
+    def enumerated(self) -> bool:
+        """Whether it rests on counts that need no run."""
+        return "count" in self.names and not self.names & (OF_TIME | {"counter"})
+
+    @property
+    def devices_named(self) -> list[ast.expr]:
+        """What is given for ``hw`` in the calls of the formula."""
+        return [k.value for call in self.expr.calls() for k in call.keywords if k.arg == "hw"]
+
+    @property
+    def across(self) -> bool:
+        """Whether it compares devices."""
+        return bool(self.devices_named) or "devices" in self.names
 
     @property
     def listed(self) -> list[str]:
@@ -180,88 +198,54 @@ class _Form:
         return self.expr.sized or (self.expect is not None and self.expect.sized)
 
 
-def _form(claim: Claim) -> _Form:
-    today = claim.today
-    if today is not None:
-        n = claim.n if today.n is None else today.n
-        return _Form(parse(today.expr), parse(today.expect), today.devices, today.note, n)
-    expect = parse(claim.expect) if claim.expect else None
-    return _Form(parse(claim.expr), expect, 1, "", claim.n)
-
-
-def _enumerated(form: _Form) -> bool:
-    return "count" in form.names and not form.names & (OF_TIME | {"counter"})
-
-
-def _across(form: _Form) -> bool:
-    named = any(k.arg == "hw" for call in form.expr.calls() for k in call.keywords)
-    return named or "devices" in form.names
-
-
 def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) -> Verdict:
-    device, provenance = (
-        (ENUMERATED, "exact") if run is None else (run.data.device, run.data.provenance)
-    )
-    if claim.kind == "reported_only" and claim.today is None:
-        reason = "reported by the paper without a test; it is about another program"
-        return Verdict(claim, device, provenance, "not measured", (), reason)
-    across = _across(form)
-    if across and len(values.runs) > 1:
+    if run is None:
+        device, provenance = ENUMERATED, "exact"
+    else:
+        device, provenance = run.data.device, run.data.provenance
+    if form.across and len(values.runs) > 1:
         device = "; ".join(dict.fromkeys(r.data.device_short for r in values.runs))
-    if form.devices > 1 and (lacking := _too_alike(form, values)):
-        return Verdict(claim, device, provenance, "not measured", (), lacking)
-    if across and form.devices < 2 and (missing := _absent(form, values)):
-        return Verdict(claim, device, provenance, "not measured", (), missing)
+    if lacking := _cannot_be_judged(claim, form, values):
+        return Verdict(claim, device, provenance, LACKING, (), lacking)
     sizes = list(form.n) if run is None or form.n else run.sizes
-    if not form.n and not form.sized:
-        sizes = [0]  # one value over all sizes: asked once, at none in particular
-    found = tuple(_size(claim, form, values, n) for n in sizes)
-    if not form.n and not form.sized:
-        found = tuple(replace(size, n=None, paper=claim.published(None)) for size in found)
+    if form.n or form.sized:
+        found = tuple(_size(claim, form, values, n) for n in sizes)
+    else:  # one value over all sizes: asked once, at none in particular
+        sizes, one = [0], _size(claim, form, values, 0)
+        found = (replace(one, n=None, paper=claim.published(None)),)
     moved = ""
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         found, moved = _simulated(claim, form, values, run, found)
     elif not form.n and "counter" in form.names:
         # A profiler counts the sizes that the study asks it for; the claim names none.
-        found = tuple(size for size in found if size.word != "not measured") or found
+        found = tuple(size for size in found if size.word != LACKING) or found
     word, reason = _combine(found)
-    notes = [reason, form.note, moved, *values.notes, _contradiction(claim)]
-    reason = "; ".join(n for n in notes if n)
-    asked_of = "" if run is None or word == "not measured" else _asked_of(claim, values)
+    caveat = f"see caveat {claim.caveat}" if claim.caveat else ""
+    reason = "; ".join(n for n in (reason, form.note, moved, *values.notes, caveat) if n)
+    have = {run.compute_capability for run in values.runs}
+    asked_of = ""
+    if run is not None and word != LACKING and have - set(claim.capabilities or have):
+        asked_of = f"compute capability {', '.join(sorted(have))}"
     return Verdict(claim, device, provenance, word, found, reason, asked_of)
 
 
-def _too_alike(form: _Form, values: Values) -> str:
-    """Why the runs cannot show what differs between generations; empty if they can."""
+def _cannot_be_judged(claim: Claim, form: _Form, values: Values) -> str:
+    """Why no run at hand can show what the claim is about; empty if one may."""
+    if claim.kind == "reported_only" and claim.today is None:
+        return "reported by the paper without a test; it is about another program"
     have = sorted({run.compute_capability for run in values.runs})
-    if len(have) >= form.devices:
-        return ""
-    return (
-        f"it compares {form.devices} generations of GPUs, and the runs are of compute capability"
-        f" {', '.join(have) or 'none'} alone: nqbench claims RUN RUN with one of each"
-    )
-
-
-def _asked_of(claim: Claim, values: Values) -> str:
-    """The compute capabilities it was asked of, where the sentence is about others."""
-    have = {run.compute_capability for run in values.runs}
-    if not claim.capabilities or have <= set(claim.capabilities):
-        return ""
-    return f"compute capability {', '.join(sorted(have))}"
-
-
-def _absent(form: _Form, values: Values) -> str:
-    """Why a claim about named devices cannot be judged from the runs at hand."""
-    wanted = {
-        k.value.value
-        for call in form.expr.calls()
-        for k in call.keywords
-        if k.arg == "hw" and isinstance(k.value, ast.Constant)
-    }
-    names = {h.id: h.name for h in values.paper.hardware}
-    lacking = [str(names.get(str(d), d)) for d in sorted(map(str, wanted))]
-    have = set(values.names["devices"])
-    return f"it is about {', '.join(lacking)}, which {TOO_OLD}" if wanted - have else ""
+    if 1 < form.devices > len(have):
+        return (
+            f"it compares {form.devices} generations of GPUs, and the runs are of compute"
+            f" capability {', '.join(have) or 'none'} alone: nqbench claims RUN RUN with one of"
+            " each"
+        )
+    wanted = {str(hw.value) for hw in form.devices_named if isinstance(hw, ast.Constant)}
+    if form.devices < 2 and wanted - set(values.names["devices"]):
+        names = {h.id: h.name for h in values.paper.hardware}
+        lacking = ", ".join(str(names.get(device, device)) for device in sorted(wanted))
+        return f"it is about {lacking}, which {TOO_OLD}"
+    return ""
 
 
 def _simulated(
@@ -272,7 +256,7 @@ def _simulated(
         return asked, ""
     for n in reversed(run.sizes):
         found = _size(claim, form, values, n)
-        if found.word != "not measured":
+        if found.word != LACKING:
             sizes = ", ".join(map(str, claim.n))
             return (found,), f"simulated at N={n}, while the paper has N={sizes}"
     return asked, ""
@@ -282,31 +266,38 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     """The verdict at one size, from the claim's value in every resample."""
     values.n = n
     values.edges.clear()
-    paper = claim.published(n)
+    size = SizeVerdict(n, LACKING, paper=claim.published(n))
     try:
         results = _evaluated(form, values)
     except NotMeasured as error:
-        what, command = error.what, error.command
-        return SizeVerdict(n, "not measured", paper=paper, reason=what, command=command)
+        return replace(size, reason=error.what, command=error.command)
     except StudyError as error:
-        return SizeVerdict(n, "not measured", paper=paper, reason=error.message)
+        return replace(size, reason=error.message)
     exact = not form.names & (OF_TIME - UNSAMPLED)
     found = [value for value, _ in results]
-    shown = _shown(form, found, values.resamples, exact)
+    resamples = values.resamples
+    shown = _shown(form, found, resamples, exact)
+    size = replace(size, value=shown)
     if form.expect is None:
-        reason = "shown only: it states nothing to judge"
-        return SizeVerdict(n, "not measured", shown, paper=paper, reason=reason)
+        return replace(size, reason="shown only: it states nothing to judge")
     if exact:
         true = results[0][1]
-        size = SizeVerdict(n, "holds" if true else "fails", shown, float(true), paper)
-    elif values.resamples.count == 1:
+        size = replace(size, word="holds" if true else "fails", share=float(true))
+    elif resamples.count == 1:
         reason = "only one round: a verdict on a time needs at least two"
-        return SizeVerdict(n, "unclear", shown, None, paper, reason)
+        size = replace(size, word="unclear", reason=reason)
     else:
-        share = float(np.dot([t for _, t in results[1:]], values.resamples.times) / RESAMPLES)
-        size = SizeVerdict(n, _word(claim, form, share, shown), shown, share, paper)
-    size = _at_the_edge(claim, size, values)
-    return _with_effect(claim, values, size, [] if exact else found[1:])
+        share = float(np.dot([t for _, t in results[1:]], resamples.times) / RESAMPLES)
+        size = replace(size, word=_word(claim, form, share, shown), share=share)
+    if claim.kind == "optimum" and size.word == "fails" and values.edges:
+        # An optimum at the edge of what was measured may lie beyond it: it refutes nothing.
+        reason = f"at the edge of the sweep: {'; '.join(values.edges)}"
+        size = replace(size, word="unclear", reason=reason)
+    printed = printed_effect(values.paper, claim, n, str(values.names["hw"]))
+    if printed is not None and isinstance(shown, Estimate):
+        word, effect = size_of(printed, shown, [] if exact else found[1:], resamples.times, HOLDS)
+        size = replace(size, effect=effect, size=word if size.word == "holds" else "")
+    return size
 
 
 def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
@@ -318,13 +309,17 @@ def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
             value = evaluate(form.expr, values.functions, values.names)
             if isinstance(value, float) and not math.isfinite(value):
                 raise StudyError(f"the formula `{form.expr.text}` has no finite value here")
-            results.append((value, _true(form, values, value)))
+            true = False
+            if form.expect is not None:
+                names = values.names | {"value": value}
+                true = bool(evaluate(form.expect, values.functions, names))
+            results.append((value, true))
     finally:
         values.at = 0
     return results
 
 
-def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> Word:
+def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> VerdictWord:
     """The first word at one size, from the share of resamples in which the claim is true."""
     low = high = math.nan
     if isinstance(shown, Estimate) and shown.low is not None and shown.high is not None:
@@ -337,37 +332,11 @@ def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> Wor
     return "no effect" if claim.kind == "ratio" and form.against_one and null else "unclear"
 
 
-def _at_the_edge(claim: Claim, size: SizeVerdict, values: Values) -> SizeVerdict:
-    """An optimum at the edge of what was measured may lie beyond it: it refutes nothing."""
-    if claim.kind != "optimum" or size.word != "fails" or not values.edges:
-        return size
-    reason = f"at the edge of the sweep: {'; '.join(values.edges)}"
-    return replace(size, word="unclear", reason=reason)
-
-
-def _with_effect(
-    claim: Claim, values: Values, size: SizeVerdict, found: Sequence[Any]
-) -> SizeVerdict:
-    """The verdict with the share of the printed effect, and the second word if it holds."""
-    hw = str(values.names["hw"])
-    printed = printed_effect(values.paper, claim, size.n, hw)
-    if printed is None or not isinstance(size.value, Estimate):
-        return size
-    word, effect = size_of(printed, size.value, found, values.resamples.times, HOLDS)
-    return replace(size, effect=effect, size=word if size.word == "holds" else "")
-
-
-def _true(form: _Form, values: Values, value: Any) -> bool:
-    if form.expect is None:
-        return False
-    return bool(evaluate(form.expect, values.functions, values.names | {"value": value}))
-
-
 def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool) -> Estimate | str:
     """A number with the middle 95% of its resamples; anything else as text."""
     first = found[0]
     if isinstance(first, bool | str):
-        text = first if isinstance(first, str) else _yes(first)
+        text = first if isinstance(first, str) else _item(first)
         if exact or resamples.count == 1:
             return text
         share = float(np.dot([v == first for v in found[1:]], resamples.times) / RESAMPLES)
@@ -380,54 +349,45 @@ def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool)
     if exact or resamples.count == 1:
         return Estimate(value, exact=exact)
     resampled = np.repeat(np.array(found[1:], dtype=float), resamples.times)
-    low, high = np.percentile(resampled, BOUNDS)
+    low, high = np.percentile(resampled, (100 * FAILS, 100 * HOLDS))
     rounds = min(len(r) for r in resamples.rounds)
     return Estimate(value, float(low), float(high), rounds)
 
 
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 def _item(value: Any) -> str:
-    """An item of a list: a whole number with all its digits, to be compared with a count."""
+    """A truth value, or a number: a whole one with all its digits, to be compared with a count."""
     if isinstance(value, bool):
-        return _yes(value)
+        return "yes" if value else "no"
     return f"{float(value):.0f}" if float(value).is_integer() else f"{float(value):.4g}"
 
 
-def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
+def _combine(found: Sequence[SizeVerdict]) -> tuple[VerdictWord, str]:
     """Over several sizes all must hold, and any failure fails.
 
     No effect at some size contradicts a sentence that claims one at every size.
     """
     words = {size.word for size in found}
-    lacking = [s for s in found if s.word == "not measured"]
+    lacking = [s for s in found if s.word == LACKING]
     commands = [f"`{s.command}` measures it" for s in lacking if s.command]
     reasons = "; ".join([*grouped(s.reason for s in lacking if s.reason), *dict.fromkeys(commands)])
     if "fails" in words:
-        return "fails", _where(found, "fails", "fails")
-    if not words or words == {"not measured"}:
-        return "not measured", reasons or "no size to judge"
+        return "fails", _where(found, "fails")
+    if not words or words == {LACKING}:
+        return LACKING, reasons or "no size to judge"
     if lacking:
         missing = ", ".join(str(s.n) for s in lacking if s.n is not None)
         return "unclear", f"not measured at N={missing}: {reasons}"
     if "unclear" in words:
         why = grouped(s.reason for s in found if s.reason)
-        return "unclear", "; ".join(w for w in (_where(found, "unclear", "unclear"), *why) if w)
+        return "unclear", "; ".join(w for w in (_where(found, "unclear"), *why) if w)
     if words == {"no effect"}:
         return "no effect", f"within {NO_EFFECT:.0%} of 1"
     if "no effect" in words:
-        return "fails", f"{_where(found, 'no effect', 'no effect')} (within {NO_EFFECT:.0%} of 1)"
+        return "fails", f"{_where(found, 'no effect')} (within {NO_EFFECT:.0%} of 1)"
     return "holds", ""
 
 
-def _where(found: Sequence[SizeVerdict], word: Word, text: str) -> str:
+def _where(found: Sequence[SizeVerdict], word: VerdictWord) -> str:
     """At which sizes a word came out, where there are several."""
     sizes = ", ".join(str(s.n) for s in found if s.word == word)
-    return f"{text} at N={sizes}" if len(found) > 1 else ""
-
-
-def _contradiction(claim: Claim) -> str:
-    """The caveat to read where the paper's own numbers contradict its sentence."""
-    return f"see caveat {claim.caveat}" if claim.caveat else ""
+    return f"{word} at N={sizes}" if len(found) > 1 else ""

@@ -120,18 +120,10 @@ class Dataset:
         """Whether kernels were simulated: counters, not times."""
         return bool(self._device.get("kind") == "sim")
 
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What identifies the device: its name, compute capability, clocks; empty if unknown."""
-        return self._about_device("identity")
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What studies may ask of the device (``DeviceFacts``); empty if unknown."""
-        return self._about_device("facts")
-
-    def _about_device(self, key: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._device.get(key) or {}
+    def about_device(self, part: str) -> Mapping[str, Any]:
+        """What the manifest has on the device: its ``identity`` (name, compute capability, clocks),
+        its ``facts`` (what studies may ask for), its ``host``; empty if nothing."""
+        found: Mapping[str, Any] = self._device.get(part) or {}
         return found
 
     @property
@@ -148,8 +140,8 @@ class Dataset:
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
         spec = str(self._device.get("spec", "unknown device"))
-        known = self.identity
-        name = known.get("name") or self.facts.get("name") or known.get("cpu") or ""
+        identity, facts = self.about_device("identity"), self.about_device("facts")
+        name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
         if several := len(self.manifest.get("devices", ())[1:]):
             return f"{name} ({several + 1} of them)"
         return f"{name} ({spec})" if name and name != spec else spec
@@ -166,12 +158,12 @@ class Dataset:
     @property
     def device_short(self) -> str:
         """Device within a sentence: a model's description is left out."""
-        return str(self._device.get("spec")) if self.simulated else self.device
+        return self.spec if self.simulated else self.device
 
     @property
     def synthetic(self) -> bool:
         """Whether the test device made the times up."""
-        return self.spec.startswith("fake") or self.facts.get("name") == FAKE_NAME
+        return self.spec.startswith("fake") or self.about_device("facts").get("name") == FAKE_NAME
 
     @property
     def provenance(self) -> str:
@@ -185,7 +177,7 @@ class Dataset:
     @property
     def cpu(self) -> str:
         """The CPU that baselines were timed on, for people."""
-        return f"{self._about_device('host').get('name') or 'host CPU'} (cpu)"
+        return f"{self.about_device('host').get('name') or 'host CPU'} (cpu)"
 
     @property
     def cpu_provenance(self) -> str:
@@ -196,7 +188,10 @@ class Dataset:
     def command(self) -> str:
         """The command that made the run; the program and files without folders of a computer."""
         raw = self.manifest.get("command") or ""
-        words = _words(raw) if isinstance(raw, str) else [str(word) for word in raw]
+        try:
+            words = shlex.split(raw) if isinstance(raw, str) else [str(word) for word in raw]
+        except ValueError:  # a quotation without end
+            words = raw.split()
         if not words:
             return "nqbench run"
         program = PurePath(words[0]).name
@@ -218,7 +213,7 @@ class Dataset:
     @cached_property
     def metrics(self) -> Mapping[str, Quantity]:
         """Derived metrics of the study's own kernel, by name."""
-        return metrics_of(self.study, self.facts)
+        return metrics_of(self.study, self.about_device("facts"))
 
     @property
     def sweeps(self) -> tuple[str, ...]:
@@ -271,14 +266,6 @@ class Dataset:
         return []
 
 
-def _words(command: str) -> list[str]:
-    """The words of a command that was recorded as one text."""
-    try:
-        return shlex.split(command)
-    except ValueError:  # a quotation without end
-        return command.split()
-
-
 def missing(value: Any) -> bool:
     """Whether a cell of a frame is empty."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or value == ""
@@ -291,14 +278,11 @@ def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
     round the ratio of the two values has no interval. Both must have a value.
     """
     first, second = one.values(what), two.values(what)
-    if one.borrowed != two.borrowed:
-        if one.borrowed:
-            first = dict.fromkeys(second, combine(list(first.values())).value)
-        else:
-            second = dict.fromkeys(first, combine(list(second.values())).value)
-    shared = sorted(set(first) & set(second))
-    exact = what.exact
-    if shared:
-        return combine([first[r] / second[r] for r in shared], exact=exact)
-    values = (combine(list(first.values())).value, combine(list(second.values())).value)
-    return Estimate(values[0] / values[1], exact=exact)
+    if one.borrowed and not two.borrowed:
+        first = dict.fromkeys(second, one.value(what))
+    elif two.borrowed and not one.borrowed:
+        second = dict.fromkeys(first, two.value(what))
+    ratios = [first[r] / second[r] for r in sorted(set(first) & set(second))]
+    if ratios:
+        return combine(ratios, exact=what.exact)
+    return Estimate(one.value(what) / two.value(what), exact=what.exact)

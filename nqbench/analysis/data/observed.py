@@ -58,8 +58,9 @@ class Observed:
     @property
     def compute_capability(self) -> str:
         """Compute capability of the GPU or of the simulator's model, ``9.0``."""
-        facts = self.data.manifest.get("device", {}).get("facts") or {}
-        return ".".join(map(str, facts.get("compute_capability") or ("unknown",)))
+        return ".".join(
+            map(str, self.data.about_device("facts").get("compute_capability") or ("unknown",))
+        )
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -81,7 +82,7 @@ class Observed:
     @property
     def logical_cores(self) -> int:
         """Logical CPU cores of the machine, 0 where the run does not say."""
-        host = self.data.manifest["device"].get("host") or {}
+        host = self.data.about_device("host")
         return int(host.get("cores") or host.get("logical_cores") or 0)
 
 
@@ -219,16 +220,16 @@ def in_times_of(paper: Paper, run: Observed) -> Observed:
     """
     if paper.timed != "total":
         return run
-    points = [
-        point if point.cpu or not point.timed else replace(point, measurements=_totals(point))
-        for point in run.data.points
-    ]
+    points = []
+    for point in run.data.points:
+        if point.timed and not point.cpu:
+            totals = {
+                number: {**row, "value_s": row.get("total_s", math.nan)}
+                for number, row in point.measurements.items()
+            }
+            point = replace(point, measurements=totals)
+        points.append(point)
     return replace(run, data=replace(run.data, points=tuple(points)))
-
-
-def _totals(point: PointResult) -> dict[int, Mapping[str, Any]]:
-    measured = point.measurements.items()
-    return {round_: {**row, "value_s": row.get("total_s", math.nan)} for round_, row in measured}
 
 
 def time_of(paper: Paper) -> Quantity:

@@ -29,15 +29,15 @@ def configurations(
 ) -> list[PointResult]:
     """Points of a system at a size with the given levels, each configuration once.
 
-    Several sweeps may have the same point: the first one in the order of the study counts. Probed
-    points are left out: their kernels do more than the system's. So are variants of a kernel,
-    unless ``levels`` asks for one. A level of ``sweep`` is the name of the only sweep to look in.
+    Several sweeps may have the same point: the first one in the order of the study counts. Variants
+    of a kernel are left out unless ``levels`` asks for one. A level of ``sweep`` is the name of the
+    only sweep to look in.
     Raises :class:`NotMeasured` if there is none.
     """
     wanted = {name: str(level) for name, level in (levels or {}).items()}
     found: dict[frozenset[tuple[str, object]], PointResult] = {}
     for point in data.points:
-        if point.system != system or point.n != n or probed(point):
+        if point.system != system or point.n != n:
             continue
         if (PART in point.levels) != (PART in wanted):
             continue
@@ -46,16 +46,13 @@ def configurations(
             found.setdefault(frozenset(point.levels.items()), point)
     if not found:
         whose = "baseline of the CPU programs" if _borrowed(data, system) else "run"
+        sizes = sorted({p.n for p in data.points if p.system == system})
+        known = ", ".join(map(str, sizes)) or "none"
         raise NotMeasured(
-            f"the {whose} has no {described(system, n, wanted)} (sizes: {_sizes(data, system)})",
+            f"the {whose} has no {described(system, n, wanted)} (sizes: {known})",
             remedy(data, system, n),
         )
     return list(found.values())
-
-
-def probed(point: PointResult) -> bool:
-    """Whether the point's kernel is an instrumented one, whose time is not the system's."""
-    return point.level("probe") not in ("-", "none")
 
 
 def finished(points: Sequence[PointResult], data: Dataset) -> list[PointResult]:
@@ -121,9 +118,15 @@ def check_timed(data: Dataset, system: str) -> None:
 
 def no_time(data: Dataset, system: str = "") -> str:
     """Why a simulated run says nothing about times."""
+    command = _on_gpu(data, system)
+    needs = f"this needs a GPU: {command}" if command else "this needs a GPU"
+    return f"{data.device_short} counts and does not time; {needs}"
+
+
+def _on_gpu(data: Dataset, system: str) -> str:
+    """The command that measures a system's paper on a GPU; empty where it has none."""
     paper = paper_of(data, system)
-    command = f": nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
-    return f"{data.device_short} counts and does not time; this needs a GPU{command}"
+    return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
 
 
 def paper_of(data: Dataset, system: str) -> str:
@@ -142,10 +145,9 @@ def remedy(data: Dataset, system: str, n: int) -> str:
     """
     if _borrowed(data, system):
         return ""
-    paper = paper_of(data, system)
     if data.name in paper_names() and (not data.simulated or any(p.n == n for p in data.points)):
         return data.command
-    return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
+    return _on_gpu(data, system)
 
 
 def _borrowed(data: Dataset, system: str) -> bool:
@@ -167,8 +169,3 @@ def launch_text(data: Dataset, point: PointResult) -> str:
             used = point.detail(f"{name}_used") if level == "auto" else None
             shown.append(f"{name} {level if used is None else f'auto ({int(used)})'}")
     return ", ".join(shown)
-
-
-def _sizes(data: Dataset, system: str) -> str:
-    sizes = sorted({p.n for p in data.points if p.system == system})
-    return ", ".join(map(str, sizes)) or "none"

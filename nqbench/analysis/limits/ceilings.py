@@ -118,14 +118,17 @@ BYTES_PER_S: Final[Mapping[str, float]] = {
 
 def bytes_per_s(data: Dataset) -> float | None:
     """Bandwidth of device memory, if the device is a known one."""
-    name = str(data.identity.get("name", ""))
+    name = str(data.about_device("identity").get("name", ""))
     return next((value for part, value in BYTES_PER_S.items() if part in name), None)
 
 
 def instructions_per_s(data: Dataset, per_clock: int | None) -> float | None:
     """Instructions of threads per second of a GPU whose multiprocessors do so many per clock, at
     the highest clock that the driver allows; ``None`` where one of these is not known."""
-    units, clock_mhz = data.facts.get("multiprocessors"), data.identity.get("max_sm_mhz")
+    units, clock_mhz = (
+        data.about_device("facts").get("multiprocessors"),
+        data.about_device("identity").get("max_sm_mhz"),
+    )
     if not (per_clock and units and clock_mhz):
         return None
     return per_clock * float(units) * float(clock_mhz) * 1e6
@@ -150,7 +153,7 @@ def device_number(data: Dataset, name: str) -> float:
     """A number of ``formula.DEVICE_NUMBERS``. Raises ``NotMeasured`` where it is not known."""
     value: float | None
     if name == "multiprocessors":
-        value = data.facts.get(name)
+        value = data.about_device("facts").get(name)
     elif name == "peak_gflops_single":
         instructions = fp32_per_s(data)
         value = instructions and 2 * instructions / 1e9
@@ -163,4 +166,4 @@ def device_number(data: Dataset, name: str) -> float:
 
 
 def _per_clock(data: Dataset, kind: str) -> int | None:
-    return PER_CLOCK[kind].get(str(data.identity.get("compute_capability", "")))
+    return PER_CLOCK[kind].get(str(data.about_device("identity").get("compute_capability", "")))
