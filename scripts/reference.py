@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +20,8 @@ from pydantic import BaseModel
 
 from nqbench import workloads
 from nqbench.cli.app import app
-from nqbench.doctor import FEATURES, Row, gpu, software, system
-from nqbench.doctor.probe import Answer
+from nqbench.doctor.probe import ProbeResult
+from nqbench.doctor.report import CHECKS, FEATURES, Row
 from nqbench.expressions import DEVICE_FACTS
 from nqbench.study.own_kernel import (
     ArgumentFile,
@@ -70,9 +67,22 @@ QUOTE: Final = '"'
 PROGRAMS: Final = ("sudo", "make", "python", "export", "unset", "echo", "nqbench", "nvidia-smi")
 """How remedies begin that are commands."""
 
-FAILED: Final = Answer(failure="ImportError: ...")
-STARTED: Final = Answer({"error": 0, "cuda": [13, 0], "count": 1})
-"""What questions of a computer may give: a failure; a driver that starts."""
+FAILED: Final = ProbeResult(failure="ImportError: ...")
+"""What a question of a computer may give."""
+EXAMPLE: Final = {
+    **dict.fromkeys(("packages", "compiler", "linker", "llvmlite", "numba", "pycuda"), FAILED),
+    **{"nvml": FAILED, "driver": ProbeResult(failure="no answer within 10 s")},
+    **{"python": "3.10.0 in ~/.venv", "unmet": "scipy>=1.12 (installed: 1.0)"},
+    **dict.fromkeys(("setup", "setup_cuda", "setup_cuda12"), "make setup"),
+    **{"pip": "python -m pip install", "driver_about": "serves CUDA up to 13.0", "error": 999},
+    **{"nvrtc": "13.0.88", "served": "12.8", "unknown_chip": "sm_70 (GPU 0)"},
+    **{"index": 0, "about": "H100, 9.0 (sm_90), 80 GiB", "lock": 1980, "running": "1: 4711 python"},
+    **{"clock_now": ", SM clock 345 of at most 1980 MHz now", "governor": "powersave"},
+    **{"ncu_elsewhere": "/opt/nvidia/nsight-compute/2025.3.1", "load": "8 of 8 usable, load 7.5"},
+    **{"cache": "~/.cache/nqbench/kernels", "results": "results", "free": "0.3 GiB"},
+    **{"device": "cuda:2", "gpu_range": "2: cuda:0 to cuda:1"},
+}
+"""Facts of a computer that lacks everything."""
 
 
 def main() -> int:
@@ -188,7 +198,13 @@ def troubleshooting() -> list[str]:
         "`nqbench doctor` looks for all of this and changes nothing.",
         "`missing`: the feature does not work. `warning`: it works, but read this.",
     ]
-    rows = [row for row in troubles() if row.state != "ok"]
+    rows = [
+        check.filled(case, EXAMPLE)
+        for group in CHECKS.values()
+        for check in group
+        for case in check.cases
+        if case.state != "ok"
+    ]
     for feature, meaning in FEATURES.items():
         own = [(r.name, r.state, r.found, _remedy(r)) for r in rows if r.feature == feature]
         if own:
@@ -201,85 +217,6 @@ def _remedy(row: Row) -> str:
     """Commands as code; advice in words as it is."""
     command, blanks, more = row.remedy.partition("   ")
     return f"`{command}`{blanks[:1]}{more}" if command.startswith(PROGRAMS) else row.remedy
-
-
-def troubles() -> Iterator[Row]:
-    """The doctor's rows about computers that lack something: each sentence that it has."""
-    with tempfile.TemporaryDirectory() as name:
-        paths = {name: "~", sys.executable: "python", sys.prefix: "~/.venv"}
-        for row in chain(_software(), _driver(Path(name)), _gpus(), _system(Path(name))):
-            found, remedy = row.found, row.remedy
-            for path, shown in paths.items():
-                found, remedy = found.replace(path, shown), remedy.replace(path, shown)
-            yield replace(row, found=found, remedy=remedy)
-
-
-def _software() -> Iterator[Row]:
-    yield software.python((3, 10, 0))
-    yield software.packages(FAILED)
-    yield software.packages(Answer({"unmet": ["scipy>=1.12 (installed: 1.0)"], "count": 17}))
-    yield software.pycuda(FAILED, STARTED)
-    yield software.pycuda(FAILED, FAILED)
-    checks = software.compiler, software.linker, software.llvmlite, software.numba, software.nvbench
-    yield from (check(FAILED) for check in checks)
-
-
-def _driver(root: Path) -> Iterator[Row]:
-    absent = Answer(failure="OSError: libcuda.so.1: cannot open shared object file")
-    yield gpu.driver(absent, FAILED, root)
-    yield gpu.driver(Answer(failure="no answer within 10 s"), FAILED, root)
-    for code in (*gpu.START_FAILURES, 999):
-        yield gpu.driver(Answer({**STARTED.value, "error": code}), FAILED, root)
-    card = root / "sys/bus/pci/devices/0"
-    _put(card / "vendor", gpu.NVIDIA_VENDOR)
-    _put(card / "class", gpu.DISPLAY_CLASS)
-    yield gpu.driver(absent, FAILED, root)
-    _put(root / "proc/driver/nvidia/version", "")
-    yield gpu.driver(absent, FAILED, root)
-    yield gpu.visible("")
-    older = Answer({**STARTED.value, "cuda": [12, 8]})
-    compiler = Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"})
-    volta = Answer({"gpus": [{"index": 0, "capability": [7, 0]}]})
-    yield from filter(None, (gpu.compiler_fits(compiler, d, volta) for d in (older, STARTED)))
-    yield gpu.telemetry(Answer(failure="pynvml is not installed"), STARTED)
-    yield gpu.telemetry(FAILED, STARTED)
-    yield gpu.telemetry(FAILED, FAILED)
-    yield gpu.ncu(root, None)
-    ncu = root / "opt/nvidia/nsight-compute/2025.3.1/ncu"
-    _put(ncu, "")
-    yield gpu.ncu(root, None)
-    yield gpu.permission(root)
-    _put(root / gpu.PARAMETERS, "RmProfilingAdminOnly: 1")
-    yield gpu.permission(root)
-
-
-def _gpus() -> Iterator[Row]:
-    """A GPU that reports nothing, and one with every fault."""
-    nothing = {"name": "H100", "index": 0, "capability": [9, 0], "memory_bytes": 80 << 30}
-    names = "uuid ecc mig persistence processes compute_mode clocks_set"
-    clocks = "sm_mhz max_sm_mhz application_sm_mhz default_sm_mhz"
-    unknown = dict.fromkeys([*names.split(), *clocks.split()])
-    states = {"persistence": False, "mig": True, "processes": [{"pid": 4711, "name": "python"}]}
-    set_up = {"compute_mode": "prohibited", "sm_mhz": 345, "max_sm_mhz": 1980}
-    for state in ({}, states | set_up):
-        yield from gpu.gpus(Answer({"gpus": [unknown | nothing | state]}))
-
-
-def _system(root: Path) -> Iterator[Row]:
-    yield system.load(8, 8, 7.5)
-    yield system.governor(root)
-    _put(root / system.GOVERNORS / "cpu0/cpufreq/scaling_governor", "powersave")
-    yield system.governor(root)
-    blocked = root / "file"
-    _put(blocked, "")  # nothing can be made inside a file
-    yield system.cache(blocked / "kernels")
-    yield system.results(blocked / "results")
-    yield system.ceilings(root)
-
-
-def _put(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -36,7 +36,8 @@ def describe_gpu(nvml: Any, index: int) -> dict[str, Any]:
     gpu = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = ask(nvml.nvmlDeviceGetMemoryInfo, gpu)
     capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, gpu)
-    reasons = ask(_event_reasons(nvml), gpu)
+    reasons_of = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    reasons = ask(reasons_of or nvml.nvmlDeviceGetCurrentClocksThrottleReasons, gpu)  # before 535
     return {
         "index": index,
         "name": _text(ask(nvml.nvmlDeviceGetName, gpu)),
@@ -66,15 +67,6 @@ def _asker(nvml: Any) -> Callable[..., Any]:
             return None
 
     return ask
-
-
-def _event_reasons(nvml: Any) -> Callable[..., Any]:
-    """The function by its current name, or by the one before driver 535."""
-    old = "nvmlDeviceGetCurrentClocksThrottleReasons"
-    found: Callable[..., Any] = getattr(
-        nvml, "nvmlDeviceGetCurrentClocksEventReasons", None
-    ) or getattr(nvml, old)
-    return found
 
 
 def _processes(nvml: Any, gpu: Any) -> list[dict[str, Any]] | None:

@@ -18,6 +18,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ _ABSENT: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """What came back: ``value`` (JSON), or a ``failure`` in words, one of them empty."""
 
     value: Mapping[str, Any] = field(default_factory=dict)
@@ -51,15 +52,16 @@ class Answer:
         return not self.failure
 
 
-Answers = Mapping[str, Answer]
+ProbeResults = Mapping[str, ProbeResult]
 
 
-def command(name: str) -> list[str]:
-    """The command that asks one question."""
-    return [sys.executable, "-m", "nqbench.doctor.probe", name]
+def ask_all(limit_s: float = LIMIT_S) -> ProbeResults:
+    """Ask everything."""
+    words = [sys.executable, "-m", "nqbench.doctor.probe"]
+    return ask({name: [*words, name] for name in QUESTIONS}, limit_s)
 
 
-def ask(commands: Mapping[str, Sequence[str]], limit_s: float = LIMIT_S) -> dict[str, Answer]:
+def ask(commands: Mapping[str, Sequence[str]], limit_s: float = LIMIT_S) -> dict[str, ProbeResult]:
     """Run all commands together; each name with its answer. ``limit_s`` is for all of them."""
     # PYTHONWARNINGS=error in the environment must not turn a package's warning into a failure.
     quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
@@ -77,24 +79,24 @@ def ask(commands: Mapping[str, Sequence[str]], limit_s: float = LIMIT_S) -> dict
     return {name: _collect(process, deadline, limit_s) for name, process in started.items()}
 
 
-def _collect(process: subprocess.Popen[bytes], deadline: float, limit_s: float) -> Answer:
+def _collect(process: subprocess.Popen[bytes], deadline: float, limit_s: float) -> ProbeResult:
     try:
         raw, complaints = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return Answer(failure=f"no answer within {limit_s:g} s")
+        return ProbeResult(failure=f"no answer within {limit_s:g} s")
     out, err = raw.decode(errors="replace"), complaints.decode(errors="replace")
     if process.returncode < 0:
-        return Answer(failure=f"killed by {signal.Signals(-process.returncode).name}")
+        return ProbeResult(failure=f"killed by {signal.Signals(-process.returncode).name}")
     if process.returncode:
-        return Answer(failure=_reason(err) or f"exit code {process.returncode}")
+        return ProbeResult(failure=_reason(err) or f"exit code {process.returncode}")
     try:
         # A package may print while it is imported; the answer is the last thing written.
         value = json.loads(out.strip().rpartition("\n")[2])
     except ValueError:
-        return Answer(failure=f"an answer that cannot be read: {out.strip()[-80:]!r}")
-    return Answer(value=value)
+        return ProbeResult(failure=f"an answer that cannot be read: {out.strip()[-80:]!r}")
+    return ProbeResult(value=value)
 
 
 def _reason(text: str) -> str:
@@ -195,18 +197,6 @@ def llvmlite() -> dict[str, Any]:
     }
 
 
-def numba() -> dict[str, Any]:
-    """The compiler of the CPU baselines."""
-    import numba as package
-
-    return {"version": package.__version__}
-
-
-def nvbench() -> dict[str, Any]:
-    """NVIDIA's own benchmark package, which only a cross-check uses."""
-    return {"version": version("cuda-bench")}
-
-
 QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "packages": packages,
     "driver": driver,
@@ -214,8 +204,8 @@ QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "linker": linker,
     "pycuda": pycuda,
     "llvmlite": llvmlite,
-    "numba": numba,
-    "nvbench": nvbench,
+    "numba": lambda: {"version": import_module("numba").__version__},
+    "nvbench": lambda: {"version": version("cuda-bench")},
     "nvml": nvml.describe,
 }
 

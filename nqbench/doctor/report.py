@@ -1,30 +1,21 @@
-"""The findings of an examination, as plain data."""
+"""What is looked at, and what was found, as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
+
+import yaml
 
 from nqbench.facts import DeviceKind
 
 State = Literal["ok", "warning", "missing"]
+STATES: Final[tuple[State, ...]] = ("ok", "warning", "missing")
 
-FEATURES: Final = {
-    "core": "every command",
-    "compile": "compiling kernels: GPU, simulator, static report",
-    "gpu": "measuring on a GPU",
-    "dynamic parallelism": "kernels that launch kernels",
-    "sim": "the simulator",
-    "cpu": "CPU baselines",
-    "results": "keeping results",
-    "speed": "not compiling twice",
-    "steadiness": "repeatable times",
-    "telemetry": "clocks, temperature and power of each measurement",
-    "counters": "hardware counters by ncu",
-    "cross-check": "comparison with nvbench",
-    "rooflines": "comparing kernels with their GPU's limits: nqbench roofline",
-}
+_DATA: Final = yaml.safe_load(Path(__file__).with_name("checks.yaml").read_text(encoding="utf-8"))
+FEATURES: Final[Mapping[str, str]] = _DATA["features"]
 """What a row is needed for: the part of nqbench that fails, or gets worse, without it."""
 
 NEEDED: Final[Mapping[DeviceKind, frozenset[str]]] = {
@@ -53,9 +44,54 @@ class Row:
     feature: str
     remedy: str = ""
 
-    def __post_init__(self) -> None:
-        if self.feature not in FEATURES:
-            raise ValueError(f"row {self.name!r}: unknown feature {self.feature!r}")
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is said in one state of something that is looked at.
+
+    ``found``, ``remedy``  as in ``Row``; templates that facts fill in
+    ``when``               the fact that must be true; empty: always
+    """
+
+    state: State
+    found: str
+    remedy: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that is looked at: the first of its cases that applies becomes its row."""
+
+    name: str
+    feature: str
+    cases: tuple[Case, ...]
+
+    def row(self, facts: Mapping[str, Any]) -> Row | None:
+        """What the facts say of it; ``None`` where no case applies."""
+        for case in self.cases:
+            if not case.when or facts.get(case.when):
+                return self.filled(case, facts)
+        return None
+
+    def filled(self, case: Case, facts: Mapping[str, Any]) -> Row:
+        """One of the cases as a row."""
+        name, found, remedy = (
+            text.format_map(facts) for text in (self.name, case.found, case.remedy)
+        )
+        return Row(name, case.state, found, self.feature, remedy)
+
+
+def _case(entry: Mapping[str, str]) -> Case:
+    state = next(state for state in STATES if state in entry)
+    return Case(state, entry[state], entry.get("do", ""), entry.get("when", ""))
+
+
+CHECKS: Final[Mapping[str, tuple[Check, ...]]] = {
+    group: tuple(Check(c["name"], c["for"], tuple(map(_case, c["cases"]))) for c in found)
+    for group, found in _DATA["checks"].items()
+}
+"""Everything that is looked at, by group, in the order of the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from nqbench.doctor import gpu
+from nqbench.doctor import facts
 from nqbench.doctor.nvml import describe
-from nqbench.doctor.probe import Answer
-from nqbench.doctor.report import Row
+from nqbench.doctor.report import CHECKS, Row
 from tests.doctor import fake_pynvml
 
 UNSUPPORTED = fake_pynvml.NVMLError("Not Supported")
@@ -28,8 +27,9 @@ def described(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Any]
 
 def rows(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Row]:
     """Rows of the GPU by name, without ``GPU 0``."""
-    answer = Answer(described(monkeypatch, **changed))
-    return {row.name.removeprefix("GPU 0").strip(): row for row in gpu.gpus(answer)}
+    (gpu,) = described(monkeypatch, **changed)["gpus"]
+    found = [check.row(facts.of_gpu(gpu)) for check in CHECKS["gpu"]]
+    return {row.name.removeprefix("GPU 0").strip(): row for row in found if row}
 
 
 def test_everything_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,17 +113,3 @@ def test_rows_of_a_gpu(
     assert found in row.found
     assert remedy in row.remedy
     assert bool(remedy) == bool(row.remedy)
-
-
-@pytest.mark.parametrize(
-    ("failure", "driver", "remedy"),
-    [
-        ("pynvml is not installed", Answer({"error": 0}), "nvidia-ml-py"),
-        ("pynvml.NVMLError: Driver Not Loaded", Answer({"error": 0}), "nvidia-smi"),
-        ("pynvml.NVMLError: Library Not Found", Answer(failure="no"), "the driver first"),
-    ],
-)
-def test_missing_nvml(failure: str, driver: Answer, remedy: str) -> None:
-    row = gpu.telemetry(Answer(failure=failure), driver)
-    assert row.state == "missing"
-    assert remedy in row.remedy

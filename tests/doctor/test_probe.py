@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 
@@ -11,12 +10,12 @@ from nqbench.doctor import probe
 from nqbench.doctor.probe import QUESTIONS
 
 
-def asked(code: str, limit_s: float = 30.0) -> probe.Answer:
+def asked(code: str, limit_s: float = 30.0) -> probe.ProbeResult:
     return probe.ask({"it": [sys.executable, "-c", code]}, limit_s)["it"]
 
 
 def test_json_is_the_answer_whatever_a_package_prints_before() -> None:
-    assert asked("print('{\"a\": [1, 2]}')") == probe.Answer({"a": [1, 2]})
+    assert asked("print('{\"a\": [1, 2]}')") == probe.ProbeResult({"a": [1, 2]})
     assert asked("print('hello'); print('{\"a\": 1}')").value == {"a": 1}
 
 
@@ -43,13 +42,12 @@ def test_failures_become_one_line(code: str, failure: str) -> None:
 
 
 def test_a_hanging_driver_costs_only_the_limit() -> None:
-    started = time.monotonic()
-    assert asked("import time; time.sleep(60)", limit_s=0.2).failure == "no answer within 0.2 s"
-    assert time.monotonic() - started < 10
+    """It is ended: waiting for it would take longer than pytest lets a test."""
+    assert asked("import time; time.sleep(9999)", limit_s=0.1).failure == "no answer within 0.1 s"
 
 
 def test_all_questions_have_a_command_that_answers() -> None:
-    answers = probe.ask({name: probe.command(name) for name in QUESTIONS}, 60.0)
+    answers = probe.ask_all(60.0)
     assert set(answers) == set(QUESTIONS)
     for name in ("packages", "compiler", "linker", "llvmlite", "numba"):  # the tests need them
         assert answers[name].ok, answers[name].failure

@@ -1,25 +1,42 @@
-"""Each check on systems made of files and answers."""
+"""What is said of systems made of files and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nqbench.doctor import gpu, software, system
-from nqbench.doctor.probe import Answer
-from nqbench.doctor.report import Row
+from nqbench.doctor import facts
+from nqbench.doctor.probe import ProbeResult, ProbeResults
+from nqbench.doctor.report import CHECKS, FEATURES, Row
 
-STARTS = Answer({"error": 0, "cuda": [13, 0], "count": 1})
-OLD_DRIVER = Answer({"error": 0, "cuda": [12, 8], "count": 1})
-NO_NVML = Answer(failure="NVML Shared Library Not Found")
-NO_LIBRARY = Answer(failure="OSError: libcuda.so.1: cannot open shared object file")
-BROKEN = Answer(failure="ImportError: undefined symbol: cuFoo")
-COMPILER = Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"})
-VOLTA = Answer({"gpus": [{"index": 1, "capability": [7, 0]}]})
-NOWHERE = Path("/nowhere")
+STARTS = ProbeResult({"error": 0, "cuda": [13, 0], "count": 1})
+NO_LIBRARY = ProbeResult(failure="OSError: libcuda.so.1: cannot open shared object file")
+BROKEN = ProbeResult(failure="ImportError: undefined symbol: cuFoo")
+ANSWERS = {
+    "packages": ProbeResult({"unmet": [], "count": 17}),
+    "compiler": ProbeResult(
+        {"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"}
+    ),
+    "linker": ProbeResult({"version": "13.0", "runtime": "/opt/libcudadevrt.a"}),
+    "llvmlite": ProbeResult({"version": "0.45", "llvm": "20.1", "cpu": "zen4"}),
+    "numba": ProbeResult({"version": "0.62"}),
+    "pycuda": ProbeResult({"version": "2025.1", "headers": "13.0"}),
+    "nvbench": ProbeResult({"version": "0.3.0"}),
+    "driver": STARTS,
+    "nvml": ProbeResult(failure="NVML Shared Library Not Found"),
+}
+GOVERNOR = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
+PARAMETERS, STATUS = "proc/driver/nvidia/params", "proc/self/status"
+MODULE = "proc/driver/nvidia/version"
+VENDOR = "sys/bus/pci/devices/0000:01:00.0/vendor"
+CLASS = "sys/bus/pci/devices/0000:01:00.0/class"
+
+NOTHING: Mapping[str, Any] = {}
+Rows = Callable[..., dict[str, Row]]
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> Path:
@@ -30,145 +47,191 @@ def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> Path:
     return file
 
 
-def driver(error: int, count: int = 0, nvml: Answer = NO_NVML) -> Row:
-    return gpu.driver(Answer({"error": error, "cuda": [13, 0], "count": count}), nvml, NOWHERE)
+@pytest.fixture
+def rows(tmp_path: Path) -> Rows:
+    """The rows by name of a machine with these answers, files and environment."""
+
+    def make(
+        answers: ProbeResults = NOTHING,
+        files: Mapping[str, str] = NOTHING,
+        environment: Mapping[str, str] = NOTHING,
+        version: tuple[int, ...] = (3, 13, 0),
+        load: float = 0.0,
+    ) -> dict[str, Row]:
+        for path, text in files.items():
+            put(tmp_path, path, text)
+        known = {**ANSWERS, **answers}
+        seen = {
+            **facts.of_software(known, version),
+            **facts.of_driver(known, tmp_path, environment),
+            **facts.of_profiler(tmp_path, environment.get("PATH")),
+            **facts.of_system(tmp_path, load, tmp_path / "cache", tmp_path / "results"),
+            **facts.of_wanted_gpu("cuda:0", 1, tmp_path),
+        }
+        groups = (CHECKS[name] for name in ("software", "driver", "profiler", "system"))
+        found = filter(None, (check.row({"device": "", **seen}) for g in groups for check in g))
+        return {row.name: row for row in found}
+
+    return make
 
 
-@pytest.mark.parametrize(
-    ("row", "state", "found", "remedy"),
-    [
-        (software.python((3, 10, 14)), "missing", "3.10.14", "3.11"),
-        (software.python((3, 13, 0)), "ok", "3.13.0", ""),
-        (
-            software.packages(Answer({"unmet": ["scipy>=1.12 (installed: 1.0)"], "count": 17})),
-            "missing",
-            "scipy>=1.12",
-            "make setup",
-        ),
-        (
-            software.packages(
-                Answer({"unmet": ["tbb>=2021.6", "nvidia-nvjitlink>=13"], "count": 9})
-            ),
-            "warning",
-            "tbb>=2021.6",
-            "make setup",
-        ),
-        (software.packages(Answer({"unmet": [], "count": 17})), "ok", "17 requirements", ""),
-        (software.packages(Answer(failure="no packaging")), "warning", "no packaging", "make"),
-        (software.pycuda(BROKEN, STARTS), "missing", "cuFoo", "make setup"),
-        (software.pycuda(BROKEN, NO_LIBRARY), "missing", "cuFoo", "the driver first"),
-        (software.pycuda(Answer({"version": "2025.1", "headers": "13.0"}), STARTS), "ok", "13", ""),
-        (driver(0, 1, Answer({"driver": "580.95"})), "ok", "580.95, serves CUDA up to 13.0", ""),
-        (driver(100), "missing", "CUDA error 100", "--gpus all"),
-        (driver(802), "missing", "CUDA error 802", "fabricmanager"),
-        (driver(803), "missing", "CUDA error 803", "reboot"),
-        (driver(999), "missing", "CUDA error 999", "nvidia-smi"),
-        (driver(0, count=0), "missing", "sees no GPU", "--gpus all"),
-        (gpu.visible(""), "warning", "hides every GPU", "unset"),
-        (gpu.visible("2,3"), "ok", "2,3:", ""),
-        (gpu.compiler_fits(COMPILER, OLD_DRIVER, NO_NVML), "missing", "12.8", "CUDA 12 compiler"),
-        (gpu.compiler_fits(COMPILER, STARTS, VOLTA), "missing", "sm_70 (GPU 1)", "make setup"),
-        (gpu.compiler_fits(COMPILER, STARTS, NO_NVML), "ok", "13.0.88", ""),
-        (system.load(8, 4, 0.5), "ok", "4 of 8 usable", ""),
-        (system.load(8, 8, 4.5), "warning", "other work", "top"),
-    ],
-)
-def test_rows(row: Row, state: str, found: str, remedy: str) -> None:
+def unmet(*packages: str) -> dict[str, ProbeResult]:
+    return {"packages": ProbeResult({"unmet": list(packages), "count": 17})}
+
+
+def driver(error: int = 0, count: int = 1, cuda: int = 13) -> dict[str, ProbeResult]:
+    return {"driver": ProbeResult({"error": error, "cuda": [cuda, 0], "count": count})}
+
+
+CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
+    ("Python", {"version": (3, 10, 14)}, "missing", "3.10.14", "3.11"),
+    ("Python", {}, "ok", "3.13.0", ""),
+    ("Python packages", {"answers": unmet("scipy>=1.12")}, "missing", "scipy>=1.12", "make setup"),
+    ("Python packages", {"answers": unmet("tbb>=2021", "nvidia-x")}, "warning", "tbb", "make"),
+    ("Python packages", {}, "ok", "17 requirements", ""),
+    ("Python packages", {"answers": {"packages": BROKEN}}, "warning", "cuFoo", "make"),
+    ("CUDA compiler (NVRTC)", {}, "ok", "13.0.88 for sm_75 to sm_90, cuda-bindings 13.0.1", ""),
+    ("CUDA compiler (NVRTC)", {"answers": {"compiler": BROKEN}}, "missing", "cuFoo", "make setup"),
+    ("CUDA device runtime", {}, "ok", "/opt/libcudadevrt.a, linked by nvJitLink 13.0", ""),
+    ("CUDA device runtime", {"answers": {"linker": BROKEN}}, "missing", "cuFoo", "make setup"),
+    ("llvmlite", {}, "ok", "0.45, LLVM 20.1, code for zen4", ""),
+    ("llvmlite", {"answers": {"llvmlite": BROKEN}}, "missing", "cuFoo", "pip install 'llvmlite'"),
+    ("numba", {}, "ok", "0.62", ""),
+    ("numba", {"answers": {"numba": BROKEN}}, "missing", "cuFoo", "'numba' 'llvmlite'"),
+    ("cuda-bench", {}, "ok", "0.3.0", ""),
+    ("cuda-bench", {"answers": {"nvbench": BROKEN}}, "missing", "not installed", "'cuda-bench'"),
+    ("PyCUDA", {}, "ok", "2025.1, built with CUDA 13.0 headers", ""),
+    ("PyCUDA", {"answers": {"pycuda": BROKEN}}, "missing", "cuFoo", "make setup   (builds it"),
+    ("PyCUDA", {"answers": {"pycuda": BROKEN, "driver": NO_LIBRARY}}, "missing", "", "the driver"),
+    ("NVIDIA driver", {}, "ok", "serves CUDA up to 13.0, 1 GPU", ""),
+    (
+        "NVIDIA driver",
+        {"answers": {"nvml": ProbeResult({"driver": "580.95"})}},
+        *("ok", "580.95, serves CUDA up to 13.0", ""),
+    ),
+    ("NVIDIA driver", {"answers": driver(100)}, "missing", "CUDA error 100", "--gpus all"),
+    ("NVIDIA driver", {"answers": driver(802)}, "missing", "CUDA error 802", "fabricmanager"),
+    ("NVIDIA driver", {"answers": driver(803)}, "missing", "CUDA error 803", "reboot"),
+    ("NVIDIA driver", {"answers": driver(804)}, "missing", "CUDA error 804", "cuda-compat"),
+    ("NVIDIA driver", {"answers": driver(999)}, "missing", "CUDA error 999", "nvidia-smi"),
+    ("NVIDIA driver", {"answers": driver(count=0)}, "missing", "sees no GPU", "--gpus all"),
+    ("NVIDIA driver", {"answers": {"driver": BROKEN}}, "missing", "cuFoo", "nvidia-smi"),
+    ("NVIDIA driver", {"answers": {"driver": NO_LIBRARY}}, "missing", "no NVIDIA card", "sim"),
+    (
+        "NVIDIA driver",
+        {"answers": {"driver": NO_LIBRARY}, "files": {VENDOR: "0x10de\n", CLASS: "0x030200\n"}},
+        *("missing", "an NVIDIA card is in this machine", "drivers"),
+    ),
+    (
+        "NVIDIA driver",  # the card's audio function
+        {"answers": {"driver": NO_LIBRARY}, "files": {VENDOR: "0x10de\n", CLASS: "0x040300\n"}},
+        *("missing", "no NVIDIA card", "sim"),
+    ),
+    (
+        "NVIDIA driver",
+        {"answers": {"driver": NO_LIBRARY}, "files": {MODULE: "NVRM"}},
+        *("missing", "is not visible here", "--gpus all"),
+    ),
+    (
+        "CUDA_VISIBLE_DEVICES",
+        {"environment": {"CUDA_VISIBLE_DEVICES": ""}},
+        *("warning", "hides every GPU", "unset"),
+    ),
+    (
+        "CUDA_VISIBLE_DEVICES",
+        {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
+        *("ok", "2,3: cuda:0 is the first", ""),
+    ),
+    ("compiler fits the GPU", {}, "ok", "13.0.88", ""),
+    ("compiler fits the GPU", {"answers": driver(cuda=12)}, "missing", "12.0", "CUDA 12 compiler"),
+    (
+        "compiler fits the GPU",
+        {"answers": {"nvml": ProbeResult({"gpus": [{"index": 1, "capability": [7, 0]}]})}},
+        *("missing", "sm_70 (GPU 1)", "make setup"),
+    ),
+    ("NVML", {"answers": {"nvml": ProbeResult({"gpus": [{"capability": None}]})}}, "ok", "1 G", ""),
+    (
+        "NVML",
+        {"answers": {"nvml": ProbeResult(failure="pynvml is not installed")}},
+        *("missing", "pynvml", "nvidia-ml-py"),
+    ),
+    ("NVML", {}, "missing", "NVML Shared Library Not Found", "nvidia-smi"),
+    ("NVML", {"answers": {"driver": NO_LIBRARY}}, "missing", "NVML", "the driver first"),
+    ("CPU cores", {}, "ok", "usable, load 0.0", ""),
+    ("CPU cores", {"load": 1e3}, "warning", "other work", "top"),
+    ("CPU governor", {}, "warning", "virtual machine", ""),
+    ("CPU governor", {"files": {GOVERNOR.format(0): "performance\n"}}, "ok", "performance", ""),
+    (
+        "CPU governor",
+        {"files": {GOVERNOR.format(0): "performance\n", GOVERNOR.format(17): "powersave\n"}},
+        *("warning", "performance, powersave", "cpupower"),
+    ),
+    ("kernel cache", {"files": {"cache/ab/c": "x", "cache/cd/e": "x"}}, "ok", "2 kernels", ""),
+    ("kernel cache", {}, "ok", "0 kernels", ""),
+    ("kernel cache", {"files": {"cache": ""}}, "warning", "cannot be written", "CACHE_DIR"),
+    ("results folder", {"files": {"results": ""}}, "missing", "cannot be written", "--out"),
+    ("ncu", {}, "missing", "not installed", "install NVIDIA Nsight Compute"),
+    (
+        "ncu",
+        {
+            "files": {
+                f"opt/nvidia/nsight-compute/{version}/ncu": "" for version in ("2024.1", "2025.3")
+            }
+        },
+        *("missing", "2025.3/ncu is not on the PATH", "2025.3:$PATH"),
+    ),
+    ("counter permission", {"files": {MODULE: ""}}, "warning", "does not say", "query-metrics"),
+    ("ceilings", {}, "missing", "no GPU", "nqbench run ceilings"),
+    (
+        "ceilings",  # a simulated one is none
+        {"files": {f"local/{d}/ceilings/manifest.json": "" for d in ("cuda-1", "sim-mini")}},
+        *("ok", "measured on cuda-1", ""),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "machine", "state", "found", "remedy"), CASES)
+def test_rows(
+    rows: Rows, name: str, machine: dict[str, Any], state: str, found: str, remedy: str
+) -> None:
+    row = rows(**machine)[name]
     assert row.state == state
     assert found in row.found
     assert remedy in row.remedy
     assert bool(remedy) == bool(row.remedy)
+    assert row.feature in FEATURES
 
 
-def test_an_unknown_compiler_is_not_judged() -> None:
-    assert gpu.compiler_fits(Answer(failure="none"), STARTS, NO_NVML) is None
-
-
-@pytest.mark.parametrize(
-    ("check", "value", "words", "feature"),
-    [
-        (software.compiler, COMPILER.value, ("13.0.88", "sm_75 to sm_90", "13.0.1"), "compile"),
-        (
-            software.linker,
-            {"version": "13.0", "runtime": "/opt/libcudadevrt.a"},
-            ("/opt/libcudadevrt.a", "nvJitLink 13.0"),
-            "dynamic parallelism",
-        ),
-        (software.llvmlite, {"version": "0.45", "llvm": "20.1", "cpu": "zen4"}, ("zen4",), "sim"),
-        (software.numba, {"version": "0.62"}, ("0.62",), "cpu"),
-        (software.nvbench, {"version": "0.3.0"}, ("0.3.0",), "cross-check"),
-    ],
-)
-def test_package_rows(
-    check: Callable[[Answer], Row], value: Mapping[str, Any], words: tuple[str, ...], feature: str
-) -> None:
-    there = check(Answer(value))
-    assert (there.state, there.feature, there.remedy) == ("ok", feature, "")
-    for word in words:
-        assert word in there.found
-    absent = check(Answer(failure="undefined symbol: x"))
-    assert absent.state == "missing"
-    assert absent.remedy
+def test_what_does_not_apply_has_no_row(rows: Rows) -> None:
+    found = rows({"compiler": BROKEN})
+    assert "compiler fits the GPU" not in found, "an unknown compiler is not judged"
+    assert "CUDA_VISIBLE_DEVICES" not in found
+    assert "counter permission" not in found
 
 
 def test_an_installed_package_is_repaired_by_pip(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no Makefile next to it."""
-    monkeypatch.setattr(software, "PACKAGE", tmp_path / "nqbench")
-    assert software.setup().endswith("-m pip install 'nqbench'")
-    assert software.setup("cuda12").endswith("-m pip install 'nqbench[cuda12]'")
+    monkeypatch.setattr(facts, "PACKAGE", tmp_path / "nqbench")
+    found = rows({"linker": BROKEN, "pycuda": BROKEN, **driver(cuda=12)})
+    assert found["CUDA device runtime"].remedy.endswith("-m pip install 'nqbench'")
+    assert "-m pip install 'nqbench[cuda]'" in found["PyCUDA"].remedy
+    assert "-m pip install 'nqbench[cuda12]'" in found["compiler fits the GPU"].remedy
 
 
-def test_a_missing_driver_with_a_container_a_card_or_neither(tmp_path: Path) -> None:
-    nothing = gpu.driver(NO_LIBRARY, NO_NVML, tmp_path)
-    assert "no NVIDIA card" in nothing.found
-    put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
-    put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x040300\n")  # its audio function
-    assert not gpu.has_nvidia_card(tmp_path)
-    put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n")
-    assert "card is in this machine" in gpu.driver(NO_LIBRARY, NO_NVML, tmp_path).found
-    put(tmp_path, "proc/driver/nvidia/version", "NVRM version")
-    assert "--gpus all" in gpu.driver(NO_LIBRARY, NO_NVML, tmp_path).remedy
-
-
-def test_governor(tmp_path: Path) -> None:
-    assert "virtual machine" in system.governor(tmp_path).found
-    place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
-    put(tmp_path, place.format(0), "performance\n")
-    assert system.governor(tmp_path).state == "ok"
-    put(tmp_path, place.format(17), "powersave\n")
-    row = system.governor(tmp_path)
-    assert (row.state, row.found) == ("warning", "performance, powersave")
-    assert "cpupower" in row.remedy
-
-
-def test_folders(tmp_path: Path) -> None:
+def test_folders_that_are_not_there_yet(rows: Rows, tmp_path: Path) -> None:
     """Nothing is created by looking."""
-    put(tmp_path, "cache/ab/abcd", "x" * 1024)
-    put(tmp_path, "cache/cd/cdef", "x" * 1024)
-    row = system.cache(tmp_path / "cache")
-    assert row.state == "ok"
-    assert "2 kernels" in row.found
-    assert system.cache(tmp_path / "not" / "yet").state == "ok"
-    good = system.results(tmp_path / "results")
-    assert good.state in ("ok", "warning")  # the disk may be nearly full
-    assert "GiB free" in good.found
-    assert {path.name for path in tmp_path.iterdir()} == {"cache"}
-    blocked = put(tmp_path, "file") / "below"  # nothing can be made inside a file, even by root
-    assert system.cache(blocked).state == "warning"
-    assert system.results(blocked).state == "missing"
+    row = rows()["results folder"]
+    assert row.state in ("ok", "warning")  # the disk may be nearly full
+    assert "GiB free" in row.found
+    assert not list(tmp_path.iterdir())
 
 
-def test_ncu_on_the_path_or_elsewhere(tmp_path: Path) -> None:
-    assert gpu.ncu(tmp_path, None).remedy.startswith("install NVIDIA Nsight Compute")
-    put(tmp_path, "opt/nvidia/nsight-compute/2024.1.0/ncu", mode=0o755)
-    newest = put(tmp_path, "opt/nvidia/nsight-compute/2025.3.1/ncu", mode=0o755)
-    row = gpu.ncu(tmp_path, "")
-    assert row.state == "missing"
-    assert str(newest.parent) in row.remedy
-    found = gpu.ncu(tmp_path, str(newest.parent))
-    assert (found.state, found.found) == ("ok", str(newest))
+def test_ncu_on_the_path(rows: Rows, tmp_path: Path) -> None:
+    ncu = put(tmp_path, "bin/ncu", mode=0o755)
+    row = rows(environment={"PATH": str(ncu.parent)})["ncu"]
+    assert row == replace(row, state="ok", found=str(ncu), remedy="")
 
 
 @pytest.mark.parametrize(
@@ -182,18 +245,8 @@ def test_ncu_on_the_path_or_elsewhere(tmp_path: Path) -> None:
         ("Other: 1\n", "0000000000200000", "warning"),
     ],
 )
-def test_counter_permission(parameter: str, held: str, expected: str, tmp_path: Path) -> None:
-    put(tmp_path, "proc/driver/nvidia/params", f"Mobile: 0\n{parameter}")
-    put(tmp_path, "proc/self/status", f"Name: x\nCapEff:\t{held}\n")
-    row = gpu.permission(tmp_path)
+def test_counter_permission(rows: Rows, parameter: str, held: str, expected: str) -> None:
+    files = {PARAMETERS: f"Mobile: 0\n{parameter}", STATUS: f"Name: x\nCapEff:\t{held}\n"}
+    row = rows(files={MODULE: "", **files})["counter permission"]
     assert row.state == expected
     assert bool(row.remedy) == (expected != "ok")
-
-
-def test_ceilings_are_those_of_gpus(tmp_path: Path) -> None:
-    put(tmp_path, "local/sim-mini/ceilings/manifest.json")
-    row = system.ceilings(tmp_path)
-    assert (row.state, row.remedy) == ("missing", "nqbench run ceilings")
-    put(tmp_path, "local/cuda-1/ceilings/manifest.json")
-    row = system.ceilings(tmp_path)
-    assert (row.state, row.found) == ("ok", "measured on cuda-1")

@@ -1,0 +1,226 @@
+"""The facts that checks.yaml names: what was seen, and the conditions that choose among its cases.
+
+Conditions that are not there count as false.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from nqbench.doctor.probe import ProbeResults
+from nqbench.system.files import contents
+from nqbench.system.suggest import many
+from nqbench.system.versions import PACKAGE
+
+Facts = dict[str, Any]
+
+OLDEST_PYTHON: Final = (3, 11)
+DISPENSABLE: Final = ("tbb", "nvidia-")
+"""How requirements begin without which nqbench works: one scheme of one workload needs TBB, and
+NVIDIA's libraries may come from a CUDA toolkit, which the rows of the compiler find out."""
+NVIDIA_VENDOR: Final = "0x10de"
+DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
+NO_DEVICE: Final = 100
+NCU_PLACES: Final = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
+ADMIN_ONLY: Final = re.compile(r"^RmProfilingAdminOnly:\s*(\d)", re.MULTILINE)
+CAPABILITIES: Final = re.compile(r"^CapEff:\s*([0-9a-fA-F]+)", re.MULTILINE)
+SUFFICIENT: Final = {"CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+"""Linux capabilities, either of which lets a process read the counters, with their bit numbers.
+Root in a container may have none."""
+BUSY_SHARE: Final = 0.5
+"""Load of the last minute per core above which the launching thread may wait for a core."""
+COUNTED_FILES: Final = 20_000
+"""Most files of the cache that are counted: enough for any real one, in a fraction of 1 s."""
+MIN_FREE_BYTES: Final = 1 << 30
+"""A long study writes tens of megabytes; below 1 GiB, other programs may fill the disk first."""
+
+
+def of_software(answers: ProbeResults, version: tuple[int, ...] = sys.version_info[:3]) -> Facts:
+    """Python and its packages, and the commands that install them.
+
+    ``make setup`` also builds PyCUDA where there is a GPU, and takes the compiler that the driver
+    needs; for pip, an extra names these requirements.
+    """
+    pip = f"{sys.executable} -m pip install"
+    made = "make setup" if (PACKAGE.parent / "Makefile").is_file() else ""
+    unmet = answers["packages"].value.get("unmet", ())
+    archs = answers["compiler"].value.get("archs")
+    return {
+        **answers,
+        **{f"{name}_ok": answer.ok for name, answer in answers.items()},
+        "python": f"{'.'.join(map(str, version))} in {Path(sys.prefix)}",
+        "python_old": version < OLDEST_PYTHON,
+        "unmet": ", ".join(unmet),
+        "unmet_needed": any(not requirement.startswith(DISPENSABLE) for requirement in unmet),
+        "archs": f"{archs[0]} to {archs[-1]}" if archs else "no architecture",
+        "pip": pip,
+        "setup": made or f"{pip} 'nqbench'",
+        "setup_cuda": made or f"{pip} 'nqbench[cuda]'",
+        "setup_cuda12": made or f"{pip} 'nqbench[cuda12]'",
+    }
+
+
+def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str]) -> Facts:
+    """The driver, and what NVRTC, NVML and ncu make of it."""
+    driver, nvml = answers["driver"], answers["nvml"]
+    facts: Facts = {
+        "library_fails": not driver.ok and "libcuda" not in driver.failure,
+        "kernel_module": (root / "proc/driver/nvidia/version").exists(),
+        "card": any(
+            read(vendor) == NVIDIA_VENDOR
+            and read(vendor.with_name("class")).startswith(DISPLAY_CLASS)
+            for vendor in root.glob("sys/bus/pci/devices/*/vendor")
+        ),
+        "no_pynvml": nvml.failure.startswith("pynvml is not installed"),
+        "nvml_gpus": many(len(nvml.value.get("gpus", ())), "GPU"),
+    }
+    if driver.ok:
+        value = driver.value
+        error = value["error"] or (0 if value["count"] else NO_DEVICE)
+        version = f"{nvml.value['driver']}, " if nvml.ok and nvml.value.get("driver") else ""
+        facts |= {
+            "served": dotted(value["cuda"]),
+            "driver_about": f"{version}serves CUDA up to {dotted(value['cuda'])}",
+            "driver_gpus": many(value["count"], "GPU"),
+            "driver_starts": not error,
+            "no_error": not value["error"],
+            "error": error,
+            f"error_{error}": True,
+            "visible": environment.get("CUDA_VISIBLE_DEVICES"),
+            "hidden": environment.get("CUDA_VISIBLE_DEVICES") == "",
+        }
+        compiler, archs = answers["compiler"], answers["compiler"].value.get("archs", ())
+        if compiler.ok and not value["error"]:
+            chips = [g for g in nvml.value.get("gpus", ()) if g["capability"]]
+            strange = [f"{arch_of(g)} (GPU {g['index']})" for g in chips if arch_of(g) not in archs]
+            nvrtc = compiler.value["version"]
+            facts |= {"fits": True, "nvrtc": nvrtc, "unknown_chip": ", ".join(strange)}
+            facts["driver_older"] = int(nvrtc.partition(".")[0]) > value["cuda"][0]
+    return facts
+
+
+def of_gpu(gpu: Mapping[str, Any]) -> Facts:
+    """One GPU as ``nvml.describe`` reports it; what is ``None`` there was not reported."""
+    capability, now, most = gpu["capability"], gpu["sm_mhz"], gpu["max_sm_mhz"]
+    default, chosen, running = gpu["default_sm_mhz"], gpu["application_sm_mhz"], gpu["processes"]
+    about = [
+        gpu["name"] or "GPU without a name",
+        f"{dotted(capability)} ({arch_of(gpu)})" if capability else "",
+        f"{gpu['memory_bytes'] / 2**30:.0f} GiB" if gpu["memory_bytes"] else "",
+        gpu["uuid"] or "",
+    ]
+    shown = [f"{p['pid']} {p['name'] or ''}".strip() for p in running or ()]
+    unreported = ("persistence", "mig", "ecc", "processes")
+    return {
+        **gpu,
+        **{f"{name}_unknown": gpu[name] is None for name in unreported},
+        "about": ", ".join(filter(None, about)),
+        "prohibited": gpu["compute_mode"] == "prohibited",
+        "clock_now": f", SM clock {now} of at most {most} MHz now" if now and most else "",
+        "clock_chosen": chosen is not None and default not in (None, chosen),
+        "lock": default or most,
+        "running": f"{len(shown)}: {', '.join(shown)}",
+    }
+
+
+def of_profiler(root: Path, path: str | None) -> Facts:
+    """Where ncu is, and whether this user may read the counters, by the driver's parameters.
+
+    ``path`` is a search path as in ``$PATH``.
+    """
+    elsewhere = sorted(file.parent for place in NCU_PLACES for file in root.glob(place))
+    admin = ADMIN_ONLY.search(read(root / "proc/driver/nvidia/params"))
+    held = CAPABILITIES.search(read(root / "proc/self/status"))
+    mask = int(held[1], 16) if held else 0
+    capability = next((name for name, bit in SUFFICIENT.items() if mask >> bit & 1), "")
+    return {
+        "ncu": shutil.which("ncu", path=path or ""),
+        "ncu_elsewhere": elsewhere[-1] if elsewhere else "",
+        "permit_all": admin and admin[1] == "0",
+        "permit_this": admin and capability,
+        "permit_admin": admin,
+        "capability": capability,
+    }
+
+
+def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> Facts:
+    """CPU, other load, folders."""
+    cores, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
+    files = root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+    governors = sorted({text for file in files if (text := read(file))})
+    facts: Facts = {
+        "load": f"{usable} of {cores} usable, load {load_1min:.1f}",
+        "busy": load_1min > BUSY_SHARE * cores,
+        "governor": ", ".join(governors),
+        "governor_best": governors == ["performance"],
+        "cache": cache,
+        "results": results,
+        "results_blocked": not writable(results),
+    }
+    if writable(cache):
+        sizes = list(islice(_sizes(cache), COUNTED_FILES))
+        least = "at least " if len(sizes) == COUNTED_FILES else ""
+        facts["cache_size"] = f"{least}{len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB"
+    if not facts["results_blocked"]:
+        free = shutil.disk_usage(_existing(results)).free
+        facts |= {"free": f"{free / 2**30:.1f} GiB", "disk_full": free < MIN_FREE_BYTES}
+    return facts
+
+
+def of_wanted_gpu(device: str, count: int, results: Path) -> Facts:
+    """The GPU that was asked for, of ``count``; the GPUs whose ceilings were measured."""
+    runs = results.glob("local/cuda*/ceilings/*.json")
+    return {
+        "for_gpu": True,
+        "ceilings": ", ".join(sorted({path.parent.parent.name for path in runs})),
+        "no_such_gpu": count and int(device.partition(":")[2] or 0) >= count,
+        "gpu_range": f"{count}: cuda:0 to cuda:{count - 1}",
+    }
+
+
+def arch_of(gpu: Mapping[str, Any]) -> str:
+    """Architecture of a GPU as the compiler writes it."""
+    return f"sm_{''.join(str(part) for part in gpu['capability'])}"
+
+
+def dotted(version: list[int]) -> str:
+    """``[13, 0]`` as ``13.0``."""
+    return ".".join(str(part) for part in version)
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def writable(folder: Path) -> bool:
+    """Whether a file can be made in the folder, or the folder itself where it does not exist yet.
+
+    Tried with a file that vanishes at once: permission bits say nothing about mounts and quotas.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=_existing(folder.absolute())):
+            return True
+    except OSError:
+        return False
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Sizes of all files below a folder; what vanishes meanwhile is left out."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                yield Path(parent, name).lstat().st_size
+
+
+def read(path: Path) -> str:
+    """The text of a file, without blanks around it; empty if it cannot be read."""
+    return contents(path).decode(errors="replace").strip()
