@@ -55,10 +55,6 @@ def flatten(kernel: PtxKernel, find: Find) -> None:
         _Flattening(kernel, find).run()
 
 
-def _address(number: int) -> int:
-    return FUNCTION_BASE + FUNCTION_STEP * number
-
-
 @dataclass(slots=True)
 class _Instance:
     """One copy of a function's body: how its names are told from those of other copies."""
@@ -206,7 +202,9 @@ class _Flattening:
         return None if name.startswith("%") else self.find(name)
 
     def _address_of(self, name: str) -> int:
-        return self.kernel.functions.setdefault(name, _address(len(self.kernel.functions)))
+        return self.kernel.functions.setdefault(
+            name, FUNCTION_BASE + FUNCTION_STEP * len(self.kernel.functions)
+        )
 
     # parameters of calls, as registers
 

@@ -71,19 +71,16 @@ def is_collective(instruction: Instruction) -> bool:
 
 def build(kernel: PtxKernel) -> list[BasicBlock]:
     """The kernel's blocks in execution order; ``blocks[i].index == i`` and ``blocks[0]`` enters."""
-    entry = _split(kernel)
+    entry = _Splitter(kernel).run()
     ordered = _order(_reachable(entry), entry)
     for index, block in enumerate(ordered):
         block.index = index
     return ordered
 
 
-def _split(kernel: PtxKernel) -> BasicBlock:
-    """Cut the body into blocks and connect them; returns the first."""
-    return _Splitter(kernel).run()
-
-
 class _Splitter:
+    """Cuts a kernel's body into blocks and connects them."""
+
     def __init__(self, kernel: PtxKernel) -> None:
         self.kernel = kernel
         self.labels = {item.name: BasicBlock() for item in kernel.body if isinstance(item, Label)}
@@ -91,6 +88,7 @@ class _Splitter:
         self.current = BasicBlock()
 
     def run(self) -> BasicBlock:
+        """The first block."""
         entry = self.current
         for item in self.kernel.body:
             if isinstance(item, Label):
@@ -257,7 +255,9 @@ def skipping(blocks: list[BasicBlock]) -> dict[int, list[tuple[int, int]]]:
             (source, target.index)
             for source in sorted(ahead - behind - {barrier.index})
             for target in dict.fromkeys(blocks[source].targets)
-            if target.index in behind and target.index > source and not _only_ends(target)
+            if target.index in behind
+            and target.index > source
+            and (target.instructions or target.ending != "exit")
         ]
         if ways:
             found[barrier.index] = ways
@@ -276,11 +276,6 @@ def _ahead(blocks: list[BasicBlock], start: int, closed: int | None) -> set[int]
         if index in found and index != closed:
             found |= {t.index for t in blocks[index].targets if t.index > index}
     return found
-
-
-def _only_ends(block: BasicBlock) -> bool:
-    """Whether a block does nothing but leave the kernel."""
-    return block.ending == "exit" and not block.instructions
 
 
 def guard_of(block: BasicBlock) -> Register | None:

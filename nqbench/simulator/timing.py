@@ -175,12 +175,13 @@ class Rates:
         self.dropped = dropped
         self.step = chip.issue_clocks or 1
         self.issue_per_clock = (chip.schedulers or 1) * (chip.issue_width or 1) / self.step
-        cached = chip.l1_shared_bytes, chip.l2_bytes
-        below = [
-            latency
-            for there, latency in zip((*cached, 1), _latencies(chip), strict=True)
-            if there
-        ]  # fmt: skip
+        self.branch, self.predicate = chip.branch_latency or 0, chip.predicate_latency or 0
+        latencies = (
+            (chip.l1_shared_bytes, chip.l1_latency),
+            (chip.l2_bytes, chip.l2_latency),
+            (1, chip.memory_latency),
+        )
+        below = [latency or 0 for there, latency in latencies if there]
         self.off_chip = below[0], below[min(1, len(below) - 1)]
 
     def alone(self, instructions: Sequence[Instruction], hit: bool) -> float:
@@ -193,8 +194,8 @@ class Rates:
             branches = i.opcode in ("bra", "brx")
             if branches:
                 predicates = [r for r in sources(i) if r.width == 1 and r in made]
-                start = max([start, *(made[r] + self._predicate for r in predicates)])
-            now = start + (self._branch if branches else self.step if self.issues(i) else 0)
+                start = max([start, *(made[r] + self.predicate for r in predicates)])
+            now = start + (self.branch if branches else self.step if self.issues(i) else 0)
             for register in results(i):
                 made[register] = start
                 ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
@@ -203,14 +204,6 @@ class Rates:
     def issues(self, i: Instruction) -> bool:
         """Whether ptxas leaves an instruction."""
         return not _copies(i) and i not in self.dropped
-
-    @property
-    def _branch(self) -> float:
-        return self.chip.branch_latency or 0
-
-    @property
-    def _predicate(self) -> float:
-        return self.chip.predicate_latency or 0
 
     def _latency(self, i: Instruction, hit: bool) -> float:
         chip = self.chip
@@ -223,10 +216,6 @@ class Rates:
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return (chip.shared_latency if special else chip.arithmetic_latency) or 0
         return chip.arithmetic_latency or 0
-
-
-def _latencies(chip: Chip) -> tuple[float, float, float]:
-    return chip.l1_latency or 0, chip.l2_latency or 0, chip.memory_latency or 0
 
 
 def _parts(block: BasicBlock, assembled: Assembled) -> bool:

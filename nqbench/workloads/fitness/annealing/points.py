@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
@@ -102,7 +101,8 @@ def answer(outputs: Outputs) -> int:
     ``FALSE_CLAIM`` if a board is not a permutation or has other conflicts than its search reports,
     or if the reported winner is not that of the chains.
     """
-    boards, claims = _boards(outputs), outputs["conflicts"]
+    claims = outputs["conflicts"]
+    boards = outputs["boards"].reshape(claims.size, -1)
     chosen = winner(outputs)
     if not winner_is_consistent(outputs):
         return FALSE_CLAIM
@@ -165,8 +165,3 @@ def work(levels: Mapping[str, Level]) -> float:
     evaluator = levels.get("evaluator", "-")
     linear = evaluator in ("-", "histogram", "cpu_histogram")
     return float(proposals) * (1.0 if linear else n * (n - 1) / 2)
-
-
-def _boards(outputs: Outputs) -> NDArray[Any]:
-    count = outputs["conflicts"].size
-    return outputs["boards"].reshape(count, -1)
