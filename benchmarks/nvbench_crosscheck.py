@@ -32,7 +32,7 @@ from benchmarks.crosscheck.cases import CASES
 from benchmarks.crosscheck.comparison import Comparison, markdown, verdict
 from nqbench.devices.cuda.query import find_device, gpu_identity, load_pycuda
 from nqbench.errors import DeviceUnavailable, NqbenchError
-from nqbench.measure.identity.environment import source_hash
+from nqbench.measure.environment import source_hash
 
 ROOT: Final = Path(__file__).parents[1]
 TOOLS: Final = ("nqbench", "nvbench")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from nqbench.measure.sampling.measurement import SPENT
+from nqbench.measure.measurement import SPENT
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
 

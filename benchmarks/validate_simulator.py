@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from nqbench.devices.registry import open_device
-from nqbench.measure.profiler.ncu import PROFILE_ROUND
+from nqbench.measure.ncu import PROFILE_ROUND
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
 from nqbench.vocabulary import of_kernel, plain_name

@@ -29,12 +29,14 @@ class Launch:
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
     ``detail``    device-specific extras (JSON data), e.g. counters per PTX line
     ``blocked``   the stream was blocked while it was queued: ``kernel_s`` contains no CPU work
+    ``wall_s``    seconds of the whole launch where ``kernel_s`` may leave out most of them
     """
 
     kernel_s: float | None
     counters: Mapping[str, int | float] | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     blocked: bool = False
+    wall_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

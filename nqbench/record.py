@@ -45,15 +45,15 @@ RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 class Record:
     """One measurement. Times are in seconds; answers are decimal strings (64-bit and beyond).
 
-    ``key``       identity of everything that can change the number (see ``measure.identity.keys``)
+    ``key``       identity of everything that can change the number (see ``measure.keys``)
     ``point``     ``study, sweep, workload, system, label, factors``
     ``round``     0 for the verification launch, then 1, 2, ...; -1 for a profiler's launch
     ``samples_s`` every kernel time, in order
     ``value_s``   their median
     ``phases``    seconds by name (``vocabulary.PHASES``)
     ``ended_by``  the clause that ended sampling
-    ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.sampling.telemetry``)
-    ``spent_s``   what the wall time went to (see ``measure.sampling.measurement.SPENT``)
+    ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.telemetry``)
+    ``spent_s``   what the wall time went to (see ``measure.measurement.SPENT``)
     """
 
     key: str

@@ -10,8 +10,7 @@ from benchmarks.crosscheck.cases import Case, make_job
 from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import DeviceError
-from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
-from nqbench.measure.sampling.warmup import TIME_SHARE, warm_up
+from nqbench.measure.sampling import LONG_LAUNCH_S, TIME_SHARE, Policy, sample, warm_up
 
 POLICY: Final = Policy(samples=20)
 LONG_SAMPLES: Final = 3

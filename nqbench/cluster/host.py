@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from filelock import FileLock
 
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
-from nqbench.measure.identity.environment import PACKAGES, source_hash, versions
+from nqbench.measure.environment import PACKAGES, source_hash, versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import (
-    CompileRequest,
     Done,
     MeasureRequest,
     Open,
+    PrecompileRequest,
     Ready,
     Refused,
     decode,
@@ -308,7 +308,7 @@ def _drop_dask_variables() -> None:
 
 def _job(order: Order) -> Job:
     request = decode(order.request)
-    assert isinstance(request, MeasureRequest | CompileRequest)
+    assert isinstance(request, MeasureRequest | PrecompileRequest)
     end = time.monotonic() + order.end - time.time()
     return Job(request, order.limit_s, end=end, late=order.late)
 

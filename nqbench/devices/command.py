@@ -13,7 +13,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,6 @@ class CommandPrepared(Prepared):
         self._name = plan.name
         self._program = plan.program
         self._answer: int | None = None
-        self._wall_s = 0.0
         _check_files(plan.name, plan.program)
 
     def launch(self, timeout_s: float | None = None) -> Launch:
@@ -94,12 +93,8 @@ class CommandPrepared(Prepared):
                     "wrong",
                 )
             self._answer = answer
-        self._wall_s = ran.wall_s
-        return Launch(_seconds(self._name, self._program, ran))
-
-    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
-        """The wall time of the last run."""
-        return {"total": self._wall_s}
+        wall_s = ran.wall_s if self._program.time else None
+        return Launch(_seconds(self._name, self._program, ran), wall_s=wall_s)
 
     def fetch(self) -> Outputs:
         """``{"answer": array([value])}``; empty where no pattern reads an answer."""

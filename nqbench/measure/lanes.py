@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from nqbench.errors import DeviceLost
 from nqbench.facts import DeviceFacts
+from nqbench.measure import ncu
 from nqbench.measure.budget import Budget
-from nqbench.measure.dispatch import WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
-from nqbench.measure.profiler import ncu
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.runner import Recording, look_first, measure
-from nqbench.measure.stages import EXACT_ROUND, Stages
+from nqbench.measure.stages import EXACT_ROUND, WorkerFactory
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
@@ -197,13 +196,13 @@ class Lanes:
         listener = self._listener.device(place.name)
         measured, started = asked.study.measure, self._started
         budget = Budget(measured, asked.budget_s, book=shared.book, started=started)
-        dispatch = recording.dispatch(budget, listener, place.workers)
+        stages = recording.stages(budget, listener, place.workers)
         taken: list[int] = []
         try:
             while taken := shared.take(place.hello):
                 tasks = recording.assign(taken, place.hello)
                 shared.say_spread()
-                stages, turn = Stages(dispatch, recording.seed), shared.turn(taken)
+                turn = shared.turn(taken)
                 measure(stages, tasks, place.hello, None, place.cores, turn)
         except DeviceLost as lost:
             self._lost.add(place.name)

@@ -16,23 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nqbench.measure import manifest, ncu
 from nqbench.measure.budget import Budget
-from nqbench.measure.dispatch import Dispatch, WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
-from nqbench.measure.identity.keys import Keys
-from nqbench.measure.identity.manifest import (
-    check_same_run,
-    device_json,
-    hello_of,
-    make_manifest,
-    policy_of,
-    protocol_of,
-)
-from nqbench.measure.profiler import ncu
+from nqbench.measure.keys import Keys
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.sampling.telemetry import clock_warning
-from nqbench.measure.stages import Stages
+from nqbench.measure.stages import Stages, WorkerFactory
+from nqbench.measure.telemetry import clock_warning
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, WorkerPool, Workers
 from nqbench.point import Point
@@ -87,8 +78,16 @@ def run_study(
             started=started,
             worker_start_s=worker_start_s,
         )
-        dispatch = recording.dispatch(budget, listener, _Factory(device_spec, isolate))
-        interrupted = _measure_all(dispatch, recording, workers)
+        stages = recording.stages(budget, listener, _Factory(device_spec, isolate))
+        interrupted = False
+        try:
+            measure(stages, recording.tasks, hello, workers)
+            if study.measure.counters == ncu.PROGRAM:
+                ncu.collect(
+                    recording.tasks, recording.state, listener, sweeps=study.measure.counted
+                )
+        except KeyboardInterrupt:
+            interrupted = True  # reported once, with the outcome
         return recording.finish(interrupted)
 
 
@@ -114,11 +113,11 @@ class Recording:
         study.check_device(hello.spec, hello.facts)
         self._writer, self._listener, self._started = writer, listener, started
         listener.points(points)
-        self._devices = {_name_of(hello): (hello, Keys(hello, protocol_of(study)))}
+        self._devices = {_name_of(hello): (hello, Keys(hello, manifest.protocol_of(study)))}
         records = _open_folder(writer, study, hello.facts.name, fresh, listener)
         self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None
         keyed = [(point, self.key(point, hello)) for point in self.points]
-        self._manifest = make_manifest(study, hello, keyed, command, self._old)
+        self._manifest = manifest.make_manifest(study, hello, keyed, command, self._old)
         writer.write_manifest(self._manifest)
         self.tasks = [Task.of(point, key, hello) for point, key in keyed]
         self._owners = [_name_of(hello)] * len(keyed)
@@ -128,22 +127,17 @@ class Recording:
             known |= {self.key(point, other) for point in self.points}
         _report_resume(records, known, listener)
 
-    @property
-    def seed(self) -> int:
-        """Of the random orders of the rounds."""
-        return int(self._manifest["seed"])
-
     def key(self, point: Point, hello: Hello) -> str:
         """The key of a point on a device."""
         name = _name_of(hello)
         if name not in self._devices:
-            self._devices[name] = hello, Keys(hello, protocol_of(self.study))
+            self._devices[name] = hello, Keys(hello, manifest.protocol_of(self.study))
         return self._devices[name][1].of(point)
 
     def earlier_devices(self) -> list[Hello]:
         """Those of an earlier run in this folder."""
         described = self._old.get("devices", [self._old["device"]]) if self._old else ()
-        return [hello_of(device) for device in described]
+        return [manifest.hello_of(device) for device in described]
 
     def assign(self, indices: Iterable[int], hello: Hello) -> list[Task]:
         """The tasks of some points on a device, whose points they are from now on."""
@@ -156,7 +150,9 @@ class Recording:
             self._owners[index] = _name_of(hello)
         if changed:
             used = dict.fromkeys(self._owners)
-            self._manifest["devices"] = [device_json(self._devices[name][0]) for name in used]
+            self._manifest["devices"] = [
+                manifest.device_json(self._devices[name][0]) for name in used
+            ]
             for point, owner in zip(self._manifest["points"], self._owners, strict=True):
                 point["on"] = [*used].index(owner)
             self._writer.write_manifest(self._manifest)
@@ -166,11 +162,11 @@ class Recording:
         """The device that a point is assigned to."""
         return self._owners[index]
 
-    def dispatch(self, budget: Budget, listener: Listener, workers: WorkerFactory) -> Dispatch:
-        """What the stages of one device share."""
-        state = self.state.reporting_to(listener)
-        policy = policy_of(self.study)
-        return Dispatch(self.study.measure, policy, state, budget, listener, workers)
+    def stages(self, budget: Budget, listener: Listener, workers: WorkerFactory) -> Stages:
+        """The stages on one device, whose progress goes to ``listener``."""
+        state, policy = self.state.reporting_to(listener), manifest.policy_of(self.study)
+        seed = int(self._manifest["seed"])
+        return Stages(self.study.measure, policy, state, budget, listener, workers, seed)
 
     def finish(self, interrupted: bool) -> RunOutcome:
         """The outcome of the run, reported."""
@@ -186,18 +182,6 @@ class Recording:
     def _check(self) -> None:
         for _, keys in self._devices.values():
             keys.check()
-
-
-def _measure_all(dispatch: Dispatch, recording: Recording, opened: Workers) -> bool:
-    """All stages, then the profiler; returns whether Ctrl-C ended them."""
-    study, tasks = recording.study, recording.tasks
-    try:
-        measure(Stages(dispatch, recording.seed), tasks, opened.hello, opened)
-        if study.measure.counters == ncu.PROGRAM:
-            ncu.collect(counted(tasks, study), dispatch.state, dispatch.listener)
-    except KeyboardInterrupt:
-        return True  # reported once, with the outcome
-    return False
 
 
 def measure(
@@ -229,12 +213,6 @@ def measure(
     stages.rounds(timed)
 
 
-def counted(tasks: Sequence[Task], study: Study) -> Sequence[Task]:
-    """The points for the profiler: those of the sweeps named, or all."""
-    named = study.measure.counted
-    return [task for task in tasks if not named or task.point.sweep in named]
-
-
 def look_first(study: Study, out: Path, fresh: bool) -> None:
     """Refuse a folder in use or damaged before a device is opened, which could disturb another run.
 
@@ -257,7 +235,7 @@ def _open_folder(
             listener.message(f"starting over; the earlier run is kept in {aside}")
         return ()
     if (writer.path / MANIFEST).exists():
-        check_same_run(writer.path, read_manifest(writer.path), study, device)
+        manifest.check_same_run(writer.path, read_manifest(writer.path), study, device)
     found = writer.repair()
     if found.torn:
         listener.message(found.message())

@@ -1,115 +1,207 @@
-"""The stages of a run: leave out, compile, count or verify, rounds."""
+"""The stages of a run: leave out, compile, count or verify, rounds.
+
+Every stage gives out jobs to workers and stores the replies. A round visits every point once, in a
+fresh process and a fresh random order.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.dispatch import Dispatch
+from nqbench.measure.budget import Budget
+from nqbench.measure.events import Listener
 from nqbench.measure.forecast import core_s
-from nqbench.measure.rounds import Rounds
-from nqbench.measure.run_state import Task
-from nqbench.measure.worker.messages import CompileRequest
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest, PrecompileRequest
 from nqbench.measure.worker.pool import Job, Workers
+from nqbench.record import Record
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Measure
 
 EXACT_ROUND: Final = 1
 """Round number of the only measurement of a point that is counted and not timed."""
+MAX_CRASHES: Final = 2
+"""A worker's death may come from outside; a point in flight at two of them is given up."""
+MAX_REPEATS: Final = 1
+"""A throttled measurement is repeated at the end of its round, after other measurements; if it is
+throttled again, a third would be too."""
 
 
+class WorkerFactory(Protocol):
+    """Makes workers."""
+
+    def __call__(self, size: int = 1) -> Workers:
+        """Fresh workers with the run's device open."""
+
+    def compilers(self) -> Workers:
+        """Workers that compile."""
+
+
+@dataclass
 class Stages:
-    """Carries out the stages of one run."""
+    """Carries out the stages on one device; everything goes into the run's state.
 
-    def __init__(self, dispatch: Dispatch, seed: int) -> None:
-        self._dispatch = dispatch
-        self._state = dispatch.state
-        self._budget = dispatch.budget
-        self._rounds = Rounds(dispatch, seed)
+    ``seed`` is that of the random orders of the rounds.
+    """
+
+    measure: Measure
+    policy: Policy
+    state: RunState
+    budget: Budget
+    listener: Listener
+    workers: WorkerFactory
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._trouble: Counter[str] = Counter()
+        """Crashes by key; ``MAX_CRASHES`` of a point that is given up."""
 
     def leave_out_infeasible(self, tasks: Sequence[Task]) -> list[Task]:
         """Record the points that cannot run on this device; returns the others."""
         for task in tasks:
             if task.point.skip:
-                self._state.skip(task, 0, task.point.skip)
+                self.state.skip(task, 0, task.point.skip)
         return [task for task in tasks if not task.point.skip]
 
     def compile(self, tasks: Sequence[Task], facts: DeviceFacts) -> list[Task]:
         """Fill the compiler's cache in parallel; returns the points whose kernel compiles."""
-        kernels = [
-            t
-            for t in tasks
-            if t.device != "cpu" and not t.point.program and not self._state.done(t, 0)
-        ]
+        own = (t for t in tasks if t.device != "cpu" and not t.point.program)
+        kernels = [t for t in own if not self.state.done(t, 0)]
         if not kernels:
             return list(tasks)
-        self._dispatch.listener.stage("compile", len(kernels))
+        self.listener.stage("compile", len(kernels))
         refused: set[str] = set()
-        with closing(self._dispatch.workers.compilers()) as compilers:
+        with closing(self.workers.compilers()) as compilers:
             for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
                 if reply.measurement.status == "ok":
-                    self._dispatch.listener.advanced()
+                    self.listener.advanced()
                     continue
                 refused.add(job.tag.key)
                 if reply.measurement.status == "skipped":
-                    self._state.skip(job.tag, 0, reply.measurement.reason)
+                    self.state.skip(job.tag, 0, reply.measurement.reason)
                 else:
-                    self._state.add(job.tag, 0, 0, reply)
+                    self.state.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
 
     def count(self, tasks: Sequence[Task], processes: int) -> None:
         """The only measurement of each point that is counted and not timed."""
-        self._dispatch.recall(tasks, EXACT_ROUND)
-        pending = [t for t in _ascending(tasks) if not self._state.done(t, EXACT_ROUND)]
+        self._recall(tasks, EXACT_ROUND)
+        pending = [t for t in _ascending(tasks) if not self.state.done(t, EXACT_ROUND)]
         if not pending:
             return
-        self._dispatch.listener.stage("count", len(pending))
+        self.listener.stage("count", len(pending))
         processes = min(processes, len(pending))
         order = {task.key: place for place, task in enumerate(pending)}
         pending = _spread(pending, processes)
-        with closing(self._dispatch.workers(processes)) as workers:
-            self._dispatch.run(workers, self._tries(pending, EXACT_ROUND, order), EXACT_ROUND)
+        with closing(self.workers(processes)) as workers:
+            for _ in self._collect(workers, self._tries(pending, EXACT_ROUND, order), EXACT_ROUND):
+                pass
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
-        self._dispatch.recall(tasks, 0)
-        pending = [t for t in _ascending(tasks) if not self._state.done(t, 0)]
+        self._recall(tasks, 0)
+        pending = [t for t in _ascending(tasks) if not self.state.done(t, 0)]
         if pending:
-            self._dispatch.listener.stage("verify", len(pending))
+            self.listener.stage("verify", len(pending))
             order = {task.key: place for place, task in enumerate(pending)}
-            with (
-                closing(self._dispatch.workers()) if workers is None else nullcontext(workers) as w
-            ):
-                self._dispatch.run(w, self._tries(pending, 0, order), 0)
-        return self._leave_out_long([t for t in tasks if self._state.done(t, 0)])
+            with closing(self.workers()) if workers is None else nullcontext(workers) as opened:
+                for _ in self._collect(opened, self._tries(pending, 0, order), 0):
+                    pass
+        kept: list[Task] = []
+        for task in tasks:
+            if not self.state.done(task, 0):
+                continue
+            if reason := self.budget.too_long_to_time(task):
+                self.state.skip(task, 1, reason)
+            else:
+                kept.append(task)
+        return kept
 
     def rounds(self, tasks: Sequence[Task]) -> None:
-        """Time every point once per round, each round in a fresh process and a fresh order."""
-        self._rounds.run(tasks)
+        """Time every point once per round: all rounds, or as many as the budget has time for."""
+        if not tasks:
+            return
+        every = range(1, self.measure.rounds + 1)
+        untimed = [t for t in tasks if not all(self.state.done(t, r) for r in every)]
+        planned, dropped = self.budget.plan_rounds(untimed)
+        for task in tasks:
+            if task.key in dropped:
+                self.state.skip(task, 1, dropped[task.key])
+        kept = [task for task in tasks if task.key not in dropped]
+        longest_s = 0.0
+        for round_ in every:
+            left_s = self.budget.left_s()
+            # Predictions tend to be too long, so further rounds start while they still fit.
+            if round_ > planned and longest_s >= left_s:
+                of = f"{round_ - 1} of {self.measure.rounds} rounds"
+                self.listener.message(f"--budget left time for {of}")
+                return
+            if self._round(kept, round_, max(planned, round_)):
+                longest_s = max(longest_s, left_s - self.budget.left_s())
+
+    def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
+        """The visiting order of a round: random, but the same when the run is resumed."""
+        shuffled = list(tasks)
+        random.Random(f"{self.seed}:{round_}").shuffle(shuffled)
+        return shuffled
+
+    def _round(self, tasks: Sequence[Task], round_: int, planned: int) -> bool:
+        """One round of those ``planned``; returns whether anything was left to do."""
+        pending = [
+            (place, task)
+            for place, task in enumerate(self.order(tasks, round_))
+            if not self.state.done(task, round_) and self._trouble[task.key] < MAX_CRASHES
+        ]
+        if not pending:
+            return False
+        self.listener.stage(f"round {round_} of {self.measure.rounds}", len(pending))
+        self.listener.ahead((planned - round_) * len(tasks))
+        repeats: Counter[str] = Counter()
+        with closing(self.workers()) as workers:
+            # It grows while the jobs are given out: throttled measurements join its end.
+            jobs = self._round_jobs(pending, round_)
+            for task, record in self._collect(workers, jobs, round_):
+                if record.status == "throttled":
+                    if repeats[task.key] < MAX_REPEATS:
+                        repeats[task.key] += 1
+                        pending.append((len(pending), task))
+                elif record.status == "crashed":
+                    self._trouble[task.key] += 1
+                elif record.status not in ("ok", "skipped"):
+                    self._trouble[task.key] = MAX_CRASHES
+        return True
+
+    def _round_jobs(self, pending: Sequence[tuple[int, Task]], round_: int) -> Iterator[Job]:
+        for place, task in pending:
+            reason = self.budget.ends_before(task)
+            if not reason:
+                yield self._job(task, round_, place, timed=True)
+            elif self.state.latest(task, round_) is None and round_ == 1:
+                self.state.skip(task, round_, reason)
+            else:
+                self.listener.advanced()  # it was timed before and only has fewer measurements
 
     def _compile_jobs(
         self, tasks: Sequence[Task], facts: DeviceFacts, refused: set[str]
     ) -> Iterator[Job]:
-        budget = self._budget
+        end, late = self.budget.compile_end, self.budget.not_compiled()
         for task in tasks:
-            if not budget.may_compile():
-                refused.add(task.key)
-                self._state.skip(task, 0, budget.not_compiled())
-                continue
-            request = CompileRequest(task.point, facts)
-            limit_s = self._dispatch.measure.timeout_s
-            yield Job(request, limit_s, task, budget.compile_end, budget.not_compiled())
-
-    def _leave_out_long(self, tasks: Sequence[Task]) -> list[Task]:
-        kept: list[Task] = []
-        for task in tasks:
-            reason = self._budget.too_long_to_time(task)
-            if reason:
-                self._state.skip(task, 1, reason)
+            if self.budget.may_compile():
+                request = PrecompileRequest(task.point, facts)
+                yield Job(request, self.measure.timeout_s, task, end, late)
             else:
-                kept.append(task)
-        return kept
+                refused.add(task.key)
+                self.state.skip(task, 0, late)
 
     def _tries(self, tasks: Sequence[Task], round_: int, order: Mapping[str, int]) -> Iterator[Job]:
         """First launches; a point that would take too long is skipped when its turn comes.
@@ -117,11 +209,51 @@ class Stages:
         ``order`` has the places by key: they do not depend on how many processes share the tasks.
         """
         for task in tasks:
-            reason = self._budget.too_long_to_try(task)
-            if reason:
-                self._state.skip(task, round_, reason)
+            if reason := self.budget.too_long_to_try(task):
+                self.state.skip(task, round_, reason)
             else:
-                yield self._dispatch.job(task, round_, order[task.key], timed=False)
+                yield self._job(task, round_, order[task.key], timed=False)
+
+    def _job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
+        """A measurement of a point that is now given out: a verification, or a timed one."""
+        self.listener.started(task.point, timed=timed)
+        limit_s, budget = self.measure.timeout_s, self.budget
+        known_s = budget.book.seen(task.point)
+        request = MeasureRequest(task.point, round_, timed, self.policy, limit_s, known_s)
+        end = budget.end if timed else budget.try_end
+        return Job(request, limit_s, (task, place), end, budget.cut_short())
+
+    def _collect(
+        self, workers: Workers, jobs: Iterable[Job], round_: int
+    ) -> Iterator[tuple[Task, Record]]:
+        """Carry out jobs; yields each task with its record, which is already stored."""
+        for job, reply in workers.run(jobs):
+            task, place = job.tag
+            found = reply.measurement
+            if found.status == "skipped":
+                yield task, self.state.skip(task, round_, found.reason)
+                continue
+            record = self.state.add(task, round_, place, reply)
+            self._note(task, found)
+            yield task, record
+
+    def _recall(self, tasks: Sequence[Task], round_: int) -> None:
+        """Learn the launch times of an earlier run in this folder."""
+        for task in tasks:
+            record = self.state.latest(task, round_)
+            if record is not None:
+                self._note(task, record)
+
+    def _note(self, task: Task, found: Measurement | Record) -> None:
+        launch_s = found.about.get("first_launch_s", found.about.get("simulation_s"))
+        wall_s: float | None = found.wall_s
+        if found.status == "timeout":
+            # At least the time limit: enough to skip larger boards.
+            launch_s, wall_s = self.measure.timeout_s, None
+        if launch_s is not None:
+            self.budget.book.observe(task.point, launch_s, wall_s)
+            if found.status == "ok":
+                self.budget.commit(task)
 
 
 def _ascending(tasks: Sequence[Task]) -> list[Task]:

@@ -1,20 +1,41 @@
-"""Compiler resources of a study's kernels, for chips that this machine need not have."""
+"""Kernels of points compiled without a device: before a run, and for the compiler's resources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from nqbench.compiler.static import static_report
+from nqbench.errors import CompileError, InfeasibleError
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.variants import workload_of
 from nqbench.point import labels
-from nqbench.simulator.models import chips
-from nqbench.workloads import get, launch_factors
+from nqbench.workloads import launch_factors
 
 if TYPE_CHECKING:
     from nqbench.compiler.static import Progress, StaticRow
     from nqbench.facts import DeviceFacts
-    from nqbench.plan import Plan
+    from nqbench.measure.worker.messages import PrecompileRequest
     from nqbench.point import Point
+
+
+def compile_point(request: PrecompileRequest) -> Measurement:
+    """Put a point's kernels for a GPU into the compiler's cache, so that no measurement waits.
+
+    The status is ``compile_error`` with the compiler's message, or ``ok``.
+    """
+    from nqbench.compiler.compile import compile_kernel
+    from nqbench.compiler.resources import check_arguments
+
+    point, facts = request.point, request.facts
+    try:
+        plan = workload_of(point).plan(point.configuration, point.system, facts)
+        for kernel in plan.kernels.values():
+            check_arguments(kernel, compile_kernel(kernel, facts.arch))
+    except CompileError as error:
+        return Measurement(status="compile_error", reason=str(error))
+    except InfeasibleError as error:
+        return Measurement(status="launch_error", reason=str(error))
+    return Measurement()
 
 
 def static_rows(
@@ -26,24 +47,21 @@ def static_rows(
 ) -> list[StaticRow]:
     """One row for each kernel and architecture; ``points_on`` expands the study for a device.
 
-    The kernels of a program have a row each, called ``LABEL @KERNEL``; so has one that makes
-    another's input. Raises ``StudyError`` for
+    Several kernels of one plan have a row each, called ``LABEL @KERNEL``. Raises ``StudyError`` for
     an architecture without a model, ``DeviceUnavailable`` without a compiler, or without a
     disassembler if ``sass`` asks for counts of the machine code.
     """
+    from nqbench.compiler.static import static_report
+    from nqbench.simulator.models import chips
+
     rows: list[StaticRow] = []
     for facts in chips(archs):
         points = [p for p in points_on(facts) if not p.skip and p.program is None]
         launch = launch_factors(points[0].workload) if points else ()
-        plans = [
-            (label if name == "kernel" else f"{label} @{name}", kernel)
-            for label, point in zip(labels(points, launch), points, strict=True)
-            for plan in (_plan(point, facts),)
-            for name, kernel in plan.kernels.items()
-        ]
-        rows += static_report(plans, [facts], listener=listener, sass=sass)
+        kernels = []
+        for label, point in zip(labels(points, launch), points, strict=True):
+            plan = workload_of(point).plan(point.configuration, point.system, facts)
+            for name, kernel in plan.kernels.items():
+                kernels.append((label if name == "kernel" else f"{label} @{name}", kernel))
+        rows += static_report(kernels, [facts], listener=listener, sass=sass)
     return rows
-
-
-def _plan(point: Point, facts: DeviceFacts) -> Plan:
-    return get(point.workload).plan(point.configuration, point.system, facts)

@@ -102,7 +102,7 @@ def _factors(value: dict[str, Any]) -> WithJsonSchema:
 
 
 class ProgramFile(Strict):
-    """An external program as a system: anybody's, in any language; no shell starts it."""
+    """An external program as a system: any executable; no shell starts it."""
 
     name: Name = Field(description="The system's name in tables and figures.")
     command: Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.measure.sampling.phases import whole_run
+from nqbench.measure.measurement import whole_run
 from nqbench.plan import MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD

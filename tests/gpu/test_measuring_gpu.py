@@ -14,8 +14,8 @@ import pytest
 from nqbench.devices.cuda.blocking_kernel import LIMIT_S, BlockingKernel
 from nqbench.devices.cuda.nvml import CLOCK_REASONS
 from nqbench.errors import DeviceError
-from nqbench.measure.sampling.measurement import SPENT
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.measurement import SPENT
+from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import Buffer, KernelPlan

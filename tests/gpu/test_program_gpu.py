@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nqbench.devices.simulator import SimDevice
-from nqbench.measure.profiler.ncu import PROFILE_ROUND
+from nqbench.measure.ncu import PROFILE_ROUND
 from nqbench.plan import MultiLaunchPlan
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure

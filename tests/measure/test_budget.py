@@ -10,10 +10,9 @@ import pytest
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import END_SLACK_S, Budget
-from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.forecast import TRANSLATE_S, TimeBook, estimate
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.sampling import Policy
 from nqbench.measure.stages import Stages
 from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.point import Point
@@ -198,9 +197,9 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
         tasks = [Task(p, f"key{p.n}", "cuda:0", exact=False) for p in points]
         state = RunState(writer, (), tasks, listener)
         budget = Budget(QUICK, 5.0)
-        dispatch = Dispatch(QUICK, Policy(), state, budget, listener, Compilers())
+        stages = Stages(QUICK, Policy(), state, budget, listener, Compilers())
         started = time.monotonic()
-        assert Stages(dispatch, 1).compile(tasks, FACTS) == []
+        assert stages.compile(tasks, FACTS) == []
         assert 2 < time.monotonic() - started < 2.5 + END_SLACK_S
         assert budget.left_s() > 1
     assert [r.status for r in listener.records] == ["skipped"] * 2

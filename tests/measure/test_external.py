@@ -16,8 +16,8 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError, StudyError
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.sampling.measurement import Measurement
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.process import WorkerProcess
 from nqbench.measure.worker.session import Session

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.identity.environment import digest
-from nqbench.measure.identity.keys import Keys, WorkloadFiles, workload_files
+from nqbench.measure.environment import digest
+from nqbench.measure.keys import Keys, WorkloadFiles, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.workloads import _get

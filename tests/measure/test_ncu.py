@@ -11,31 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nqbench.errors import DeviceError, StudyError
-from nqbench.measure.identity.keys import Keys
-from nqbench.measure.identity.manifest import protocol_of
-from nqbench.measure.profiler.ncu import (
+from nqbench.measure.keys import Keys
+from nqbench.measure.manifest import protocol_of
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.ncu import (
     METRICS,
     PROFILE_ROUND,
     Ended,
+    RunProfiler,
     collect,
     counters_of,
     read_launches,
 )
-from nqbench.measure.profiler.ncu import main as profile_target
+from nqbench.measure.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.runner import counted
-from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
-from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import read_records
-from nqbench.simulator.models import load_model
-from nqbench.study import Measure, Study, expand, load_study
+from nqbench.study import Measure, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point
 from tests.toys import run_here
@@ -184,7 +183,7 @@ class Pretended:
         return Ended(self.code, "")
 
 
-class Run:
+class ProfiledRun:
     """A run on a pretended GPU in which some points are verified."""
 
     def __init__(
@@ -208,22 +207,23 @@ class Run:
                 reply = Reply(found, 1)
                 self.state.add(task, 0, 0, reply)
 
-    def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
-        collect(self.tasks, self.state, self.listener, program="/opt/ncu", run=run)
+    def collect(self, run: RunProfiler | None, program: str = "/opt/ncu", **more: Any) -> None:
+        collect(self.tasks, self.state, self.listener, program=program, run=run, **more)
 
-    def profiled(self, run: Callable[[Sequence[str], float], Ended]) -> Record:
+    def profiled(self, run: RunProfiler | None, **more: Any) -> Record:
         """The last record after one more profile; nothing can be added to the run then."""
-        self.collect(run)
+        self.collect(run, **more)
         self.writer.close()
         return read_records(self.out).records[-1]
 
 
-def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, 9, 10, unverified=9)
+def test_every_verified_point_of_the_sweeps_asked_for_gets_one_profile(tmp_path: Path) -> None:
+    run = ProfiledRun(tmp_path, 8, 9, 10, unverified=9)
     ncu = Pretended(raw_page(), {"about": {"first_launch_s": 30.0, "jobs": 1}})
-    run.collect(ncu)
-    run.collect(ncu)  # nothing is left to do
-    run.writer.close()
+    run.collect(ncu, sweeps=("another",))
+    assert not ncu.requests
+    run.collect(ncu, sweeps=("sizes",))
+    run.profiled(ncu)  # nothing is left to do
     found = [r for r in read_records(tmp_path).records if r.round == PROFILE_ROUND]
     assert [r.point["factors"]["n"] for r in found] == [8, 10]
     for record in found:
@@ -232,28 +232,19 @@ def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
         assert record.about == {"jobs": 1, "profiler": "ncu", "profiled_kernel": KERNEL}
     assert [request.point.n for request in ncu.requests] == [8, 10]
     assert not ncu.requests[0].timed
-
-
-def test_the_command_line(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8)
-    ncu = Pretended(raw_page())
-    run.collect(ncu)
-    run.writer.close()
-    (argv,) = ncu.commands
-    assert argv[0] == "/opt/ncu"
+    argv = ncu.commands[0]
     pairs = dict(pairwise(argv))
-    assert pairs["--clock-control"] == "none"
-    assert pairs["--launch-count"] == "1"
+    assert (argv[0], pairs["-m"]) == ("/opt/ncu", "nqbench.measure.ncu")
+    assert (pairs["--clock-control"], pairs["--launch-count"]) == ("none", "1")
     assert "--csv" in argv
     assert set(VALUES) <= set(pairs["--metrics"].split(","))
-    assert pairs["-m"] == "nqbench.measure.profiler.ncu"
 
 
 OF_TWO_KERNELS = {"registers": 24, "registers@move": 24, "registers@apply": 16, "occupancy@move": 1}
 
 
-def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
+def test_several_launches_have_counters_of_each_kernel(tmp_path: Path) -> None:
+    run = ProfiledRun(tmp_path, 8, resources=OF_TWO_KERNELS)
     ncu = Pretended(raw_page(), {"about": {"profiled": "apply move"}})
     record = run.profiled(ncu)
     (argv,) = ncu.commands
@@ -270,7 +261,7 @@ def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
 
 
 def test_a_kernel_whose_input_another_makes_is_profiled_alone(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, resources={"registers": 24, "registers@prepare": 16})
+    run = ProfiledRun(tmp_path, 8, resources={"registers": 24, "registers@prepare": 16})
     ncu = Pretended(raw_page())
     record = run.profiled(ncu)
     assert "--launch-count" not in ncu.commands[0]
@@ -279,16 +270,7 @@ def test_a_kernel_whose_input_another_makes_is_profiled_alone(tmp_path: Path) ->
     assert "warp_instructions@prepare" not in record.counters
 
 
-def test_another_number_of_launches_than_the_program_marked(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
-    record = run.profiled(Pretended(raw_page(), {"about": {"profiled": "move"}}))
-    assert record.status == "skipped"
-    assert "ncu saw 2 launches" in record.reason
-    assert "marked 1 (move)" in record.reason
-
-
 def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8)
     lacking = "smsp__inst_executed_op_local_ld.sum"
     good = Pretended(raw_page())
 
@@ -298,26 +280,39 @@ def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
             return Ended(1, f"==ERROR== Failed to find metric {lacking}\n")
         return ended
 
-    assert run.profiled(ncu).status == "ok"
+    assert ProfiledRun(tmp_path, 8).profiled(ncu).status == "ok"
     assert len(good.commands) == 2
 
 
-def test_a_point_that_cannot_be_profiled_keeps_what_it_has(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, 9)
-    last = run.profiled(Pretended("==ERROR== The application crashed", code=9))
+@pytest.mark.parametrize(
+    ("resources", "ncu", "said"),
+    [
+        ({}, Pretended("==ERROR== The application crashed", code=9), "The application crashed"),
+        ({}, Pretended(raw_page(), {"status": "wrong", "reason": "it is 7"}), "it is 7"),
+        (
+            OF_TWO_KERNELS,
+            Pretended(raw_page(), {"about": {"profiled": "move"}}),
+            r"ncu saw 2 launches .* marked 1 \(move\)",
+        ),
+        ({}, None, "cannot be started"),
+    ],
+    ids=["crashed", "wrong", "another number of launches", "no program"],
+)
+def test_a_point_that_cannot_be_profiled_keeps_what_it_has(
+    tmp_path: Path, resources: dict[str, int], ncu: Pretended | None, said: str
+) -> None:
+    program = tmp_path / "ncu"
+    program.write_text("no program\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    run = ProfiledRun(tmp_path / "run", 8, resources=resources)
+    last = run.profiled(ncu, program=str(program))
     assert (last.round, last.status) == (PROFILE_ROUND, "skipped")
-    assert "The application crashed" in last.reason
+    assert re.search(said, last.reason)
     assert all(run.state.done(task, 0) for task in run.tasks)
 
 
-def test_a_wrong_answer_has_no_profile(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8)
-    wrong = Pretended(raw_page(), {"status": "wrong", "reason": "the answer is 7"})
-    assert "the answer is 7" in run.profiled(wrong).reason
-
-
 def test_without_permission_one_sentence_says_so_and_nothing_else_is_tried(tmp_path: Path) -> None:
-    run = Run(tmp_path, 8, 9)
+    run = ProfiledRun(tmp_path, 8, 9)
     ncu = Pretended("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", code=1)
     run.collect(ncu)
     run.writer.close()
@@ -327,48 +322,37 @@ def test_without_permission_one_sentence_says_so_and_nothing_else_is_tried(tmp_p
     assert "\n" not in message
 
 
-def test_a_profiler_that_cannot_be_started_is_a_reason(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", 8)
-    program = tmp_path / "ncu"
-    program.write_text("no program\n", encoding="utf-8")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    collect(run.tasks, run.state, run.listener, program=str(program))
-    run.writer.close()
-    assert "cannot be started" in read_records(tmp_path / "run").records[-1].reason
-
-
-@pytest.mark.parametrize("installed", [True, False])
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("fake", ["counters: skipped, ncu needs a GPU"]),
+        ("fake:deterministic=1", []),  # it counts by itself
+    ],
+)
 def test_a_study_that_asks_says_why_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool
+    tmp_path: Path, device: str, said: list[str]
 ) -> None:
-    found = "/usr/bin/ncu" if installed else None
-    monkeypatch.setattr("nqbench.measure.profiler.ncu.shutil.which", lambda name: found)
-    how = Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu")
-    study = ToyStudy([point(8)], how)
+    study = ToyStudy([point(8)], Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu"))
     listener = Recorder()
-    run_here(study, "fake", tmp_path, listener=listener)
-    assert [m for m in listener.messages if m.startswith("counters:")] == [
-        "counters: ncu gives none: they are a GPU's, and no point here runs on one"
-    ]
+    run_here(study, device, tmp_path, listener=listener)
+    assert [m for m in listener.messages if m.startswith("counters:")] == said
 
 
 def test_where_it_is_not_installed_one_sentence_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nqbench.measure.profiler.ncu.shutil.which", lambda name: None)
-    run = Run(tmp_path, 8)
-    collect(run.tasks, run.state, run.listener)
+    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
+    run = ProfiledRun(tmp_path, 8)
+    run.collect(None, program="")
     run.writer.close()
     (message,) = run.listener.messages
-    assert "not on the PATH; install NVIDIA Nsight Compute" in message
+    assert "counters: skipped, ncu is not on the PATH; install NVIDIA Nsight Compute" in message
 
 
 def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None:
     request, reply = tmp_path / "request.json", tmp_path / "reply.json"
-    run = Run(tmp_path / "run", 8)
     ncu = Pretended(raw_page())
-    run.collect(ncu)
-    run.writer.close()
+    ProfiledRun(tmp_path / "run", 8).profiled(ncu)
     (asked,) = ncu.requests
     request.write_bytes(encode(Open("fake")) + encode(asked))
     profile_target(str(request), str(reply))
@@ -384,18 +368,10 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     assert refused.reason
 
 
-def test_the_study_file_takes_it(tmp_path: Path) -> None:
-    file = tmp_path / "s.yaml"
-    text = "name: s\nn: [8]\nsystem: zhang2011.low_divergence\nmeasure: {counters: ncu}\n"
-    file.write_text(text, encoding="utf-8")
-    study = load_study(file)
-    assert study.measure.counters == "ncu"
-    assert protocol_of(study) == protocol_of(replace(study, measure=Measure()))
-
-
 @pytest.mark.parametrize(
     ("measure", "complaint"),
     [
+        ("{counters: ncu, counted: [second]}", ""),
         ("{counters: ncu, counted: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
         ("{counters: ncu, counted: first}", "'counted' is a list of sweeps, not 'first'"),
         ("{counters: ncu, counted: []}", "'counted' is empty"),
@@ -403,31 +379,14 @@ def test_the_study_file_takes_it(tmp_path: Path) -> None:
         ("{long: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
     ],
 )
-def test_the_sweeps_to_count_are_checked(tmp_path: Path, measure: str, complaint: str) -> None:
-    with pytest.raises(StudyError, match=re.escape(complaint)):
-        load_study(_two_sweeps(tmp_path, measure))
-
-
-def test_only_the_sweeps_named_are_counted(tmp_path: Path) -> None:
-    study = load_study(_two_sweeps(tmp_path, "{counters: ncu, counted: [second]}"))
-    tasks = [Task(point, key, "cuda:0", False) for point, key in _points(study)]
-    assert {task.point.sweep for task in counted(tasks, study)} == {"second"}
-    plain = replace(study, measure=replace(study.measure, counted=()))
-    assert counted(tasks, plain) == tasks
-
-
-def _points(study: Study) -> list[tuple[Point, str]]:
-    points = expand(study, load_model("mini").facts)
-    return [(point, str(place)) for place, point in enumerate(points)]
-
-
-def _two_sweeps(folder: Path, measure: str) -> Path:
-    file = folder / "s.yaml"
-    file.write_text(
-        "name: s\nn: [8]\nsweeps:\n"
-        "  - {name: first, system: zhang2011.low_divergence}\n"
-        "  - {name: second, system: zhang2011.low_divergence}\n"
-        f"measure: {measure}\n",
-        encoding="utf-8",
-    )
-    return file
+def test_the_study_file_takes_it_and_checks_the_sweeps(measure: str, complaint: str) -> None:
+    """Counters leave the protocol, and so the keys, alone."""
+    sweeps = [{"name": n, "system": "zhang2011.low_divergence"} for n in ("first", "second")]
+    data = {"name": "s", "n": [8], "sweeps": sweeps, "measure": yaml.safe_load(measure)}
+    if complaint:
+        with pytest.raises(StudyError, match=re.escape(complaint)):
+            load_study(data)
+        return
+    study = load_study(data)
+    assert (study.measure.counters, study.measure.counted) == ("ncu", ("second",))
+    assert protocol_of(study) == protocol_of(replace(study, measure=Measure()))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from nqbench.errors import DeviceUnavailable
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Reply, WorkerPool
 from nqbench.point import Point

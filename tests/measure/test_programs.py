@@ -9,12 +9,11 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.facts import DeviceFacts
-from nqbench.measure.sampling.measurement import Measurement
-from nqbench.measure.sampling.phases import phases_of, whole_run
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.measurement import phases_of, whole_run
+from nqbench.measure.sampling import Policy
+from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
-from nqbench.measure.worker.messages import CompileRequest, MeasureRequest
-from nqbench.measure.worker.precompile import compile_point
+from nqbench.measure.worker.messages import MeasureRequest, PrecompileRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan, MultiLaunchPlan
 from nqbench.runs.frame import load
@@ -104,10 +103,9 @@ def test_groups_are_sums_and_bear_no_waits_of_the_run_that_tells_them() -> None:
 
 
 def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> None:
-    plan, block = CpuPlan("perm", "math:perm", (3,)), Measurement("cpu", value_s=2e-6)
+    plan = CpuPlan("perm", "math:perm", (3,))
     with CpuDevice().prepare(plan) as prepared:
-        prepared.launch()
-        phases = phases_of(plan, prepared, block, reduce_s=4e-5, timeout_s=None)
+        phases = phases_of(plan, prepared, prepared.launch(), 2e-6)
     assert phases["total"] == phases["kernel"] == 2e-6
     assert phases["reduce"] == 0
 
@@ -149,5 +147,5 @@ def test_a_simulated_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_every_kernel_of_a_program_is_compiled_before_the_run(tmp_path: Path) -> None:
-    ask = CompileRequest(point(8), GPU)
+    ask = PrecompileRequest(point(8), GPU)
     assert compile_point(ask).status == "ok"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import nqbench.workloads
-from nqbench.measure.identity import keys as keys_module
-from nqbench.measure.identity.environment import versions
+from nqbench.measure import keys as keys_module
+from nqbench.measure.environment import versions
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point

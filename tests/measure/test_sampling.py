@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from nqbench.measure.sampling.sampling import (
+from nqbench.measure.sampling import (
     LONG_LAUNCH_S,
+    MAX_LAUNCHES,
     MAX_SAMPLES,
+    STEADY_LAUNCHES,
     Policy,
     median_interval,
     median_rank,
     sample,
+    warm_up,
 )
-from nqbench.measure.sampling.warmup import MAX_LAUNCHES, STEADY_LAUNCHES, warm_up
 
 
 class Stopwatch:

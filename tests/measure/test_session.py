@@ -13,23 +13,23 @@ from nqbench.device import Prepared
 from nqbench.devices.fake import device as fake
 from nqbench.devices.fake.device import FakePrepared
 from nqbench.errors import StudyError
-from nqbench.measure.sampling import timer
-from nqbench.measure.sampling.measurement import SPENT, plain, scalars
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure import sampling
+from nqbench.measure.measurement import SPENT, plain, scalars
+from nqbench.measure.sampling import Policy
+from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import (
     Accepted,
     Beat,
-    CompileRequest,
     Done,
     MeasureRequest,
     Open,
+    PrecompileRequest,
     Ready,
     Refused,
     decode,
     encode,
 )
-from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
 from nqbench.plan import KernelPlan, Plan
 from nqbench.workloads import get as find_workload
@@ -62,14 +62,14 @@ def test_it_gives_a_sign_of_life_before_launching_but_not_before_each() -> None:
     session = Session("fake", lambda: beats.append(1))
     found = session.measure(REQUEST)
     assert len(found.samples_s) == 6
-    assert len(beats) == 1
+    assert len(beats) == 2  # before the launches, and before the phases
 
 
 def test_it_gives_one_before_every_slow_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timer, "BEAT_S", 0.0)
+    monkeypatch.setattr(sampling, "BEAT_S", 0.0)
     beats: list[int] = []
     Session("fake", lambda: beats.append(1)).measure(REQUEST)
-    assert len(beats) == 10  # four to warm up and six samples
+    assert len(beats) == 11  # four to warm up, six samples, and the phases
 
 
 def test_a_record_s_numbers_are_plain_json() -> None:
@@ -114,9 +114,9 @@ def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
     monkeypatch.setattr(type(TOY), "plan", plan)
     facts = Session("fake").hello().facts
     source.write_text('extern "C" __global__ void toy(unsigned long long *out) { *out = 1; }\n')
-    assert compile_point(CompileRequest(point(8), facts)).status == "ok"
+    assert compile_point(PrecompileRequest(point(8), facts)).status == "ok"
     source.write_text("__global__ void toy(int *out) { *out = mistake; }\n")
-    found = compile_point(CompileRequest(point(8), facts))
+    found = compile_point(PrecompileRequest(point(8), facts))
     assert found.status == "compile_error"
     assert "toy.cu" in found.reason
     assert "mistake" in found.reason
@@ -195,7 +195,7 @@ def test_messages_survive_the_way_to_a_worker_and_back() -> None:
             Refused("DeviceError", "no"),
         ),
         *(Accepted(), Beat(), Done(session.measure(REQUEST)), REQUEST),
-        CompileRequest(point(8, system="cpu.power"), session.device.facts),
+        PrecompileRequest(point(8, system="cpu.power"), session.device.facts),
     )
     for message in said:
         line = encode(message)

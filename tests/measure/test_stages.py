@@ -9,9 +9,8 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.compiler.compile import compile_cubin
 from nqbench.measure.budget import Budget
-from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.sampling import Policy
 from nqbench.measure.stages import Stages
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerPool, Workers
@@ -111,8 +110,7 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
     measure = Measure()
     with RunWriter(tmp_path / "run") as writer:
         state = RunState(writer, (), tasks, listener)
-        dispatch = Dispatch(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
-        stages = Stages(dispatch, 1)
+        stages = Stages(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
         kept = stages.compile(tasks, FACTS)
     assert [t.key for t in kept] == ["good", "host"]
     refused = state.latest(tasks[1], 0)

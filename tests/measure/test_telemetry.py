@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from nqbench.device import Reading, Sensor
 from nqbench.devices.cuda.nvml import CLOCK_REASONS, reasons_of
-from nqbench.measure.sampling.telemetry import THROTTLING, Watch, clock_warning, summary, throttled
+from nqbench.measure.telemetry import THROTTLING, Watch, clock_warning, summary, throttled
 from nqbench.record import Record
 
 
@@ -20,52 +19,45 @@ class Script(Sensor):
 
     def __init__(self, *readings: Reading) -> None:
         self.readings = list(readings)
-        self.threads: set[str] = set()
+        self.threads: list[str] = []
+        self.enough = threading.Event()
 
     def read(self) -> Reading:
-        self.threads.add(threading.current_thread().name)
+        self.threads.append(threading.current_thread().name)
+        if len(self.threads) == 5:
+            self.enough.set()
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
 
 
-def test_a_short_measurement_is_read_at_both_edges() -> None:
-    sensor = Script(Reading(sm_mhz=1000), Reading(sm_mhz=2000))
-    with Watch(sensor) as watch:
-        assert len(watch.readings) == 1
+def test_a_measurement_is_read_at_both_edges() -> None:
+    watch = Watch(Script(Reading(sm_mhz=1000), Reading(sm_mhz=2000)))
+    watch.start()
+    assert len(watch.readings) == 1
+    watch.stop()
     assert [r.sm_mhz for r in watch.readings] == [1000, 2000]
-
-
-def test_a_measurement_that_cannot_last_a_period_needs_no_thread() -> None:
-    before = threading.active_count()
-    sensor = Script(Reading(sm_mhz=1000))
-    with Watch(sensor, longest_s=0.05) as watch:
-        assert threading.active_count() == before
-    assert len(watch.readings) == 2
-    with Watch(sensor, longest_s=0.5):
-        assert threading.active_count() == before + 1
-
-
-def test_a_long_measurement_is_read_beside_the_run_and_the_thread_ends_with_it() -> None:
-    sensor = Script(Reading(sm_mhz=1000))
-    before = threading.active_count()
-    with Watch(sensor, period_s=0.01) as watch:
-        time.sleep(0.2)
-    assert 5 <= len(watch.readings) <= 22
-    assert len(sensor.threads) == 2
-    assert threading.active_count() == before
-
-
-def test_a_measurement_that_fails_is_no_longer_watched() -> None:
-    before = threading.active_count()
-    with pytest.raises(RuntimeError), Watch(Script(Reading())):
-        raise RuntimeError
-    assert threading.active_count() == before
-
-
-def test_no_sensor_no_telemetry() -> None:
-    with Watch(None) as watch:
-        pass
+    watch = Watch(None)
+    watch.start()
+    watch.stop()
     assert summary(watch.readings) == {}
     assert throttled({}) == ""
+
+
+@pytest.mark.parametrize(("longest_s", "between"), [(0.0005, False), (0.5, True)])
+def test_only_a_measurement_that_can_last_a_period_needs_a_thread(
+    longest_s: float, between: bool
+) -> None:
+    """It reads as long as the measurement lasts, and ends with it."""
+    before = threading.active_count()
+    sensor = Script(Reading(sm_mhz=1000))
+    watch = Watch(sensor, period_s=0.001, longest_s=longest_s)
+    watch.start()
+    assert threading.active_count() == before + between
+    if between:
+        assert sensor.enough.wait(60)
+    watch.stop()
+    assert threading.active_count() == before
+    assert len(watch.readings) >= 6 if between else len(watch.readings) == 2
+    assert len({*sensor.threads}) == 1 + between
 
 
 def test_readings_become_bounds_medians_energy_and_words() -> None:

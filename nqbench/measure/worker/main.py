@@ -20,11 +20,11 @@ from nqbench.errors import NqbenchError
 from nqbench.measure.worker.messages import (
     Accepted,
     Beat,
-    CompileRequest,
     Done,
     MeasureRequest,
     Message,
     Open,
+    PrecompileRequest,
     Ready,
     Refused,
     decode,
@@ -87,10 +87,10 @@ def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
         send(Refused(type(error).__name__, str(error)))
         return
     if first.spec is None:
-        from nqbench.measure.worker.precompile import compile_point
+        from nqbench.measure.static import compile_point
 
         send(Ready())
-        while isinstance(request := requests.get(), CompileRequest):
+        while isinstance(request := requests.get(), PrecompileRequest):
             send(Accepted())
             send(Done(compile_point(request)))
         return

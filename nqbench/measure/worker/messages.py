@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.sampling.measurement import Measurement, plain
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.measurement import Measurement, plain
+from nqbench.measure.sampling import Policy
 from nqbench.point import Point
 from nqbench.workloads import Outside, brought
 
@@ -50,14 +50,14 @@ class MeasureRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileRequest:
+class PrecompileRequest:
     """Compile the kernels of a point for the GPU that ``facts`` describe."""
 
     point: Point
     facts: DeviceFacts
 
 
-Request = MeasureRequest | CompileRequest
+Request = MeasureRequest | PrecompileRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,12 @@ class Done:
     measurement: Measurement
 
 
-Message = Open | MeasureRequest | CompileRequest | Ready | Refused | Accepted | Beat | Done
+Message = Open | MeasureRequest | PrecompileRequest | Ready | Refused | Accepted | Beat | Done
 
 _KINDS: Final = MappingProxyType(
     {
         kind.__name__: kind
-        for kind in (Open, MeasureRequest, CompileRequest, Ready, Refused, Accepted, Beat, Done)
+        for kind in (Open, MeasureRequest, PrecompileRequest, Ready, Refused, Accepted, Beat, Done)
     }
 )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from nqbench.errors import DeviceLost, NqbenchError
-from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.measurement import Measurement
 from nqbench.measure.worker.messages import Accepted, Beat, Done, Hello, MeasureRequest, Request
 from nqbench.measure.worker.process import WorkerDied, WorkerProcess
 from nqbench.vocabulary import Status
@@ -67,7 +67,7 @@ class Workers(Protocol):
 
 
 @dataclass(eq=False)
-class Slot:
+class WorkerSlot:
     """A place for one worker, the job it has, and when it is overdue (monotonic seconds)."""
 
     worker: WorkerProcess | None = None
@@ -90,7 +90,7 @@ class WorkerPool:
     again: bool = False
 
     def __post_init__(self) -> None:
-        self._slots = [Slot() for _ in range(self.size)]
+        self._slots = [WorkerSlot() for _ in range(self.size)]
         first = self._replacement() if self.again else _start(self.spec)
         self._slots[0].worker = first
         self._hello = first.hello
@@ -131,10 +131,10 @@ class WorkerPool:
         """The process of each worker."""
         return [slot.worker.pid for slot in self._slots if slot.worker is not None]
 
-    def _free(self) -> Slot | None:
+    def _free(self) -> WorkerSlot | None:
         return next((slot for slot in self._slots if slot.job is None), None)
 
-    def _give(self, slot: Slot, job: Job) -> None:
+    def _give(self, slot: WorkerSlot, job: Job) -> None:
         if slot.worker is None or not slot.worker.send(job.request):
             if slot.worker is not None:
                 slot.worker.kill()
@@ -170,7 +170,7 @@ class WorkerPool:
             if slot.job is not None and slot not in ready and now >= slot.deadline:
                 yield self._overdue(slot, slot.job)
 
-    def _listen(self, slot: Slot) -> Iterator[tuple[Job, Reply]]:
+    def _listen(self, slot: WorkerSlot) -> Iterator[tuple[Job, Reply]]:
         assert slot.worker is not None
         assert slot.job is not None
         for message in slot.worker.receive():
@@ -197,7 +197,7 @@ class WorkerPool:
                 slot.worker = None
                 self._give(slot, slot.job)
 
-    def _overdue(self, slot: Slot, job: Job) -> tuple[Job, Reply]:
+    def _overdue(self, slot: WorkerSlot, job: Job) -> tuple[Job, Reply]:
         if time.monotonic() >= job.end:
             return self._lost(slot, job, "skipped", job.late)
         what = (
@@ -208,7 +208,7 @@ class WorkerPool:
         return self._lost(slot, job, "timeout", what)
 
     @staticmethod
-    def _lost(slot: Slot, job: Job, status: Status, reason: str) -> tuple[Job, Reply]:
+    def _lost(slot: WorkerSlot, job: Job, status: Status, reason: str) -> tuple[Job, Reply]:
         assert slot.worker is not None
         pid = slot.worker.pid
         ended = slot.worker.kill()

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.devices.cuda.query import find_gpus
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
-from nqbench.measure.sampling.measurement import Measurement
-from nqbench.measure.sampling.phases import phases_of
+from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.system.timing import REPEATS
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, make_module
@@ -161,7 +161,7 @@ def test_a_kernel_that_makes_the_input_runs_once_loaded_and_is_not_profiled(
         launches = [call[2] for call in gpu.calls if call[0] == "launch"]
         assert launches.count((32, 1, 1)) == 1 + REPEATS  # without the first, which loads the code
         assert prepared.resources["registers@prepare"] == prepared.resources["registers"]
-        found = phases_of(made, prepared, Measurement("gpu", value_s=1.0), 0.0, None)
+        found = phases_of(made, prepared, Launch(1.0), 1.0)
         assert found["split"] == 0.0025
         prepared.profile_first_launches()
         gpu.calls.clear()

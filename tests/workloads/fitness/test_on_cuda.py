@@ -10,7 +10,7 @@ import pytest
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import LaunchError
-from nqbench.measure.sampling.phases import whole_run
+from nqbench.measure.measurement import whole_run
 from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD

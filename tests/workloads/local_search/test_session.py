@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.measure.sampling.measurement import Measurement
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.measurement import Measurement
+from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan

@@ -16,7 +16,7 @@ from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.measure.identity.keys import workload_files
+from nqbench.measure.keys import workload_files
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
 from tests.toys import run_here

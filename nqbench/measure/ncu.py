@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +27,9 @@ from typing import Final
 
 from nqbench.errors import DeviceError, NqbenchError
 from nqbench.measure.events import Listener
+from nqbench.measure.measurement import PROFILED
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.sampling.measurement import PROFILED
-from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.process import import_path
@@ -123,7 +123,7 @@ _RATES: Final = ("fp32_operations", "fp64_operations", "dram_read_bytes", "dram_
 _PERMISSION: Final = "ERR_NVGPUCTRPERM"
 _UNKNOWN: Final = re.compile(r"Failed to find metric '?([\w.]+)")
 
-Run = Callable[[Sequence[str], float], "Ended"]
+RunProfiler = Callable[[Sequence[str], float], "Ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,22 +155,26 @@ def collect(
     state: RunState,
     listener: Listener,
     *,
+    sweeps: Collection[str] = (),
     program: str | None = None,
-    run: Run | None = None,
+    run: RunProfiler | None = None,
 ) -> None:
     """Profile every verified point on a GPU that has no profile yet.
 
-    ``program`` is the profiler (default: ``ncu`` on the PATH), ``run`` starts it (default: a
-    process). Where it is not installed, or the driver refuses, one sentence says so; a point that
-    cannot be profiled is noted as such and stays what it is.
+    ``sweeps`` are the names of those with counters, if not all. ``program`` is the profiler
+    (default: ``ncu`` on the PATH), ``run`` starts it (default: a process). Where it is not
+    installed, or the driver refuses, one sentence says so; a point that cannot be profiled is noted
+    as such and stays what it is.
     """
-    own = (t for t in tasks if t.point.program is None)
+    asked = [t for t in tasks if not sweeps or t.point.sweep in sweeps]
+    own = [t for t in asked if t.point.program is None]
     wanted = [t for t in own if t.device.startswith("cuda") and not t.exact]
     program = program or shutil.which(PROGRAM)
+    if not wanted and any(t.exact for t in own):
+        return  # they are counted already
     if not wanted or program is None:
         where = f"{PROGRAM} is not on the PATH; install NVIDIA Nsight Compute to have them"
-        reason = where if wanted else "they are a GPU's, and no point here runs on one"
-        listener.message(f"counters: {PROGRAM} gives none: {reason}")
+        listener.message(f"counters: skipped, {where if wanted else f'{PROGRAM} needs a GPU'}")
         return
     pending = [t for t in wanted if state.done(t, 0) and not state.done(t, PROFILE_ROUND)]
     if pending:
@@ -181,13 +185,13 @@ def collect(
         except DeviceError as error:
             state.skip(task, PROFILE_ROUND, str(error))
             if _PERMISSION in str(error):
-                listener.message(f"counters: {PROGRAM} gives none: {error}")
+                listener.message(f"counters: skipped, {error}")
                 return
         else:
             state.add(task, PROFILE_ROUND, place, reply)
 
 
-def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
+def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Reply:
     verified = state.latest(task, 0)
     launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
     limit_s = START_S + PASSES * launch_s
@@ -197,7 +201,7 @@ def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
         folder = Path(name)
         request, reply, log = folder / "request", folder / "reply", folder / "table.csv"
         request.write_bytes(encode(Open(task.device)) + encode(_request(task, limit_s, kernels)))
-        target = (sys.executable, "-P", "-m", "nqbench.measure.profiler.ncu")
+        target = (sys.executable, "-P", "-m", "nqbench.measure.ncu")
         while True:
             process = (*target, str(request), str(reply))
             argv = command(program, metrics, log, process, marked=bool(kernels))
@@ -381,7 +385,7 @@ def complaint(text: str) -> str:
 def main(request_path: str, reply_path: str) -> None:
     """What the profiler watches: one launch of one point, checked, and nothing else.
 
-    ``python -m nqbench.measure.profiler.ncu REQUEST REPLY``: files of messages, ``Open`` and
+    ``python -m nqbench.measure.ncu REQUEST REPLY``: files of messages, ``Open`` and
     ``MeasureRequest`` in the first, ``Done`` or ``Refused`` in the second.
     """
     from nqbench.measure.worker.session import Session

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from nqbench.errors import FolderRefused
 from nqbench.facts import DeviceFacts
-from nqbench.measure.identity import environment
-from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy
+from nqbench.measure import environment
+from nqbench.measure.sampling import LONG_LAUNCH_S, Policy
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 

@@ -11,11 +11,9 @@ import math
 import statistics
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from nqbench.device import Device, Reading, Sensor
-from nqbench.errors import DeviceError
+from nqbench.device import Reading, Sensor
 from nqbench.record import Record
 
 PERIOD_S: Final = 0.1
@@ -40,57 +38,42 @@ SETTING: Final = "applications_clocks_setting"
 """The driver's word for clocks that a user has fixed below the boost range."""
 
 
-def sensor_of(device: Device) -> tuple[Sensor | None, str]:
-    """The device's sensor, or the reason why a device that should have one has none."""
-    try:
-        return device.sensor(), ""
-    except DeviceError as absence:
-        return None, str(absence)
-
-
 class Watch:
-    """Reads a sensor while its ``with`` block runs. Without a sensor it does nothing.
+    """Reads a sensor from ``start`` to ``stop``; without a sensor it does nothing.
 
     A measurement whose launches together last less than a period (``longest_s``) is read at its
-    edges.
+    edges only.
     """
 
     def __init__(
-        self,
-        sensor: Sensor | None,
-        period_s: float = PERIOD_S,
-        longest_s: float = math.inf,
+        self, sensor: Sensor | None, period_s: float = PERIOD_S, longest_s: float = math.inf
     ) -> None:
-        self._beside = longest_s >= period_s
-        self._sensor = sensor
-        self._period_s = period_s
+        self._sensor, self._period_s = sensor, period_s
+        self._between = sensor is not None and longest_s >= period_s
         self._over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._follow, daemon=True)
         self.readings: list[Reading] = []
 
-    def __enter__(self) -> Self:
-        if self._sensor is not None:
-            self.readings.append(self._sensor.read())
-        if self._sensor is not None and self._beside:
-            self._thread = threading.Thread(target=self._follow, args=(self._sensor,), daemon=True)
+    def start(self) -> None:
+        """Read once, and go on in a thread."""
+        self._read()
+        if self._between:
             self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def stop(self) -> None:
+        """End the thread, and read once more."""
         self._over.set()
-        if self._thread is not None:
+        if self._between:
             self._thread.join()
+        self._read()
+
+    def _follow(self) -> None:
+        while not self._over.wait(self._period_s):
+            self._read()
+
+    def _read(self) -> None:
         if self._sensor is not None:
             self.readings.append(self._sensor.read())
-
-    def _follow(self, sensor: Sensor) -> None:
-        while not self._over.wait(self._period_s):
-            self.readings.append(sensor.read())
 
 
 def summary(readings: Sequence[Reading]) -> dict[str, Any]:
