@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import time
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.budget import END_SLACK_S, Budget
-from nqbench.measure.forecast import TRANSLATE_S, TimeBook, estimate
+from nqbench.measure.budget import Budget
+from nqbench.measure.forecast import (
+    OVERHEAD_S,
+    TRANSLATE_S,
+    TYPICAL_SAMPLES,
+    WORKER_START_S,
+    TimeBook,
+    estimate,
+)
+from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.stages import Stages
-from nqbench.measure.worker.pool import WorkerPool, Workers
+from nqbench.measure.worker.messages import Hello, MeasureRequest
+from nqbench.measure.worker.pool import Job, Reply, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
-from nqbench.simulator.models import load_model
 from nqbench.study import Measure
 from nqbench.system.machine import cpu_count
-from nqbench.workloads import get
 from tests.measure.test_runner import QUICK, measure, sizes
 from tests.measure.toy import TOY, Recorder, ToyStudy, point, slow_point
 
@@ -141,79 +150,103 @@ def test_without_a_budget_every_round_is_done() -> None:
     assert budget.left_s() == float("inf")
 
 
+class Scripted:
+    """A device whose worker starts in 2 s and launches a size in so many seconds, on a clock of its
+    own; it makes 30 launches of a timed measurement."""
+
+    def __init__(self, launch_s: Mapping[int, float]) -> None:
+        self.launch_s, self.now = launch_s, 0.0
+
+    def __call__(self, size: int = 1) -> Scripted:
+        self.now += WORKER_START_S
+        return self
+
+    def clock(self) -> float:
+        return self.now
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        for job in jobs:
+            assert isinstance(job.request, MeasureRequest)
+            launch_s = self.launch_s[job.request.point.n]
+            took_s = OVERHEAD_S + launch_s * (TYPICAL_SAMPLES if job.request.timed else 1)
+            late = self.now + took_s > job.end
+            self.now = job.end if late else self.now + took_s
+            found = Measurement(status="skipped", reason=job.late) if late else Measurement()
+            found.wall_s, found.about = took_s, {"first_launch_s": launch_s}
+            yield job, Reply(found, 1)
+
+    def compilers(self) -> Workers:
+        raise AssertionError("nothing is to be compiled")
+
+    def close(self) -> None: ...
+
+    hello: Hello
+
+
+def staged(
+    folder: Path,
+    points: Sequence[Point],
+    launch_s: Mapping[int, float],
+    total_s: float,
+    rounds: int,
+) -> tuple[Scripted, RunState, Recorder]:
+    """Verify and time points within a budget."""
+    device, listener = Scripted(launch_s), Recorder()
+    how = Measure(rounds=rounds, budget_s=float(rounds), samples=5)
+    tasks = [Task(p, f"key {p.n} {i}", "cuda:0", exact=False) for i, p in enumerate(points)]
+    with RunWriter(folder) as writer:
+        state = RunState(writer, (), tasks, listener)
+        budget = Budget(how, total_s, device.clock)
+        stages = Stages(how, Policy(), state, budget, listener, device)
+        stages.rounds(stages.verify(tasks, None))
+    return device, state, listener
+
+
 def test_a_run_with_a_budget_ends_in_time_and_says_what_is_missing(tmp_path: Path) -> None:
-    # launches that really take their time: 1.6 ms at 10, 0.1 s at 13; 30 rounds take minutes
     short = [point(10, jobs=i) for i in range(10)]
     long = [point(13, jobs=i) for i in range(3)]
-    how = replace(QUICK, rounds=30, budget_s=30.0)
-    listener = Recorder()
-    started = time.monotonic()
-    outcome = measure(
-        tmp_path / "r", short + long, "fake:sleep=1", how, budget_s=7.0, listener=listener
-    )
-    assert time.monotonic() - started < 7.0 + END_SLACK_S
-    assert outcome.counts["skipped"] >= 1
-    assert sum(outcome.counts.values()) == 13
-    assert all("--budget 7 s" in reason for reason in outcome.skipped.values())
+    device, state, listener = staged(tmp_path, short + long, {10: 0.002, 13: 0.1}, 12.0, 30)
+    assert device.now <= 12.0
+    outcome = state.outcome(tmp_path, device.now, interrupted=False)
+    assert outcome.counts == {"ok": 11, "skipped": 2}
+    assert all("--budget 12 s" in reason for reason in outcome.skipped.values())
     assert not any("N=10" in name for name in outcome.skipped)
-    [said] = [m for m in listener.messages if m.startswith("--budget left time for")]
-    rounds = load(tmp_path / "r").query("n == 10")["round"]
-    assert f" {rounds.max()} of 30 rounds" in said
-    assert rounds.value_counts()[2] == 10
+    rounds = [r.round for r in listener.records if r and r.point["factors"]["n"] == 10]
+    assert listener.messages == [f"--budget left time for {max(rounds)} of 30 rounds"]
+    assert 2 <= max(rounds) < 30
+    assert rounds.count(2) == 10
 
 
-def test_a_kernel_that_hangs_does_not_outlast_the_budget(tmp_path: Path) -> None:
-    started = time.monotonic()
-    how = replace(QUICK, budget_s=0.3)
-    outcome = measure(tmp_path / "r", sizes(8, 9), "fake:hang=9", how, isolate=True, budget_s=10.0)
-    assert time.monotonic() - started < 10.0 + END_SLACK_S
-    assert outcome.counts == {"ok": 1, "skipped": 1}  # time was kept for the one before it
+def test_a_kernel_that_hangs_leaves_time_for_the_points_before_it(tmp_path: Path) -> None:
+    device, state, listener = staged(tmp_path, sizes(8, 9), {8: 0.01, 9: math.inf}, 20.0, 2)
+    outcome = state.outcome(tmp_path, device.now, interrupted=False)
+    assert outcome.counts == {"ok": 1, "skipped": 1}
     [reason] = outcome.skipped.values()
-    assert "--budget 10 s was used up while this point was measured" in reason
-    assert list(load(tmp_path / "r").query("n == 9")["status"]) == ["skipped"]
+    assert "--budget 20 s was used up while this point was measured" in reason
+    assert [(r.round, r.status) for r in listener.records if r.point["factors"]["n"] == 8] == [
+        *((0, "ok"), (1, "ok"))
+    ]
 
 
-def test_a_simulation_that_was_not_foreseen_does_not_outlast_it(tmp_path: Path) -> None:
-    workload = get("counting")
-    facts = load_model("mini").facts
-    system = "zhang2011.low_divergence"
-    points = []
-    for n in (9, 17):  # a second and an hour
-        found = workload.resolve({"n": n, "block_size": 32 + n}, system, facts)
-        points.append(Point("toy", "sizes", "counting", system, found.factors, found.derived))
-    started = time.monotonic()
-    how = replace(QUICK, budget_s=3600.0, timeout_s=3600.0)
-    # The small board would rule the large one out; without it nothing is known.
-    outcome = measure(tmp_path / "r", points[1:], "sim:mini", how, isolate=True, budget_s=5.0)
-    assert time.monotonic() - started < 5.0 + END_SLACK_S
+def test_a_launch_that_was_not_foreseen_does_not_outlast_the_budget(tmp_path: Path) -> None:
+    """A worker that hangs is ended with the run; it would hang for ten minutes."""
+    how = replace(QUICK, budget_s=600.0, timeout_s=600.0)
+    outcome = measure(tmp_path / "r", sizes(9), "fake:hang=9", how, isolate=True, budget_s=2.0)
     assert outcome.counts == {"skipped": 1}
-    assert "was used up while this point was measured" in next(iter(outcome.skipped.values()))
+    assert "--budget 2 s was used up" in next(iter(outcome.skipped.values()))
 
 
 def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
-    points = [slow_point(13), slow_point(14)]
+    """Making these plans would take ten minutes."""
+    tasks = [Task(slow_point(n), f"key{n}", "cuda:0", exact=False) for n in (13, 14)]
     listener = Recorder()
     with RunWriter(tmp_path) as writer:
-        tasks = [Task(p, f"key{p.n}", "cuda:0", exact=False) for p in points]
-        state = RunState(writer, (), tasks, listener)
-        budget = Budget(QUICK, 5.0)
-        stages = Stages(QUICK, Policy(), state, budget, listener, Compilers())
-        started = time.monotonic()
+        state, budget = RunState(writer, (), tasks, listener), Budget(QUICK, 1.0)
+        compilers = mock.Mock(compilers=lambda: WorkerPool(None, 1))
+        stages = Stages(QUICK, Policy(), state, budget, listener, compilers)
         assert stages.compile(tasks, FACTS) == []
-        assert 2 < time.monotonic() - started < 2.5 + END_SLACK_S
-        assert budget.left_s() > 1
     assert [r.status for r in listener.records] == ["skipped"] * 2
-    assert "half of --budget 5 s went into compiling" in listener.records[0].reason
-
-
-class Compilers:
-    """One worker that compiles."""
-
-    def __call__(self, size: int = 1) -> Workers:
-        raise AssertionError("nothing is to be launched")
-
-    def compilers(self) -> Workers:
-        return WorkerPool(None, 1)
+    assert "half of --budget 1 s went into compiling" in listener.records[0].reason
 
 
 def test_a_single_round_is_the_last_resort() -> None:

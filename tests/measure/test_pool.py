@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,20 @@ from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Reply, WorkerPool
 from nqbench.point import Point
-from tests.measure.toy import point
+from tests.measure.toy import STARTED, point
 
 FAKE = "fake:crash=9,hang=10,fatal=11,fail=12"
+LIMIT_S = 120.0
+"""For what must happen: reached only if it does not."""
 
 
-def job(where: Point, *, timed: bool = False, limit_s: float = 20.0, round_: int = 0) -> Job:
+def job(
+    where: Point, *, timed: bool = False, limit_s: float = LIMIT_S, round_: int = 0, **more: Any
+) -> Job:
     """A request for one measurement."""
     policy = Policy(samples=3, share_s=0.2, target=0.5)
     request = MeasureRequest(where, round_, timed, policy, timeout_s=limit_s)
-    return Job(request, limit_s, where)
+    return Job(request, limit_s, where, **more)
 
 
 def outcomes(pool: WorkerPool, jobs: Sequence[Job]) -> list[tuple[int, Reply]]:
@@ -47,49 +51,48 @@ def pool() -> Iterator[WorkerPool]:
 def alive(pid: int) -> bool:
     """Whether a process exists and is no zombie."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"
 
 
-def wait_gone(pid: int, seconds: float = 10.0) -> bool:
-    """Whether a process ends within some seconds."""
-    deadline = time.monotonic() + seconds
-    while alive(pid) and time.monotonic() < deadline:
+def wait_until(condition: Callable[[], object]) -> bool:
+    """Whether a condition comes true; it has two minutes."""
+    deadline = time.monotonic() + LIMIT_S
+    while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return not alive(pid)
+    return bool(found)
 
 
-def test_a_crash_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> None:
-    found = outcomes(pool, [job(point(n)) for n in (7, 8, 9, 6, 5)])
+def wait_gone(pid: int) -> bool:
+    """Whether a process ends."""
+    return wait_until(lambda: not alive(pid))
+
+
+def test_a_lost_worker_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> None:
+    """A failed launch does not cost the worker, a crash, a fatal launch and a hang do."""
+    jobs = [job(point(n)) for n in (7, 8, 9, 12, 6, 11, 5)]
+    found = outcomes(pool, [*jobs, job(point(10), limit_s=0.5), job(point(4))])
     assert [(n, r.measurement.status) for n, r in found] == [
-        (7, "ok"),
-        (8, "ok"),
-        (9, "crashed"),
-        (6, "ok"),
-        (5, "ok"),
+        *((7, "ok"), (8, "ok"), (9, "crashed")),
+        *((12, "launch_error"), (6, "ok"), (11, "launch_error")),
+        *((5, "ok"), (10, "timeout"), (4, "ok")),
     ]
-    assert "SIGKILL" in found[2][1].measurement.reason
+    reasons = [reply.measurement.reason for _, reply in found]
+    assert "SIGKILL" in reasons[2]
+    assert "illegal address" in reasons[5]
+    assert "longer than 0.5 s" in reasons[7]
     pids = [reply.worker for _, reply in found]
-    assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
+    assert [pids.index(pid) for pid in pids] == [0, 0, 0, 3, 3, 3, 6, 6, 8]
+    assert wait_gone(pids[7])
 
 
-def test_a_hang_ends_at_its_limit_and_the_rest_continues(pool: WorkerPool) -> None:
-    started = time.monotonic()
-    found = outcomes(pool, [job(point(10), limit_s=0.5), job(point(6))])
-    assert [r.measurement.status for _, r in found] == ["timeout", "ok"]
-    assert "longer than 0.5 s" in found[0][1].measurement.reason
-    assert time.monotonic() - started < 8
-    assert wait_gone(found[0][1].worker)
-
-
-def test_a_fatal_launch_error_replaces_the_worker_another_does_not(pool: WorkerPool) -> None:
-    found = outcomes(pool, [job(point(n)) for n in (12, 6, 11, 7)])
-    assert [r.measurement.status for _, r in found] == ["launch_error", "ok", "launch_error", "ok"]
-    pids = [reply.worker for _, reply in found]
-    assert pids[0] == pids[1] == pids[2] != pids[3]
-    assert "illegal address" in found[2][1].measurement.reason
+def test_a_job_is_given_up_at_its_end(pool: WorkerPool) -> None:
+    """Whether the worker hangs in a launch or has not begun."""
+    late = job(point(10), end=time.monotonic() + 0.5, late="no time is left")
+    [(_, reply)] = outcomes(pool, [late])
+    assert (reply.measurement.status, reply.measurement.reason) == ("skipped", "no time is left")
+    assert wait_gone(reply.worker)
 
 
 def test_prints_exits_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
@@ -111,29 +114,30 @@ def test_prints_exits_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
     assert "exit code" not in fails.reason
 
 
-def test_a_worker_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
-    [(_, first)] = outcomes(pool, [job(point(6))])
-    os.kill(first.worker, signal.SIGKILL)
-    assert wait_gone(first.worker)
-    [(_, second)] = outcomes(pool, [job(point(7))])
-    assert second.measurement.status == "ok"
+def test_a_worker_killed_while_idle_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a file in the working directory that is called like a library."""
+    (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    with closing(WorkerPool(FAKE)) as pool:
+        [(_, first)] = outcomes(pool, [job(point(6))])
+        os.kill(first.worker, signal.SIGKILL)
+        assert wait_gone(first.worker)
+        [(_, second)] = outcomes(pool, [job(point(7))])
+    assert first.measurement.status == second.measurement.status == "ok"
     assert second.worker != first.worker
 
 
-def test_several_workers_share_the_jobs_and_one_crash_is_one_crash() -> None:
-    with closing(WorkerPool(FAKE, 2)) as pool:
-        sizes = [*range(1, 9), *range(1, 9), *range(1, 9), 9]
-        found = outcomes(pool, [job(point(n)) for n in sizes])
-    assert sorted(n for n, _ in found) == sorted(sizes)
-    assert [n for n, r in found if r.measurement.status != "ok"] == [9]
-    assert len({reply.worker for _, reply in found}) == 2
-
-
-def test_leaving_early_leaves_no_worker_behind() -> None:
+def test_several_workers_share_the_jobs_and_leaving_early_leaves_none_behind() -> None:
     pool = WorkerPool(FAKE, 2)
-    running = pool.run([job(point(6)), job(point(10), limit_s=60), job(point(10), limit_s=60)])
-    _, reply = next(running)
-    pids = {reply.worker} | {s.worker.pid for s in pool._slots if s.worker}
+    # One hangs at the end of the first half: the other does the rest.
+    running = pool.run([job(point(n)) for n in (6, 10, 1, 2, 3, 9, 4, 10)])
+    found = [next(running) for _ in range(6)]
+    assert sorted(done.tag.n for done, _ in found) == [1, 2, 3, 4, 6, 9]
+    assert [done.tag.n for done, r in found if r.measurement.status != "ok"] == [9]
+    pids = {reply.worker for _, reply in found} | {*pool.pids()}
+    assert len(pids) >= 2
     pool.close()
     assert all(wait_gone(pid) for pid in pids)
 
@@ -145,34 +149,26 @@ def test_a_device_that_is_not_here_is_said_in_the_runner() -> None:
 
 ORPHAN = """
 import sys
-from contextlib import closing
 from tests.measure.test_pool import FAKE, job
 from tests.measure.toy import point
-from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerPool
 pool = WorkerPool(FAKE)
 sys.stdout.write(f"{pool.hello.pid}\\n"); sys.stdout.flush()
-print(list(pool.run([job(point(10), limit_s=100)])))
+print(list(pool.run([job(point(10, system="cpu.waits"))])))
 """
 
 
-def test_a_worker_does_not_outlive_a_killed_runner() -> None:
-    with subprocess.Popen([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE) as runner:
+def test_a_worker_does_not_outlive_a_killed_runner(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    variables = os.environ | {STARTED: str(started)}
+    command = [sys.executable, "-c", ORPHAN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as runner:
         assert runner.stdout is not None
         worker = int(runner.stdout.readline())
-        time.sleep(0.3)  # let it begin the launch that hangs
+        assert wait_until(started.exists)  # it is in the midst of a call that never ends
         assert alive(worker)
         runner.kill()
     assert wait_gone(worker)
-
-
-def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
-    monkeypatch.chdir(tmp_path)
-    with closing(WorkerPool("fake")) as pool:
-        assert [r.measurement.status for _, r in outcomes(pool, [job(point(6))])] == ["ok"]
 
 
 def test_a_worker_ends_when_its_input_closes() -> None:
@@ -181,4 +177,4 @@ def test_a_worker_ends_when_its_input_closes() -> None:
     with subprocess.Popen(command, **pipes) as worker:
         assert worker.stdin is not None
         worker.stdin.close()
-        assert worker.wait(10) == 0
+        assert worker.wait(LIMIT_S) == 0

@@ -18,6 +18,8 @@ from nqbench.study import Measure, Study
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
+STARTED = "NQBENCH_TEST_STARTED"
+"""The variable with the file by which a call says that it has begun."""
 HOW = Measure(rounds=3, samples=5, budget_s=3.0)
 
 
@@ -48,6 +50,13 @@ def quits(n: int) -> int:
     return power(n)
 
 
+def waits(n: int) -> int:
+    """A host plan that says that it has begun, and never ends."""
+    Path(os.environ[STARTED]).touch()
+    while True:
+        time.sleep(1)
+
+
 def fails(n: int) -> int:
     """A host plan with a mistake in it."""
     raise ZeroDivisionError("a mistake in the host plan")
@@ -59,7 +68,7 @@ class Toy(Workload):
     name = NAME
     factors: Mapping[str, Factor] = {"flavour": Factor("flavour", "none", ("plain", "salted"))}
     systems: Mapping[str, Mapping[str, Level]] = {
-        f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "fails")
+        f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "waits", "fails")
     }
     cpu_systems: frozenset[str] = frozenset(systems)
 
