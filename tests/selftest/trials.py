@@ -27,7 +27,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.statistics import ALPHA
 from nqbench.cli.show.listings import show_self_test
 from nqbench.devices.fake.device import FakeDevice, FakeModel
-from nqbench.measure.sampling.sampling import Policy, sample
+from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
 from nqbench.record import Record
 from nqbench.selftest.device import MAX_FALSE, Finding, Rate, SelfTest, Trial
