@@ -14,11 +14,10 @@ from nqbench.workloads import launch_factors
 if TYPE_CHECKING:
     from nqbench.compiler.static import Progress, StaticRow
     from nqbench.facts import DeviceFacts
-    from nqbench.measure.worker.messages import PrecompileRequest
     from nqbench.point import Point
 
 
-def compile_point(request: PrecompileRequest) -> Measurement:
+def compile_point(point: Point, facts: DeviceFacts) -> Measurement:
     """Put a point's kernels for a GPU into the compiler's cache, so that no measurement waits.
 
     The status is ``compile_error`` with the compiler's message, or ``ok``.
@@ -26,7 +25,6 @@ def compile_point(request: PrecompileRequest) -> Measurement:
     from nqbench.compiler.compile import compile_kernel
     from nqbench.compiler.resources import check_arguments
 
-    point, facts = request.point, request.facts
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)
         for kernel in plan.kernels.values():

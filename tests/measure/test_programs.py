@@ -13,7 +13,7 @@ from nqbench.measure.measurement import phases_of, whole_run
 from nqbench.measure.sampling import Policy
 from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
-from nqbench.measure.worker.messages import MeasureRequest, PrecompileRequest
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan, MultiLaunchPlan
 from nqbench.runs.frame import load
@@ -147,5 +147,4 @@ def test_a_simulated_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_every_kernel_of_a_program_is_compiled_before_the_run(tmp_path: Path) -> None:
-    ask = PrecompileRequest(point(8), GPU)
-    assert compile_point(ask).status == "ok"
+    assert compile_point(point(8), GPU).status == "ok"

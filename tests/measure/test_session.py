@@ -114,9 +114,9 @@ def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
     monkeypatch.setattr(type(TOY), "plan", plan)
     facts = Session("fake").hello().facts
     source.write_text('extern "C" __global__ void toy(unsigned long long *out) { *out = 1; }\n')
-    assert compile_point(PrecompileRequest(point(8), facts)).status == "ok"
+    assert compile_point(point(8), facts).status == "ok"
     source.write_text("__global__ void toy(int *out) { *out = mistake; }\n")
-    found = compile_point(PrecompileRequest(point(8), facts))
+    found = compile_point(point(8), facts)
     assert found.status == "compile_error"
     assert "toy.cu" in found.reason
     assert "mistake" in found.reason

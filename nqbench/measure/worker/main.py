@@ -92,7 +92,7 @@ def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
         send(Ready())
         while isinstance(request := requests.get(), PrecompileRequest):
             send(Accepted())
-            send(Done(compile_point(request)))
+            send(Done(compile_point(request.point, request.facts)))
         return
     from nqbench.measure.worker.session import Session
 
