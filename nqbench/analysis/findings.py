@@ -7,7 +7,7 @@ clear an interval widened for that choice (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,6 @@ from nqbench.analysis.factorial.design import swept_factors
 from nqbench.analysis.factorial.effects import (
     NOTEWORTHY,
     FactorEffect,
-    Interaction,
     effects,
     interactions,
 )
@@ -66,15 +65,15 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     data = replace(data, points=whole)
     sentences: list[str] = []
     for sentence in _candidates(data):
-        if sentence and sentence not in sentences:
+        if sentence not in sentences:
             sentences.append(sentence)
         if len(sentences) == wanted:
-            return sentences
-    if not sentences:
-        ok = [p for p in data.points if p.ok]
-        counted = f"{len(ok)} of {many(len(data.points), 'point')} finished"
-        sentences.append(f"No finding: {counted}{_nothing_found(data, ok)}.")
-    return sentences
+            break
+    if sentences:
+        return sentences
+    ok = [p for p in data.points if p.ok]
+    counted = f"{len(ok)} of {many(len(data.points), 'point')} finished"
+    return [f"No finding: {counted}{_nothing_found(data, ok)}."]
 
 
 def _nothing_found(data: Dataset, ok: Sequence[PointResult]) -> str:
@@ -91,38 +90,30 @@ def _nothing_found(data: Dataset, ok: Sequence[PointResult]) -> str:
     return ", and none of their differences exceeds its interval"
 
 
-def _candidates(data: Dataset) -> Iterable[str | None]:
-    """Sentences in order of interest: the richest factorial first."""
-    ranked = sorted(data.sweeps, key=lambda s: -_richness(data, s))
-    if data.simulated:
-        for sweep in ranked:
-            for name in REPORTED_COUNTERS[:2]:
-                yield _attempt(strongest_factor, data, sweep, quantity(name))
-            yield _attempt(strongest_interaction, data, sweep, quantity("lane_efficiency"))
-            for name in REPORTED_COUNTERS[2:]:
-                yield _attempt(strongest_factor, data, sweep, quantity(name))
-            for name in REPORTED_COUNTERS:
-                yield _attempt(extremes, data, sweep, quantity(name))
-        return
-    what = quantity("time")
-    for maker in (strongest_factor, extremes, strongest_interaction):
-        for sweep in ranked[:1]:
-            yield _attempt(maker, data, sweep, what)
-    for sweep in ranked[1:]:
-        for maker in (extremes, strongest_factor, strongest_interaction):
-            yield _attempt(maker, data, sweep, what)
-
-
-def _attempt(maker: Maker, data: Dataset, sweep: str, what: Quantity) -> str | None:
-    try:
-        return maker(data, sweep, what)
-    except AnalysisError:
-        return None  # this sweep does not support this sentence; others may
-
-
-def _richness(data: Dataset, sweep: str) -> int:
-    """How many factors were crossed; a list of systems is not a factorial."""
-    return sum(f not in NO_CHANGE for f in swept_factors(data, sweep))
+def _candidates(data: Dataset) -> Iterator[str]:
+    """Sentences in order of interest: the richest factorial first. A list of systems is none."""
+    crossed = {s: sum(f not in NO_CHANGE for f in swept_factors(data, s)) for s in data.sweeps}
+    ranked = sorted(crossed, key=lambda s: -crossed[s])
+    asked: list[tuple[Maker, str, str]] = []
+    first, rest = REPORTED_COUNTERS[:2], REPORTED_COUNTERS[2:]
+    for sweep in ranked:
+        if data.simulated:
+            asked += [(strongest_factor, sweep, name) for name in first]
+            asked.append((strongest_interaction, sweep, "lane_efficiency"))
+            asked += [(strongest_factor, sweep, name) for name in rest]
+            asked += [(extremes, sweep, name) for name in REPORTED_COUNTERS]
+        else:
+            makers: list[Maker] = [extremes, strongest_factor, strongest_interaction]
+            if sweep == ranked[0]:
+                makers = [strongest_factor, extremes, strongest_interaction]
+            asked += [(make, sweep, "time") for make in makers]
+    for make, sweep, name in asked:
+        try:
+            sentence = make(data, sweep, quantity(name))
+        except AnalysisError:
+            continue  # this sweep does not support this sentence; others may
+        if sentence:
+            yield sentence
 
 
 def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
@@ -135,26 +126,21 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     if any(e.method == "totals" for e in here):
         # From nearly zero any growth looks huge; what removes the count is worth reporting.
         clear = [e for e in clear if e.ratio.value < 1]
+    where = _where(data, sweep, largest)
     if not clear:
-        return _no_effect(data, sweep, what, here)
+        if not here or not here[0].ratio.bounded:
+            return None
+        return (
+            f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
+            f" ({where}; {many(len(here), 'effect')} compared; {interval_note(here[0].ratio)})."
+        )
     best = max(clear, key=lambda e: _strength(e.ratio))
-    also = _elsewhere(best, [e for e in found if _same_change(e, best) and e.n != largest])
+    pairs = many(best.pairs, "otherwise equal pair")
+    over = "all combinations" if best.method == "least squares" else pairs
     return (
         f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
-        f" {_effect_says(best)}{also}"
-        f" ({_where(data, sweep, largest)}; {_effect_basis(best)}; {interval_note(best.ratio)})."
-    )
-
-
-def _no_effect(
-    data: Dataset, sweep: str, what: Quantity, here: Sequence[FactorEffect]
-) -> str | None:
-    if not here or not here[0].ratio.bounded:
-        return None
-    return (
-        f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
-        f" ({_where(data, sweep, here[0].n)}; {many(len(here), 'effect')} compared;"
-        f" {interval_note(here[0].ratio)})."
+        f" {_effect_says(best)}{_elsewhere(best, found)} ({where}; {best.method} over {over};"
+        f" {interval_note(best.ratio)})."
     )
 
 
@@ -164,9 +150,9 @@ def best_first(points: Iterable[PointResult], what: Quantity) -> list[PointResul
     valued = [p for p in points if p.ok and p.values(what)]
     if not valued or not what.better:
         return []
-    n = max(p.n for p in valued)
-    largest = (p for p in valued if p.n == n)
-    return sorted(largest, key=lambda p: p.value(what), reverse=what.better == "higher")
+    largest = max(p.n for p in valued)
+    ranked = sorted(valued, key=lambda p: p.value(what), reverse=what.better == "higher")
+    return [p for p in ranked if p.n == largest]
 
 
 def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
@@ -178,42 +164,36 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     best, second, worst = ranked[0], ranked[1], ranked[-1]
     if what.kind == "counter" and 0 in (best.value(what), worst.value(what)):
         return None  # the strongest factor says what brings a counter to zero
-    gap = (
-        point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
-    )
+    gap = point_ratio(*((worst, best) if what.better == "lower" else (best, worst)), what)
     if not _is_clear(gap, len(ranked)):
         return None
     value = best.value(what)
     winner = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
     last = describe(worst, factors)
     basis = f"({_where(data, sweep, best.n)}; {interval_note(gap)})"
-    many = f"{what.label} of {len(ranked)} points"
+    points = f"{what.label} of {len(ranked)} points"
     if what.kind == "counter":  # of which none is the cost: no value of it is "best"
         if what.better == "higher":
-            return f"Highest {many}: {winner}, {ratio(gap)} times the lowest ({last}) {basis}."
-        return f"Lowest {many}: {winner}; the highest ({last}) is {ratio(gap)} times that {basis}."
-    rank, runner_up = "worst", _runner_up(best, second, what, factors)
-    if len(ranked) == 2:
-        rank, runner_up = "other", ""
+            return f"Highest {points}: {winner}, {ratio(gap)} times the lowest ({last}) {basis}."
+        return (
+            f"Lowest {points}: {winner}; the highest ({last}) is {ratio(gap)} times that {basis}."
+        )
+    rank, runner_up = "other", ""
+    if len(ranked) > 2:
+        lead, name = point_ratio(second, best, what), describe(second, factors)
+        runner_up = f"; not distinguishable from the next ({name}: {ratio(lead)})"
+        if lead.differs_from(1):
+            runner_up = f"; the next ({name}) takes {ratio(lead)} times as long"
+        rank = "worst"
     return (
-        f"Best {many}: {winner}, {ratio(gap)} times as fast as the {rank} ({last})"
+        f"Best {points}: {winner}, {ratio(gap)} times as fast as the {rank} ({last})"
         f"{runner_up}{_baseline(data, best, what)} {basis}."
     )
 
 
-def _runner_up(
-    best: PointResult, second: PointResult, what: Quantity, factors: tuple[str, ...]
-) -> str:
-    lead = point_ratio(second, best, what)
-    name = describe(second, factors)
-    if lead.differs_from(1):
-        return f"; the next ({name}) takes {ratio(lead)} times as long"
-    return f"; not distinguishable from the next ({name}: {ratio(lead)})"
-
-
 def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     """Against the fastest CPU program at the same size."""
-    baselines = [p for p in data.points if p.cpu and p.ok and p.n == best.n and p.values(what)]
+    baselines = [p for p in data.select(cpu=True) if p.ok and p.n == best.n and p.values(what)]
     if not baselines:
         return ""
     fastest = min(baselines, key=lambda p: p.value(what))
@@ -232,7 +212,11 @@ def strongest_interaction(data: Dataset, sweep: str, what: Quantity) -> str | No
     if not found:
         return None
     n = max(i.n for i in found)
-    here = [i for i in found if i.n == n and _finite(i)]
+    here = [
+        i
+        for i in found
+        if i.n == n and all(0 < e.value < math.inf for e in (i.ratio, i.at_base, i.at_level))
+    ]
     clear = [i for i in here if _is_clear(i.ratio, len(here))]
     if not clear:
         return None
@@ -263,30 +247,17 @@ def _large(estimate: Estimate) -> bool:
     return _strength(estimate) >= math.log(NOTEWORTHY)
 
 
-def _finite(found: Interaction) -> bool:
-    return all(0 < e.value < math.inf for e in (found.ratio, found.at_base, found.at_level))
-
-
-def _same_change(one: FactorEffect, two: FactorEffect) -> bool:
-    return (one.factor, one.base, one.level) == (two.factor, two.base, two.level)
-
-
 def _where(data: Dataset, sweep: str, n: int) -> str:
     return f"N={n}, sweep {sweep}, {data.device_short}, {data.provenance}"
 
 
-def _effect_basis(effect: FactorEffect) -> str:
-    """How many pairs an effect rests on, or which model."""
-    if effect.method == "least squares":
-        return "least squares over all combinations"
-    plural = "" if effect.pairs == 1 else "s"
-    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
-
-
-def _elsewhere(best: FactorEffect, others: Sequence[FactorEffect]) -> str:
+def _elsewhere(best: FactorEffect, found: Sequence[FactorEffect]) -> str:
     """What the same change does at the other sizes; unclear is not opposite."""
+    change = (best.factor, best.base, best.level)
     sizes: dict[str, list[str]] = {}
-    for effect in others:
+    for effect in found:
+        if effect.n == best.n or (effect.factor, effect.base, effect.level) != change:
+            continue
         if not effect.ratio.differs_from(1):
             kind = "without a clear effect"
         elif (effect.ratio.value - 1) * (best.ratio.value - 1) > 0:
