@@ -16,12 +16,12 @@ from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
-from nqbench.analysis.factorial.design import swept_factors
 from nqbench.analysis.factorial.effects import (
     NOTEWORTHY,
     FactorEffect,
     effects,
     interactions,
+    swept_factors,
 )
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
 from nqbench.analysis.wording import describe, does, interval_note, number, ratio, time

@@ -105,8 +105,7 @@ def _broken(gate: Gate, findings: Findings, option: str) -> bool:
     hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
     missing = [point for comparison in findings.comparisons for point in comparison.missing]
     broke = sum(point.broke for point in missing)
-    unmatched = sum(comparison.unmatched for comparison in findings.comparisons)
-    unseen = f" ({many(unmatched, 'point')} could not be compared, see above)" if unmatched else ""
+    unseen = f" ({many(len(missing), 'point')} could not be compared, see above)" if missing else ""
     failed = f", and {broke} that ran before and failed now" if broke else ""
     note(f"{option}: {many(hits, 'point') if hits else 'none'}{failed}{unseen}")
     return bool(hits or broke)

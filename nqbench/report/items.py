@@ -7,7 +7,7 @@ from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.design import distinct_factors, swept_factors
+from nqbench.analysis.factorial.effects import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.study.report_items import ReportItem
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare.effects import changes
+from nqbench.analysis.compare.changes import changes
 from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
 from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.compare.wording import sentences

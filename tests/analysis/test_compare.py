@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare.effects import reversals
+from nqbench.analysis.compare.changes import reversals
 from nqbench.analysis.compare.match import distinguishing, labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
@@ -81,7 +81,6 @@ def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
     assert found.matched == 23
     listed = {(m.where, m.reason) for m in found.missing}
     assert listed == {("new", "no such point"), ("old", "crashed: signal 11")}
-    assert found.unmatched == 2
 
 
 def test_a_point_in_a_sweep_that_only_one_side_has() -> None:
@@ -98,8 +97,9 @@ def test_a_point_that_both_sides_lack_is_counted_once() -> None:
     for builder, reason in zip(sides, ("48 s needed", "31 s needed"), strict=True):
         builder.fail("factorial", {"n": 17, "depth": 3}, "skipped", reason)
     found = compare_runs(sides[0].data(), sides[1].data(), NAMES)
-    assert len(found.missing) == 2
-    assert found.unmatched == 1
+    (lacking,) = found.missing
+    assert lacking.where == "both"
+    assert lacking.reason == "skipped: 48 s needed (old); skipped: 31 s needed (new)"
 
 
 def test_cpu_programs_are_compared_apart_from_kernels() -> None:
@@ -157,7 +157,7 @@ def test_what_follows_in_one_sweep_may_vary_in_another() -> None:
             builder.time("share", {"n": n, "assignment": way}, 0.1, "tanaka2011.none")
     found = compare_levels(builder.data(), "system", ("tanaka2011.none", "tanaka2011.both"))
     assert [row.pair.first.sweep for row in found.rows] == ["ablation"] * 2
-    assert found.unmatched == 4
+    assert len(found.missing) == 4
 
 
 def test_a_quantity_that_no_point_has_on_both_sides() -> None:

@@ -14,7 +14,7 @@ import scipy.stats
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
-from nqbench.analysis.factorial.design import swept_factors
+from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.errors import AnalysisError
 from nqbench.study.report_items import values
 from tests.builders import H100, MINI, Builder, ablation, factorial, interval

@@ -10,8 +10,13 @@ import pytest
 
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.factorial.cells import Cells
-from nqbench.analysis.factorial.effects import FactorEffect, effects, interactions, main_effect
+from nqbench.analysis.factorial.effects import (
+    Cells,
+    FactorEffect,
+    effects,
+    interactions,
+    main_effect,
+)
 from nqbench.errors import AnalysisError
 from tests.builders import (
     FACTORIAL,

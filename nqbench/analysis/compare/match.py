@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
@@ -30,14 +30,12 @@ class Missing:
     """A point that cannot be compared: ``where`` it lacks a value, and why.
 
     ``broke``  the first side has a value and the second failed (not left out, not unfinished)
-    ``again``  the second entry of a point that lacks a value on both sides, for other reasons
     """
 
     label: str
     where: str
     reason: str
     broke: bool = False
-    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +160,7 @@ def _match(
             elif first.ok and second.ok:
                 pairs.append(Matched(first, second))
             else:
-                missing += _unfinished(first, second, names, shown)
+                missing.append(_unfinished(first, second, names, shown))
     return tuple(pairs), tuple(missing)
 
 
@@ -192,17 +190,19 @@ def _pair_up(
 
 def _unfinished(
     first: PointResult, second: PointResult, names: Names, shown: Sequence[str]
-) -> list[Missing]:
-    """What is wrong with the points of a pair, once if it is the same on both sides."""
-    broke = first.ok and second.status not in LEFT_OUT
-    found = [
-        Missing(label(p, shown), name, f"{p.status}: {p.reason}" if p.reason else p.status, broke)
+) -> Missing:
+    """What is wrong with the points of a pair of which at least one has no value."""
+    reasons = {
+        name: f"{p.status}: {p.reason}" if p.reason else p.status
         for p, name in zip((first, second), names, strict=True)
         if not p.ok
-    ]
-    if len(found) == 2 and found[0].reason == found[1].reason:
-        return [replace(found[0], where="both")]
-    return [replace(entry, again=i > 0) for i, entry in enumerate(found)]
+    }
+    why = list(dict.fromkeys(reasons.values()))
+    if len(why) > 1:
+        why = [f"{reason} ({name})" for name, reason in reasons.items()]
+    where = "both" if len(reasons) > 1 else next(iter(reasons))
+    broke = first.ok and second.status not in LEFT_OUT
+    return Missing(label(first, shown), where, "; ".join(why), broke)
 
 
 def _text(point: PointResult, factor: str) -> str:

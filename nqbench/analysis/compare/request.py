@@ -10,13 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.compare import variants
-from nqbench.analysis.compare.effects import (
-    EffectDifference,
-    Reversal,
-    most_different,
-    reversals,
-)
+from nqbench.analysis.compare import changes
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import (
     ComparedPoint,
@@ -52,9 +46,9 @@ class Ranking:
 
     comparison: Comparison
     section: ComparedQuantity
-    best: tuple[variants.BestVariant, ...]
-    order: variants.OrderChanges
-    effect: EffectDifference | None
+    best: tuple[changes.BestVariant, ...]
+    order: changes.OrderChanges
+    effect: changes.EffectDifference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +62,8 @@ class Findings:
     comparisons: tuple[Comparison, ...]
     command: str = ""
     rankings: tuple[Ranking, ...] = ()
-    effects: tuple[EffectDifference, ...] = ()
-    reversals: tuple[Reversal, ...] = ()
+    effects: tuple[changes.EffectDifference, ...] = ()
+    reversals: tuple[changes.Reversal, ...] = ()
     several_devices: bool = False
 
     @property
@@ -152,7 +146,7 @@ def compare_datasets(
     # Reversals are of what GPUs do; their CPUs may differ too.
     shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
     counted = (
-        most_different(c.sides, c.names, [row.pair for row in s.rows], s.quantity)
+        changes.most_different(c.sides, c.names, [row.pair for row in s.rows], s.quantity)
         for c in found
         for s in c.sections
         if s.quantity.kind == "counter" and not s.equal_everywhere
@@ -162,7 +156,7 @@ def compare_datasets(
         command,
         rankings,
         effects=tuple(effect for effect in counted if effect is not None and effect.clear),
-        reversals=tuple(r for what in shown for r in reversals(runs, called, what)),
+        reversals=tuple(r for what in shown for r in changes.reversals(runs, called, what)),
         several_devices=True,
     )
 
@@ -189,9 +183,9 @@ def _rankings(comparison: Comparison) -> Iterator[Ranking]:
             pairs = [
                 r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"
             ]
-            best = tuple(variants.best_variants(sides, pairs, what))
-            order = variants.order_changes(sides, pairs, what)
-            effect = most_different(sides, comparison.names, pairs, what)
+            best = tuple(changes.best_variants(sides, pairs, what))
+            order = changes.order_changes(sides, pairs, what)
+            effect = changes.most_different(sides, comparison.names, pairs, what)
             yield Ranking(comparison, section, best, order, effect)
             return
 

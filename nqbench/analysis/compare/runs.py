@@ -128,11 +128,6 @@ class Comparison:
         """Pairs of points that were compared."""
         return len({id(row.pair) for row in self.rows})
 
-    @property
-    def unmatched(self) -> int:
-        """Points that were not compared, each counted once."""
-        return sum(not entry.again for entry in self.missing)
-
 
 def compare_runs(
     first: Dataset,

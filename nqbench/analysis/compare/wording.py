@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nqbench.analysis.compare import match
-from nqbench.analysis.compare.effects import EffectDifference, Reversal
+from nqbench.analysis.compare.changes import (
+    BestVariant,
+    EffectDifference,
+    Leader,
+    OrderChanges,
+    Reversal,
+)
 from nqbench.analysis.compare.match import Names
 from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
-from nqbench.analysis.compare.variants import BestVariant, Leader, OrderChanges
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import NOTEWORTHY
@@ -31,7 +36,7 @@ def sentences(findings: Findings) -> list[str]:
         if comparison.missing:
             first = comparison.missing[0]
             found.append(
-                f"{many(comparison.unmatched, 'point')} could not be compared with"
+                f"{many(len(comparison.missing), 'point')} could not be compared with"
                 f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
             )
     found += [effect_difference(one) for one in findings.effects]

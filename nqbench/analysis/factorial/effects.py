@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.cells import Cells, cells
-from nqbench.analysis.factorial.design import swept_factors
 from nqbench.errors import AnalysisError
 
 MATCHED_SHARE: Final = 0.5
@@ -72,6 +73,92 @@ class Interaction:
     reversed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Values of one quantity at one size.
+
+    ``levels``  one tuple per combination, in the order of ``factors``
+    ``values``  shape ``(combinations, rounds)``; every round has every combination
+    ``exact``   the values are deterministic counts
+    """
+
+    factors: tuple[str, ...]
+    levels: tuple[tuple[Level, ...], ...]
+    values: NDArray[np.float64]
+    exact: bool
+
+    @property
+    def index(self) -> dict[tuple[Level, ...], int]:
+        """Row of each combination."""
+        return {levels: i for i, levels in enumerate(self.levels)}
+
+    def pairs(self, *changes: tuple[str, Level, Level]) -> list[tuple[int, ...]]:
+        """Rows that differ only in ``changes`` (factor, from, to), all corners present.
+
+        With one change each tuple is (from, to); with two it is (from-from, to-from, from-to,
+        to-to), the first change varying fastest.
+        """
+        index = self.index
+        where = [(self.factors.index(name), low, high) for name, low, high in changes]
+        found = []
+        for levels in self.levels:
+            if any(levels[i] != low for i, low, _ in where):
+                continue
+            corners: list[tuple[Level, ...]] = [levels]
+            for i, _, high in where:
+                corners += [(*c[:i], high, *c[i + 1 :]) for c in corners]
+            if all(c in index for c in corners):
+                found.append(tuple(index[c] for c in corners))
+        return found
+
+    def ratio(self, rows: Sequence[tuple[int, ...]], signs: Sequence[int]) -> tuple[Estimate, str]:
+        """Ratio over matched rows with its interval, and the name of the mean that was used.
+
+        Values are raised to ``signs`` (+1 or -1), multiplied, and averaged geometrically over the
+        matched rows, in each round; the rounds give the interval. Where a count is zero no
+        geometric mean exists: totals are compared instead.
+        """
+        picked = self.values[np.asarray(rows, dtype=int)]  # (matches, corners, rounds)
+        powers = np.asarray(signs, dtype=float)
+        if (picked > 0).all():
+            logs = np.einsum("mcr,c->mr", np.log(picked), powers)
+            return combine(np.exp(logs.mean(axis=0)).tolist(), exact=self.exact), "geometric mean"
+        totals = picked.sum(axis=0)[:, 0]
+        above, below = totals[powers > 0], totals[powers < 0]
+        if (below == 0).any():
+            value = np.inf if (above > 0).all() else np.nan
+        else:
+            value = float(above.prod() / below.prod())
+        return Estimate(float(value), rounds=picked.shape[2], exact=self.exact), "totals"
+
+
+def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity) -> Cells:
+    """Collect the points of one size. Raises ``AnalysisError`` where there is nothing to compare.
+
+    Rounds that miss a combination are dropped, so that all combinations share the same rounds;
+    combinations that were measured in fewer rounds than the others go first.
+    """
+    usable = [(p, values) for p in points if p.ok and (values := p.values(what))]
+    if not usable:
+        raise AnalysisError(f"no point has a {what.label} to compare")
+    most = max(len(values) for _, values in usable)
+    full = [(p, values) for p, values in usable if len(values) * 2 > most]
+    rounds = set.intersection(*(set(values) for _, values in full))
+    if not rounds:
+        raise AnalysisError(f"no round has a {what.label} of every combination; run it again")
+    by_level: dict[tuple[Level, ...], list[float]] = {}
+    for point, values in full:
+        key = tuple(point.level(f) for f in factors)
+        if key in by_level:
+            same = ", ".join(f"{f} {v}" for f, v in zip(factors, key, strict=True))
+            raise AnalysisError(
+                f"two points share {same}: another factor varies too; name it or fix it"
+            )
+        by_level[key] = [values[r] for r in sorted(rounds)]
+    table = np.asarray(list(by_level.values()), dtype=float)
+    return Cells(tuple(factors), tuple(by_level), table, exact=what.exact)
+
+
 def main_effect(
     table: Cells, factor: str, base: Level, level: Level, what: Quantity, n: int
 ) -> FactorEffect:
@@ -123,8 +210,6 @@ def _interaction(
 
 def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
     """Main effect by ordinary least squares on logarithms, all factors additive, per round."""
-    import numpy as np
-
     columns = [np.ones(len(table.levels))]
     target = -1
     for i, name in enumerate(table.factors):
@@ -238,3 +323,69 @@ def _steps(
     present = {levels[column] for levels in table.levels}
     order = [v for v in data.order(sweep, factor) if v in present and v != INAPPLICABLE]
     return [(order[0], level) for level in order[1:]] if order else []
+
+
+# Which factors a sweep varies, and whether they can be separated.
+
+
+def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
+    """Factors that a sweep varies at a fixed size, ``system`` included.
+
+    A factor that merely follows another one (its number of words follows its memory) is left out:
+    its effect cannot be separated from the other's. The study's own list of factors comes first.
+    """
+    points = data.select(sweep, cpu=False)
+    varying = _varying(points)
+    listed = [f for f in _listed_factors(data, sweep) if f in varying]
+    if listed:
+        return tuple(listed)
+    levels = {f: [p.level(f) for p in points] for f in varying}
+    # Factors with fewer gaps first, then those with more levels: they explain the others.
+    ranked = sorted(varying, key=lambda f: (levels[f].count(INAPPLICABLE), -len(set(levels[f]))))
+    chosen: list[str] = []
+    for factor in ranked:
+        if not any(_follows(points, factor, other) for other in chosen):
+            chosen.append(factor)
+    return tuple(f for f in varying if f in chosen)
+
+
+def distinct_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
+    """``given``, and as many of the other factors that vary as distinguish the points (on the CPU
+    too); those that the study lists come first."""
+    points = data.select(sweep)
+
+    def kinds(factors: Sequence[str]) -> int:
+        return len({(p.n, *(p.level(f) for f in factors)) for p in points})
+
+    varying, chosen = _varying(points), given
+    for factor in dict.fromkeys([*_listed_factors(data, sweep), *varying]):
+        if factor in varying and kinds((*chosen, factor)) > kinds(chosen):
+            chosen = (*chosen, factor)
+    return chosen
+
+
+def _listed_factors(data: Dataset, sweep: str | None) -> list[str]:
+    """What the study writes under ``matrix`` and ``zip`` for the sweep."""
+    for entry in data.study.get("sweeps") or ():
+        if entry.get("name") == sweep:
+            matrix, zipped = entry.get("matrix") or {}, entry.get("zip") or {}
+            systems = ["system"] if "systems" in entry else []
+            return list(dict.fromkeys([*systems, *matrix, *zipped]))
+    return []
+
+
+def _varying(points: Sequence[PointResult]) -> list[str]:
+    """Factors that have several levels at one size."""
+    found: dict[str, dict[int, set[Level]]] = {}
+    for factor in dict.fromkeys(["system", *(f for p in points for f in p.levels)]):
+        for p in points:
+            found.setdefault(factor, {}).setdefault(p.n, set()).add(p.level(factor))
+    return [f for f, levels in found.items() if any(len(own) > 1 for own in levels.values())]
+
+
+def _follows(points: Sequence[PointResult], factor: str, other: str) -> bool:
+    """Whether the level of ``factor`` is a function of the level of ``other`` (at each size)."""
+    seen: dict[tuple[int, Level], Level] = {}
+    return all(
+        seen.setdefault((p.n, p.level(other)), p.level(factor)) == p.level(factor) for p in points
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.design import swept_factors
+from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, timed_as, value_axis
 from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
