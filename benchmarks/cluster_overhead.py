@@ -29,11 +29,11 @@ from typing import Any
 
 from benchmarks.arguments import positive
 from benchmarks.overhead import BlockSizes
-from nqbench.cluster.connect import Way, connected
-from nqbench.cluster.places import ClusterSite
+from nqbench.cluster.connect import ClusterTarget, connected
+from nqbench.cluster.devices import ClusterSite
 from nqbench.devices.registry import facts_for
+from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import Listener
-from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
 from nqbench.runs.reading import RECORDS
 from nqbench.study import Measure
@@ -110,11 +110,11 @@ def on_cluster(study: BlockSizes, out: Path) -> Costs:
     with (
         scheduler() as (address, process),
         worker(address),
-        connected(Way(scheduler=address), print) as cluster,
+        connected(ClusterTarget(scheduler=address), print) as cluster,
     ):
-        request = Request(study.study, study.points, lambda _: out)
+        request = StudyRequest(study.study, study.points, lambda _: out)
         site = ClusterSite(cluster, DEVICE)
-        site.places()  # the device is open
+        site.devices()  # the device is open
         before = _cpu_s(process), time.process_time(), _bytes(address)
         run_on_site(request, site, clock)
         after = _cpu_s(process), time.process_time(), _bytes(address)

@@ -34,16 +34,17 @@ from typing import Any
 from benchmarks.arguments import positive
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.quantities import TIME
-from nqbench.cluster.connect import Way, WorkerPart, connected, local
+from nqbench.cluster.connect import ClusterTarget, WorkerPart, connected, local
+from nqbench.cluster.devices import ClusterSite
 from nqbench.cluster.host import Offer
-from nqbench.cluster.places import Cluster, ClusterSite
-from nqbench.count.chunks import count_in_chunks
+from nqbench.cluster.members import Cluster
+from nqbench.count.chunked import count_in_chunks
 from nqbench.count.cluster import ClusterCounter
 from nqbench.count.solutions import count_solutions
 from nqbench.devices.registry import facts_for
 from nqbench.facts import FAKE_NAME
+from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import Listener
-from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
 from nqbench.runs.reading import read_records
 from nqbench.study import Study, expand, load_study
@@ -108,7 +109,7 @@ def study(budget: str, rounds: int) -> Study:
 def gpus(which: str, fake: int, report: Report) -> Iterator[Cluster]:
     """A cluster of this computer's GPUs, ``all`` or one, or of workers without any."""
     if not fake:
-        with connected(Way(gpus=which), report.message) as cluster:
+        with connected(ClusterTarget(gpus=which), report.message) as cluster:
             yield cluster
         return
     offers = [
@@ -117,7 +118,7 @@ def gpus(which: str, fake: int, report: Report) -> Iterator[Cluster]:
     ]
     with (
         local([WorkerPart((offer,), 1) for offer in offers]) as deployed,
-        connected(Way(scheduler=deployed.scheduler_address), report.message) as cluster,
+        connected(ClusterTarget(scheduler=deployed.scheduler_address), report.message) as cluster,
     ):
         while len(cluster.look()) < len(offers):
             time.sleep(0.1)
@@ -176,7 +177,7 @@ def sweep(budget: str, rounds: int, report: Report, fake: int = 0) -> tuple[floa
     with gpus("all", fake, report) as cluster:
         site = ClusterSite(cluster, "fake" if fake else "cuda")
         (outcome,) = run_on_site(
-            Request(asked, partial(expand, asked), lambda _: all_), site, report
+            StudyRequest(asked, partial(expand, asked), lambda _: all_), site, report
         )
     speed, (share, text) = span_s(one) / span_s(all_), agreement(one, all_)
     report.result(

@@ -66,12 +66,12 @@ def count(
         return
     check_size(n)  # before anything about devices
     if (gpus, scheduler, cluster) != (None, None, None):
-        from nqbench.cluster.connect import Way
+        from nqbench.cluster.connect import ClusterTarget
         from nqbench.count.cluster import count_on
 
-        way = Way(gpus, scheduler, cluster, insecure)
+        target = ClusterTarget(gpus, scheduler, cluster, insecure)
         with progress() as lane:
-            result = count_on(way, n, device, log, note, _told(lane, n))
+            result = count_on(target, n, device, log, note, _told(lane, n))
     else:
         chosen = choose(device)
         if device == "auto":

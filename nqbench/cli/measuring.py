@@ -67,7 +67,7 @@ def measure(
 
 
 def measure_on(
-    way: tuple[str | None, str | None, Path | None, bool],
+    target: tuple[str | None, str | None, Path | None, bool],
     study: Study,
     device: str,
     *,
@@ -75,24 +75,24 @@ def measure_on(
     fresh: bool = False,
     budget_s: float | None = None,
 ) -> list[RunOutcome]:
-    """Measure a study on the devices of a cluster, ``way``; a run for each model."""
+    """Measure a study on the devices of a cluster, ``target``; a run for each model."""
     from nqbench.cli.show.progress import progress
-    from nqbench.cluster.connect import Way, connected
-    from nqbench.cluster.places import ClusterSite, wanted
-    from nqbench.measure.lanes import Request, run_on_site
+    from nqbench.cluster.connect import ClusterTarget, connected
+    from nqbench.cluster.devices import ClusterSite, wanted
+    from nqbench.measure.device_threads import StudyRequest, run_on_site
     from nqbench.runs.layout import local_folder
     from nqbench.study import expand
 
-    with progress() as listener, connected(Way(*way), listener.message) as cluster:
+    with progress() as listener, connected(ClusterTarget(*target), listener.message) as cluster:
         site = ClusterSite(cluster, wanted(cluster, device), study.needs)
-        several = len({place.model for place in site.first_places()}) > 1
+        several = len({found.model for found in site.first_devices()}) > 1
 
         def folder(model: str) -> Path:
             if out is None:
                 return local_folder(study.name, model)
             return out / local_folder(study.name, model).parent.name if several else out
 
-        asked = Request(
+        asked = StudyRequest(
             study,
             partial(expand, study, warn=listener.message),
             folder,

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
-from nqbench.cluster.places import LOOK_S, Cluster
+from nqbench.cluster.jobs import WAIT_S
+from nqbench.cluster.members import Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.measure.worker.process import import_path
 from nqbench.system.machine import cpu_count
@@ -50,7 +51,7 @@ NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ClusterTarget:
     """How the command line names a cluster: one of the three. Raises ``StudyError`` for two.
 
     ``gpus``       ``all`` or numbers, ``0,1``
@@ -71,7 +72,7 @@ class Way:
 
 
 @contextmanager
-def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
+def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[Cluster]:
     """A connection to the cluster, which ends with the block; what it started ends too.
 
     Raises ``StudyError`` for a wrong request and ``DeviceUnavailable`` if there is no cluster.
@@ -80,20 +81,20 @@ def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
     from dask import config
 
     # SSHCluster waits for a line in its workers' logs.
-    with quiet_dask(workers=way.file is None), ExitStack() as stack:
+    with quiet_dask(workers=asked.file is None), ExitStack() as stack:
         wait_s = CONNECT_S
-        target: Any = way.scheduler
-        if way.scheduler is not None:
-            check_address(way.scheduler, way.insecure)
-        elif way.file is not None:
-            described = ClusterFile(way.file, way.insecure)
+        target: Any = asked.scheduler
+        if asked.scheduler is not None:
+            check_address(asked.scheduler, asked.insecure)
+        elif asked.file is not None:
+            described = ClusterFile(asked.file, asked.insecure)
             stack.enter_context(config.set(described.tls))
             target, wait_s = described.started(), QUEUE_S
             stack.callback(_close, target)
             described.submit(target)
         else:
-            assert way.gpus is not None
-            target = stack.enter_context(local(gpu_workers(way.gpus)))
+            assert asked.gpus is not None
+            target = stack.enter_context(local(gpu_workers(asked.gpus)))
         client = stack.enter_context(_client(target))
         cluster = Cluster(client, notice)
         _wait_for_workers(cluster, wait_s)
@@ -291,7 +292,7 @@ def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
                 f"the cluster has no worker for this run: {why}; `nqbench worker ADDRESS` starts"
                 " one"
             )
-        time.sleep(LOOK_S / 4)
+        time.sleep(WAIT_S)
 
 
 class ClusterFile:

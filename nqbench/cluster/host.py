@@ -71,7 +71,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TaskRequest:
     """What a task asks of a host.
 
     ``run``      a run has its own processes
@@ -91,7 +91,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TaskResult:
     """The reply of a host as a line, and who gave it: a measuring process at a Dask address."""
 
     reply: bytes
@@ -134,9 +134,9 @@ def resources() -> dict[str, float]:
     return {CORES: cores(), **{offer.resource: 1 for offer in offers()}}
 
 
-def carry_out(order: Order) -> Answer:
+def carry_out(task: TaskRequest) -> TaskResult:
     """A Dask task: one request on a device of this worker. Never raises an error of nqbench's."""
-    return here().carry_out(order)
+    return here().carry_out(task)
 
 
 def end_run(run: str) -> None:
@@ -174,19 +174,19 @@ class Host:
         self._ended: set[str] = set()
         self._used = 0.0
 
-    def carry_out(self, order: Order) -> Answer:
+    def carry_out(self, task: TaskRequest) -> TaskResult:
         """One request, on an idle process or a new one."""
-        opening = decode(order.open)
+        opening = decode(task.open)
         assert isinstance(opening, Open)
         process, line = 0, b""
         try:
             for outside in opening.outside:
                 bring(outside)
-            with self._process(order, opening.spec) as pool:
-                if not order.request:
+            with self._process(task, opening.spec) as pool:
+                if not task.request:
                     line, process = encode(Ready(pool.hello)), pool.hello.pid
                 else:
-                    job = _job(order)
+                    job = _job(task)
                     on_cpu = isinstance(job.request, MeasureRequest)
                     on_cpu = on_cpu and runs_on_cpu(job.request.point)
                     with alone(gpu=opening.spec or "", cpu=on_cpu):
@@ -194,7 +194,7 @@ class Host:
                     line, process = encode(Done(reply.measurement)), reply.worker
         except NqbenchError as error:
             line = encode(Refused(type(error).__name__, str(error)))
-        return Answer(line, process, _address())
+        return TaskResult(line, process, _address())
 
     def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
         """Something that a run makes once on this worker and that is closed with it."""
@@ -230,16 +230,16 @@ class Host:
             pool.close()
 
     @contextmanager
-    def _process(self, order: Order, spec: str | None) -> Iterator[WorkerPool]:
-        key = (order.run, spec, order.epoch)
+    def _process(self, task: TaskRequest, spec: str | None) -> Iterator[WorkerPool]:
+        key = (task.run, spec, task.epoch)
         pool = self._take(key)
         try:
             if pool is None:
                 pool = WorkerPool(spec)
             with self._lock:
-                if self._is_ended(order.run):
+                if self._is_ended(task.run):
                     raise DeviceError("this run has ended")
-                self._busy[id(pool)] = (order.run, pool)
+                self._busy[id(pool)] = (task.run, pool)
             yield pool
         except BaseException:
             if pool is not None:
@@ -306,11 +306,11 @@ def _drop_dask_variables() -> None:
                 del os.environ[name]
 
 
-def _job(order: Order) -> Job:
-    request = decode(order.request)
+def _job(task: TaskRequest) -> Job:
+    request = decode(task.request)
     assert isinstance(request, MeasureRequest | PrecompileRequest)
-    end = time.monotonic() + order.end - time.time()
-    return Job(request, order.limit_s, end=end, late=order.late)
+    end = time.monotonic() + task.end - time.time()
+    return Job(request, task.limit_s, end=end, late=task.late)
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from nqbench.measure.launch import Launched, launch
 
 if TYPE_CHECKING:
     from nqbench.count.choice import KernelChoice
-    from nqbench.count.chunks import Counter, Progress
+    from nqbench.count.chunked import ShowProgress
+    from nqbench.count.counters import ChunkCounter
     from nqbench.device import Device
     from nqbench.devices.registry import Choice
     from nqbench.point import Level
@@ -64,7 +65,7 @@ def choose(spec: str) -> Choice:
 
 
 def count_solutions(
-    n: int, spec: str, log: Path | None = None, progress: Progress | None = None
+    n: int, spec: str, log: Path | None = None, progress: ShowProgress | None = None
 ) -> Count:
     """Count the placements of ``n`` queens (1 to 27) on the device ``spec``.
 
@@ -72,7 +73,7 @@ def count_solutions(
     more than a few seconds is.
     """
     from nqbench.count.choice import choice_for
-    from nqbench.count.chunks import CpuCounter, KernelCounter
+    from nqbench.count.counters import CpuCounter, KernelCounter
     from nqbench.devices.registry import open_device
 
     check_size(n)
@@ -84,7 +85,7 @@ def count_solutions(
     if spec == CPU or n < MIN_KERNEL_N:
         if log is None and n < MIN_CHUNKED_N:
             found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
-            return _told(n, found, f"{ON_CPU} on {CPU}", "counting")
+            return _describe(n, found, f"{ON_CPU} on {CPU}", "counting")
         return in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
     device = open_device(spec)
     try:
@@ -92,7 +93,7 @@ def count_solutions(
         about = f"{why}; {device.remark}" if device.remark else why
         name = f"{choice.system} on {device.spec} ({about})"
         if log is None and choice.seconds(n, device.facts) <= WHOLE_S:
-            return _told(n, _at_once(n, device, choice), name, "kernel")
+            return _describe(n, _at_once(n, device, choice), name, "kernel")
         return in_chunks(n, KernelCounter(device, choice), name, log, progress)
     finally:
         device.close()
@@ -107,7 +108,7 @@ def _at_once(n: int, device: Device, choice: KernelChoice) -> Launched:
         return launch(COUNTING, given, device)
 
 
-def _told(n: int, found: Launched, name: str, timed: str) -> Count:
+def _describe(n: int, found: Launched, name: str, timed: str) -> Count:
     assert found.answer is not None
     made = "" if found.split_s is None else f", jobs {found.split_s:.3g} s"
     took = "simulated" if found.kernel_s is None else f"{timed} {found.kernel_s:.4g} s"
@@ -116,10 +117,10 @@ def _told(n: int, found: Launched, name: str, timed: str) -> Count:
 
 
 def in_chunks(
-    n: int, counter: Counter, name: str, log: Path | None, progress: Progress | None
+    n: int, counter: ChunkCounter, name: str, log: Path | None, progress: ShowProgress | None
 ) -> Count:
     """Count in chunks by ``counter``, called ``name``; compared with A000170."""
-    from nqbench.count.chunks import count_in_chunks
+    from nqbench.count.chunked import count_in_chunks
     from nqbench.workloads.counting.known import SOLUTIONS
 
     started = time.perf_counter()

@@ -18,16 +18,10 @@ from unittest import mock
 import pytest
 
 from nqbench.count.choice import KernelChoice
-from nqbench.count.chunks import (
-    Board,
-    Check,
-    Counter,
-    CpuCounter,
-    KernelCounter,
-    Log,
-    Part,
-    count_in_chunks,
-)
+from nqbench.count.chunked import count_in_chunks
+from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
+from nqbench.count.counters import CheckNext, ChunkCounter, CpuCounter, KernelCounter
+from nqbench.count.log import CountLog
 from nqbench.count.solutions import count_solutions
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import StudyError, WrongAnswer
@@ -87,15 +81,15 @@ def test_chunks_sum_up(n: int, threads: int) -> None:
 
 @pytest.mark.parametrize("n", range(7, 13))
 def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int) -> None:
-    board = Board.of(n)
+    board = ChunkedBoard.of(n)
     parts = [*CpuCounter(1).parts(board, range(0, board.chunks, 5), lambda: True)]
     assert [part.again for part in parts] == [part.weights for part in parts]
     assert any(part.weights for part in parts)
 
 
 def test_all_chunks_are_alike() -> None:
-    board = Board.of(13)
-    some = [board.jobs_of(first, 64) for first in range(0, board.chunks - 64, 64)]
+    board = ChunkedBoard.of(13)
+    some = [board.jobs_of(ChunkRange(first, 64)) for first in range(0, board.chunks - 64, 64)]
     parts = [border.count_below(13, board.depth, jobs, 7) for jobs in some]
     assert max(parts) < 1.2 * min(parts)
 
@@ -124,10 +118,10 @@ def test_one_device_goes_on_where_another_one_stopped(
 @pytest.mark.parametrize("on", ["cpu", "sim"])
 def test_a_wrong_chunk_stops_the_count(tmp_path: Path, on: str, simulated: KernelCounter) -> None:
     log = tmp_path / "log"
-    counter: Counter = CpuCounter(1) if on == "cpu" else simulated
+    counter: ChunkCounter = CpuCounter(1) if on == "cpu" else simulated
     right = counter.parts
 
-    def wrong(board: Board, left: list[int], check: Check) -> Iterator[Part]:
+    def wrong(board: ChunkedBoard, left: list[int], check: CheckNext) -> Iterator[ChunkSum]:
         for number, part in enumerate(right(board, left, check)):
             yield replace(part, weights=part.weights + 12) if number == 2 else part
 
@@ -171,7 +165,7 @@ def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
         with pytest.raises(StudyError, match=said):
             count_solutions(8, "cpu", log)
     with (
-        closing(Log(tmp_path / "other", Board.of(8).head)),
+        closing(CountLog(tmp_path / "other", ChunkedBoard.of(8).head)),
         pytest.raises(StudyError, match="is in use by another count"),
     ):
         count_solutions(8, "cpu", tmp_path / "other")

@@ -4,70 +4,98 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from nqbench.cluster.places import Cluster, Member
-from nqbench.count.chunks import Board, CpuCounter, Part, Waiting, count_in_chunks
-from nqbench.count.cluster import ClusterCounter, Slot, Work
+from nqbench.cluster.members import Cluster, Member
+from nqbench.count.chunked import Counted, count_in_chunks
+from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
+from nqbench.count.cluster import ClusterCounter, CountRequest, RemoteSlot
+from nqbench.count.counters import count_on_core
 from nqbench.errors import DeviceLost, WrongAnswer
 from nqbench.workloads.counting.known import SOLUTIONS
 
-BOARD = Board.of(9)
-WEIGHTS = {p.first: p.weights for p in CpuCounter(1).parts(BOARD, range(BOARD.chunks), bool)}
+BOARD = ChunkedBoard.of(9)
+WEIGHTS = [count_on_core(BOARD, ChunkRange(i, 1), False).weights for i in range(BOARD.chunks)]
 
 
-class Task(Future[Part]):
-    """A task that a worker has finished."""
+@dataclass(eq=False)
+class Task:
+    """A task that a worker has finished, or that is pending because its worker has left."""
 
-    def __init__(self, key: int) -> None:
-        super().__init__()
-        self.key = str(key)
+    key: str
+    status: str = "pending"
+    result: ChunkSum | None = None
+
+    def cancel(self) -> None:
+        """Nobody does it any more."""
+
+
+class Completed:
+    """Stands in for Dask's ``as_completed``: tasks are done when they are added."""
+
+    def __init__(self, **_: object) -> None:
+        self.ready: list[Task] = []
+        self.thread_condition = threading.Condition()
+
+    def add(self, task: Task) -> None:
+        if task.status == "finished":
+            self.ready.append(task)
+
+    def has_ready(self) -> bool:
+        return bool(self.ready)
+
+    def next_batch(self, block: bool) -> list[tuple[Task, ChunkSum | None]]:
+        assert not block
+        ready, self.ready = self.ready, []
+        return [(task, task.result) for task in ready]
 
 
 class Workers:
-    """Stands in for a cluster: its workers answer at once; some lie, some leave."""
+    """Stands in for a cluster and its client: workers answer at once; some lie, some leave."""
 
-    run = "run"
+    run, stopped, loop = "run", False, None
 
     def __init__(self, names: Sequence[str], liars: Sequence[str] = ()) -> None:
+        self.client = self
         self.members = {name: Member(name, {"host": name, "cores": 1}) for name in names}
         self.liars = liars
         self.out: dict[str, str] = {}
-        self.done: list[tuple[str, Work]] = []
-        self.before: Callable[[Work], None] = lambda _: None
+        self.done: list[tuple[str, CountRequest]] = []
+        self.before: Callable[[CountRequest], None] = lambda _: None
         self._keys = itertools.count()
 
     def look(self) -> dict[str, Member]:
         return self.members
 
-    def submit(self, task: object, work: Work, needs: object, at: Sequence[str]) -> Task:
-        self.before(work)
-        found = Task(next(self._keys))
-        if at[0] in self.members:
-            found.set_result(self.ask(task, work, needs, at))
-        return found
+    def submit(self, task: object, asked: CountRequest, workers: list[str], **_: object) -> Task:
+        self.before(asked)
+        key, (name,) = str(next(self._keys)), workers
+        if name not in self.members:
+            return Task(key)
+        right = sum(WEIGHTS[asked.chunks.first : asked.chunks.end])
+        self.done.append((name, asked))
+        said, again = right + (name in self.liars), right if asked.again else None
+        count = asked.chunks.count
+        return Task(key, "finished", ChunkSum(asked.chunks.first, count, said, count, again))
 
-    def ask(self, task: object, work: Work, needs: object, at: Sequence[str]) -> Part:
-        right = sum(WEIGHTS[chunk] for chunk in range(work.first, work.first + work.count))
-        self.done.append((at[0], work))
-        said = right + (at[0] in self.liars)
-        return Part(work.first, work.count, said, float(work.count), right if work.again else None)
-
-    def when_done(self, future: Task, put: Callable[[tuple[str, Part]], None]) -> None:
-        future.add_done_callback(lambda done: put((future.key, done.result())))
-
-    def take_out(self, address: str, reason: str) -> None:
+    def evict(self, address: str, reason: str) -> None:
         del self.members[address]
         self.out[address] = reason
 
 
-def count(workers: Workers, log: Path | None = None, checked: float = 0.0) -> Any:
+@pytest.fixture(autouse=True)
+def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distributed.as_completed", Completed)
+    monkeypatch.setattr("nqbench.cluster.jobs.WAIT_S", 0.0)
+
+
+def count(workers: Workers, log: Path | None = None, checked: float = 0.0) -> Counted:
     """Count nine queens on these workers."""
     counter = ClusterCounter(cast(Cluster, workers), "cpu")
     return count_in_chunks(9, counter, log, checked=checked)
@@ -87,21 +115,20 @@ def test_chunks_are_shared_and_resumed(tmp_path: Path) -> None:
     assert len(again.done) < len(workers.done)
 
 
-def test_a_worker_that_leaves_or_joins(tmp_path: Path) -> None:
+def test_a_worker_that_leaves_or_joins() -> None:
     workers = Workers("ab")
 
-    def change(work: Work) -> None:
+    def change(_: CountRequest) -> None:
         if len(workers.done) == 5:
             workers.members.pop("b", None)  # with what it was given
-            workers.members["c"] = replace(workers.members["a"], address="c")
-            workers.members["c"].described["host"] = "c"
+            workers.members["c"] = Member("c", {"host": "c", "cores": 1})
 
     workers.before = change
     assert count(workers).solutions == SOLUTIONS[9]
     assert {name for name, _ in workers.done} == {*"abc"}
 
 
-def test_a_worker_whose_sums_differ_is_taken_out_with_the_reason(tmp_path: Path) -> None:
+def test_a_worker_whose_sums_differ_is_evicted_with_the_reason(tmp_path: Path) -> None:
     workers = Workers("abc", liars="b")
     assert count(workers, tmp_path / "log").solutions == SOLUTIONS[9]
     assert [*workers.out] == ["b"]
@@ -127,18 +154,30 @@ def test_the_last_device_is_believed_no_more_than_without_a_cluster(tmp_path: Pa
         ((150, 150), True, [("a", 19), ("b", 19), ("a", 150), ("b", 150)]),
     ],
 )
-def test_devices_get_runs_that_end_together(
+def test_devices_get_ranges_that_end_together(
     speeds: Sequence[int], checks: bool, expected: Sequence[tuple[str, int]]
 ) -> None:
-    workers = Workers("ab"[: len(speeds)])
-    workers.before = lambda _: workers.members.clear()  # nobody answers
-    counter = ClusterCounter(cast(Cluster, workers), "cpu")
-    counter._slots = {
-        name: Slot(name, "cpu", {}, 1, speed, (name,))
-        for name, speed in zip("ab", speeds, strict=False)
-    }
-    counter._waiting = Waiting(range(1024))
-    counter._checks = checks
-    counter._hand_out(20, lambda: False)
-    flights = [(f.slot.name, f.work.count) for f in counter._flights.values()]
-    assert flights == expected
+    given: list[tuple[str, int]] = []
+
+    class Enough(Exception):
+        """Everybody has what they may have."""
+
+    class Speeds(ClusterCounter):
+        def _look(self) -> None:
+            self._slots = self._slots or {
+                name: RemoteSlot(name, 1, 2, speed, spec="sim", who=({}, [name]))
+                for name, speed in zip("ab", speeds, strict=False)
+            }
+
+        def _begin(self, slot: Any, chunks: ChunkRange, again: bool) -> None:
+            given.append((slot.name, chunks.count))
+
+        def _next(self) -> ChunkSum | None:
+            raise Enough
+
+    questions = iter([checks])  # whether this count is checked; then: whether the next range is
+    board = replace(BOARD, edges=BOARD.edges[[0]].repeat(1025))
+    counter = Speeds(cast(Cluster, Workers("ab")), "sim")
+    with pytest.raises(Enough):
+        next(counter.parts(board, range(1024), lambda: next(questions, False)))
+    assert given == expected

@@ -11,8 +11,8 @@ import pytest
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.errors import DeviceLost
+from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, Job, Reply
 from nqbench.point import Point
@@ -78,7 +78,7 @@ class Host:
 
     gpus: Sequence[Gpu]
 
-    def places(self) -> Sequence[Gpu]:
+    def devices(self) -> Sequence[Gpu]:
         return self.gpus
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ def run(
 ) -> tuple[RunOutcome, Recorder]:
     """Measure points on these devices."""
     study, listener = ToyStudy(points, HOW), Recorder()
-    request = Request(study, lambda _: study.points, lambda _: out, budget_s=budget_s)
+    request = StudyRequest(study, lambda _: study.points, lambda _: out, budget_s=budget_s)
     (outcome,) = run_on_site(request, Host(gpus), listener)
     return outcome, listener
 

@@ -1,9 +1,9 @@
-"""A study on several devices at once: each has a lane, a thread that carries out all stages.
+"""A study on several devices at once: each has a thread that carries out all stages.
 
 Points that a study compares (one sweep, one size) stay on one device as far as that leaves no
-device idle, because two GPUs of one model differ. A lane takes a group of points, verifies them and
-measures all their rounds, then takes the next; so a device that joins late gets what is left, and
-the unfinished points of one that is lost go to others.
+device idle, because two GPUs of one model differ. A device takes a group of points, verifies them
+and measures all their rounds, then takes the next; so one that joins late gets what is left, and
+the points of one that is lost go to others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ once to verify and once per round."""
 POLL_S: Final = 0.2
 
 
-class Place(Protocol):
+class DeviceSlot(Protocol):
     """A device that a run may use.
 
     ``name``   for people, unique: ``cuda:1 on node7``
@@ -60,16 +60,16 @@ class Place(Protocol):
     def workers(self) -> WorkerFactory: ...
 
 
-class Site(Protocol):
-    """Where the devices are. ``places`` may grow; it raises ``DeviceLost`` if all are out of reach.
-    ``stop`` makes every measurement that is under way end with ``DeviceLost``."""
+class DeviceSite(Protocol):
+    """Where the devices are. ``devices`` may grow; it raises ``DeviceLost`` if all are out of
+    reach. ``stop`` makes every measurement that is under way end with ``DeviceLost``."""
 
-    def places(self) -> Sequence[Place]: ...
+    def devices(self) -> Sequence[DeviceSlot]: ...
     def stop(self) -> None: ...
 
 
 @dataclass(frozen=True)
-class Request:
+class StudyRequest:
     """What is to be measured, and how: the arguments of ``run_study``.
 
     ``points`` makes the study's points for a device, ``out`` gives the run folder of a model.
@@ -83,28 +83,29 @@ class Request:
     command: Sequence[str] = ()
 
 
-def run_on_site(request: Request, site: Site, listener: Listener) -> list[RunOutcome]:
+def run_on_site(request: StudyRequest, site: DeviceSite, listener: Listener) -> list[RunOutcome]:
     """Measure a study on every device of a site; one run, and one outcome, per model.
 
     Raises what ``run_study`` raises; ``DeviceLost`` if points are left and no device is.
     """
     with ExitStack() as stack:
-        lanes = Lanes(request, site, listener, stack)
+        threads = DeviceThreads(request, site, listener, stack)
         interrupted = False
         try:
-            lanes.run()
+            threads.run()
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            lanes.stop()
-            lanes.join()
-        return [shared.recording.finish(interrupted) for shared in lanes.runs.values()]
+            threads.stop()
+        return [shared.recording.finish(interrupted) for shared in threads.runs.values()]
 
 
-class Lanes:
+class DeviceThreads:
     """The threads of all devices, and the runs that they share."""
 
-    def __init__(self, request: Request, site: Site, listener: Listener, stack: ExitStack) -> None:
+    def __init__(
+        self, request: StudyRequest, site: DeviceSite, listener: Listener, stack: ExitStack
+    ) -> None:
         self.runs: dict[str, SharedRun] = {}
         self._request, self._site, self._listener, self._stack = request, site, listener, stack
         self._threads: dict[str, threading.Thread] = {}
@@ -117,17 +118,16 @@ class Lanes:
         """Until every point is measured, or no device is left."""
         over = False
         while True:
-            places = self._site.places()
-            self._lost &= {place.name for place in places}  # one that comes back is welcome
-            there = [place for place in places if place.name not in self._lost]
-            for place in there:
-                if place.model not in self.runs:
-                    self.runs[place.model] = self._open(place)
+            devices = self._site.devices()
+            self._lost &= {device.name for device in devices}  # one that comes back is welcome
+            there = [device for device in devices if device.name not in self._lost]
+            for device in there:
+                if device.model not in self.runs:
+                    self.runs[device.model] = self._open(device)
             for model, shared in self.runs.items():
-                shared.present = [place.hello for place in there if place.model == model]
-            for place in there:
-                if self._wanted(place):
-                    self._begin(place)
+                shared.present = [device.hello for device in there if device.model == model]
+            for device in there:
+                self._begin(device)
             running = [thread for thread in self._threads.values() if thread.is_alive()]
             for fault in self._faults:
                 if not isinstance(fault, DeviceLost):
@@ -144,41 +144,35 @@ class Lanes:
         if any(shared.waiting for shared in self.runs.values()):
             raise self._faults[-1]
 
-    def join(self) -> None:
-        """Wait for the threads, whose measurements have been stopped."""
+    def stop(self) -> None:
+        """Stop the measurements, and wait for the threads."""
+        self._site.stop()
+        for shared in self.runs.values():
+            shared.stop()
         for thread in self._threads.values():
             thread.join()
 
-    def _wanted(self, place: Place) -> bool:
-        """Whether a device has no lane and there is something for it to do."""
-        if place.name in self._threads:
-            idle = not self._threads[place.name].is_alive()
-            return idle and self.runs[place.model].has_for(place.hello)
-        return True
-
-    def _begin(self, place: Place) -> None:
-        lane = threading.Thread(
-            target=self._lane, args=(place, self.runs[place.model]), name=place.name
+    def _begin(self, device: DeviceSlot) -> None:
+        """Start the thread of a device, unless it has one or there is nothing for it to do."""
+        shared = self.runs[device.model]
+        if device.name in self._threads and (
+            self._threads[device.name].is_alive() or not shared.has_for(device.hello)
+        ):
+            return
+        thread = threading.Thread(
+            target=self._measure, args=(device, shared), name=device.name, daemon=True
         )
-        lane.daemon = True
-        self._threads[place.name] = lane
-        lane.start()
+        self._threads[device.name] = thread
+        thread.start()
 
-    def stop(self) -> None:
-        """Let nobody wait any more."""
-        self._site.stop()
-        for shared in self.runs.values():
-            shared.stopped = True
-
-    def _open(self, place: Place) -> SharedRun:
-        asked, out = self._request, self._request.out(place.model)
+    def _open(self, device: DeviceSlot) -> SharedRun:
+        asked, out = self._request, self._request.out(device.model)
         look_first(asked.study, out, asked.fresh)
-        writer = self._stack.enter_context(RunWriter(out))
         recording = Recording(
-            writer,
+            self._stack.enter_context(RunWriter(out)),
             asked.study,
-            asked.points(place.hello.facts),
-            place.hello,
+            asked.points(device.hello.facts),
+            device.hello,
             asked.fresh,
             asked.command,
             self._listener,
@@ -191,21 +185,20 @@ class Lanes:
             )
         return SharedRun(recording, self._listener, asked.budget_s is None)
 
-    def _lane(self, place: Place, shared: SharedRun) -> None:
+    def _measure(self, device: DeviceSlot, shared: SharedRun) -> None:
         asked, recording = self._request, shared.recording
-        listener = self._listener.device(place.name)
+        listener = self._listener.device(device.name)
         measured, started = asked.study.measure, self._started
         budget = Budget(measured, asked.budget_s, book=shared.book, started=started)
-        stages = recording.stages(budget, listener, place.workers)
+        stages = recording.stages(budget, listener, device.workers)
         taken: list[int] = []
         try:
-            while taken := shared.take(place.hello):
-                tasks = recording.assign(taken, place.hello)
+            while taken := shared.take(device.hello):
+                tasks = recording.assign(taken, device.hello)
                 shared.say_spread()
-                turn = shared.turn(taken)
-                measure(stages, tasks, place.hello, None, place.cores, turn)
+                measure(stages, tasks, device.hello, None, device.cores, shared.turn(taken))
         except DeviceLost as lost:
-            self._lost.add(place.name)
+            self._lost.add(device.name)
             shared.give_back(taken)
             self._faults.append(lost)
         except BaseException as fault:  # noqa: BLE001 (raised again by the thread that waits)
@@ -221,55 +214,63 @@ class SharedRun:
         self.recording = recording
         self.book = TimeBook(nominal_cores(recording.hello.facts))
         self.present: Sequence[Hello] = ()
-        self.stopped = False
+        self._stopped = False
         self._listener = listener
         self._dynamic = dynamic
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._unverified: dict[int, float] = {}  # by busy thread: its smallest board, inf if none
         self._spread: set[tuple[str, int]] = set()
         self.waiting = self._groups(self._keep_earlier())
 
     def take(self, hello: Hello) -> list[int]:
         """Points for a device that is free; none if none are left."""
-        with self._lock:
-            self._unverified.pop(threading.get_ident(), None)
-            self._make_pieces()
+        with self._changed:
+            self.leave()
+            idle = len(self.present) - len(self._unverified)
+            self._make_pieces(idle)
             suited = self._suited(hello)
             if not suited:
                 return []
-            idle = max(1, self._idle())
             # A budget is planned for all points of a device at once.
-            taken = suited[:1] if self._dynamic else suited[: -(-len(suited) // idle)]
+            taken = suited[:1] if self._dynamic else suited[: -(-len(suited) // max(1, idle))]
             for group in taken:
                 self.waiting.remove(group)
             chosen = [index for group in taken for index in group]
-            self._unverified[threading.get_ident()] = self._size(chosen)
+            self._unverified[threading.get_ident()] = self._smallest(chosen)
             return chosen
 
     def has_for(self, hello: Hello) -> bool:
         """Whether a device has something to do."""
-        with self._lock:
+        with self._changed:
             return bool(self._suited(hello))
 
     @contextmanager
     def turn(self, taken: Sequence[int]) -> Iterator[None]:
         """Wait until the smaller boards that other devices have are verified: these launches tell
         which of the larger ones take too long for any."""
-        size = self._size(taken)
-        while any(other < size for other in [*self._unverified.values()]) and not self.stopped:
-            time.sleep(POLL_S / 4)
+        size = self._smallest(taken)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopped or all(n >= size for n in self._unverified.values())
+            )
         yield
-        self._unverified[threading.get_ident()] = math.inf
+        with self._changed:
+            self._unverified[threading.get_ident()] = math.inf
+            self._changed.notify_all()
 
     def leave(self) -> None:
-        """This thread's device takes no more."""
-        with self._lock:
+        """This thread's device has no points any more."""
+        with self._changed:
             self._unverified.pop(threading.get_ident(), None)
+            self._changed.notify_all()
 
-    def _idle(self) -> int:
-        return len(self.present) - len(self._unverified)
+    def stop(self) -> None:
+        """Let nobody wait any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
-    def _size(self, taken: Sequence[int]) -> int:
+    def _smallest(self, taken: Sequence[int]) -> int:
         return min(self.recording.points[index].n for index in taken)
 
     def give_back(self, points: Iterable[int]) -> None:
@@ -278,16 +279,16 @@ class SharedRun:
         tasks, state = self.recording.tasks, self.recording.state
         rounds = self.recording.study.measure.rounds
         left = {i for i in points if not finished(tasks[i], state, rounds)}
-        with self._lock:
+        with self._changed:
             for group in self._groups(points):
                 if self.recording.hello.timed:
                     self.waiting += [group] if left.intersection(group) else []
                 elif unfinished := [i for i in group if i in left]:
                     self.waiting.append(unfinished)
 
-    def _make_pieces(self) -> None:
-        """Split the largest group while there are fewer than devices without one."""
-        while 0 < len(self.waiting) < self._idle() and self.recording.hello.timed:
+    def _make_pieces(self, idle: int) -> None:
+        """Split the largest group while there are fewer groups than ``idle`` devices."""
+        while 0 < len(self.waiting) < idle and self.recording.hello.timed:
             largest = max(self.waiting, key=len)
             if len(largest) < 2 * MIN_PIECE:
                 return
@@ -299,19 +300,19 @@ class SharedRun:
         recording = self.recording
         if not recording.hello.timed:
             return
-        with self._lock:
+        with self._changed:
             waiting = {index for group in self.waiting for index in group}
             owners: dict[tuple[str, int], set[str]] = {}
             for index, point in enumerate(recording.points):
                 if index not in waiting:
                     owners.setdefault((point.sweep, point.n), set()).add(recording.owner(index))
-            for sweep, n in {group for group, names in owners.items() if len(names) > 1}:
-                if (sweep, n) not in self._spread:
-                    self._spread.add((sweep, n))
-                    self._listener.message(
-                        f"sweep {sweep} N={n} is spread over several GPUs: comparisons within it"
-                        " include how these GPUs differ"
-                    )
+            spread = {group for group, names in owners.items() if len(names) > 1} - self._spread
+            self._spread |= spread
+        for sweep, n in spread:
+            self._listener.message(
+                f"sweep {sweep} N={n} is spread over several GPUs: comparisons within it"
+                " include how these GPUs differ"
+            )
 
     def _groups(self, indices: Iterable[int]) -> list[list[int]]:
         """Points that are compared with each other, small boards first."""
@@ -326,19 +327,15 @@ class SharedRun:
     def _suited(self, hello: Hello) -> list[list[int]]:
         """Waiting groups for a device: those that it has begun, in an earlier run, before those
         that nobody has; what another device that is here has begun is left to that one."""
-        others = [other for other in self.present if other is not hello]
-        own = [group for group in self.waiting if self._begun(group, hello)]
-        return own or [
-            group
-            for group in self.waiting
-            if not any(self._begun(group, other) for other in others)
-        ]
 
-    def _begun(self, group: Sequence[int], hello: Hello) -> bool:
-        """Whether an earlier run measured points of the group on this very device."""
-        recording = self.recording
-        keys = (recording.key(recording.points[i], hello) for i in group)
-        return any(recording.state.has(key) for key in keys)
+        def begun(group: Sequence[int], by: Hello) -> bool:
+            points = (self.recording.points[i] for i in group)
+            return any(self.recording.state.has(self.recording.key(p, by)) for p in points)
+
+        others = [other for other in self.present if other is not hello]
+        return [group for group in self.waiting if begun(group, hello)] or [
+            group for group in self.waiting if not any(begun(group, other) for other in others)
+        ]
 
     def _keep_earlier(self) -> list[int]:
         """Give finished points to the devices that measured them; returns the others."""
@@ -346,17 +343,13 @@ class SharedRun:
         left = list(range(len(recording.points)))
         rounds = recording.study.measure.rounds
         for hello in recording.earlier_devices():
-            there = [
-                i
+            tasks = {
+                i: Task.of(recording.points[i], recording.key(recording.points[i], hello), hello)
                 for i in left
-                if finished(
-                    Task.of(point := recording.points[i], recording.key(point, hello), hello),
-                    recording.state,
-                    rounds,
-                )
-            ]
+            }
+            there = [i for i in left if finished(tasks[i], recording.state, rounds)]
             recording.assign(there, hello)
-            left = [i for i in left if i not in set(there)]
+            left = [i for i in left if i not in {*there}]
         return left
 
 

@@ -1,0 +1,361 @@
+"""The devices of a cluster as a run sees them: workers on which ``measure`` carries out its stages.
+
+Replies come back to the computer that started the run, which alone writes records.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from nqbench.cluster import host
+from nqbench.cluster.host import CORES, TaskRequest, TaskResult
+from nqbench.cluster.jobs import RemoteJobs, Who, ask
+from nqbench.cluster.members import Cluster, Member
+from nqbench.devices.registry import choose_device
+from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
+from nqbench.measure.runner import MAX_COMPILERS
+from nqbench.measure.worker.messages import (
+    Done,
+    Hello,
+    MeasureRequest,
+    Open,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
+from nqbench.measure.worker.pool import Job, Reply
+from nqbench.measure.worker.process import as_error
+from nqbench.workloads import brought
+
+AHEAD: Final = 3
+"""Requests that a device has at a time, all but one waiting: a task's way through the scheduler
+takes some 10 ms (benchmarks/cluster_overhead.py), longer than a short measurement."""
+
+
+@dataclass(eq=False)
+class RemoteDevice:
+    """A device of the cluster.
+
+    ``resource``  what a task on it needs; ``cores`` measurements at a time
+    ``pooled``    any worker will do: a deterministic device
+    ``host``      the machine that it is on, or whose CPU a pooled one's CPU systems use
+    ``others``    further devices of the model, asked for a second opinion
+    """
+
+    cluster: Cluster
+    name: str
+    model: str
+    hello: Hello
+    resource: str
+    host: str
+    pooled: bool = False
+    others: list[RemoteDevice] = field(default_factory=list)
+    _epochs: Iterator[int] = field(default_factory=itertools.count)
+
+    def epoch(self) -> int:
+        """A number for fresh processes. The first ones are those that said ``hello``."""
+        return next(self._epochs)
+
+    @property
+    def cores(self) -> int:
+        """How many measurements are simulated at a time."""
+        if not self.pooled:
+            return 1
+        return sum(member.cores for member in self.cluster.look().values())
+
+    @property
+    def workers(self) -> RemoteDevice:
+        """Makes workers on this device."""
+        return self
+
+    def __call__(self, size: int = 1) -> RemoteWorkers:
+        """Fresh workers with the device open, ``size`` at a time."""
+        return RemoteWorkers(self, self.hello.spec, size)
+
+    def compilers(self) -> RemoteWorkers:
+        """Processes that compile on the device's machine."""
+        members = self.cluster.look()
+        cores = max([members[a].cores for a in self.there() if a in members] or [1])
+        return RemoteWorkers(self, None, min(cores, MAX_COMPILERS))
+
+    def there(self) -> list[str]:
+        """The workers that have it now."""
+        members = self.cluster.look().values()
+        if self.pooled:
+            return [member.address for member in members]
+        return [
+            member.address
+            for member in members
+            if self.resource in (device["resource"] for device in member.described["devices"])
+        ]
+
+    def home(self) -> list[str]:
+        """The one worker for the CPU systems beside a simulated device."""
+        here = [m.address for m in self.cluster.look().values() if m.host == self.host]
+        return sorted(here)[:1]
+
+    def elsewhere(self, address: str) -> list[tuple[str, Who]]:
+        """Other workers with such a device: its spec, and who has it."""
+        if self.pooled:
+            others = [other for other in self.there() if other != address]
+            return [(self.hello.spec, ({CORES: 1}, others))] if others else []
+        return [
+            (other.hello.spec, ({other.resource: 1}, there))
+            for other in self.others
+            if (there := other.there()) and address not in there
+        ]
+
+    def lost(self) -> DeviceLost:
+        """The error that it is no longer there."""
+        return DeviceLost(
+            f"{self.name} is lost: no worker has it any more; what was finished is kept, run again"
+            " to resume"
+        )
+
+
+class RemoteWorkers:
+    """``measure.worker.pool.Workers`` on a cluster."""
+
+    def __init__(self, device: RemoteDevice, spec: str | None, size: int) -> None:
+        self._device, self._cluster, self._size = device, device.cluster, size
+        self._open = encode(Open(spec, brought()))
+        self._compiles = spec is None
+        self._epoch = 0 if self._compiles else device.epoch()
+        # A device's replies come in the order in which it measured.
+        self._jobs: RemoteJobs[Job, TaskRequest, TaskResult] = RemoteJobs(
+            self._cluster, host.carry_out, in_turn=not (device.pooled or self._compiles)
+        )
+        self._lost: list[Job] = []
+        self._gone_since = math.inf
+
+    @property
+    def hello(self) -> Hello:
+        """What the device is."""
+        return self._device.hello
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        """Carry out jobs; one whose worker is lost is done again by another."""
+        waiting, more = iter(jobs), True
+        while more or self._under_way():
+            while more and self._under_way() < self._room():
+                job = next(waiting, None)
+                more = job is not None
+                if job is not None:
+                    self._lost.append(job)
+                    self._submit()
+            if not self._under_way():
+                continue
+            self._submit()
+            if (ended := self._jobs.next_ended()) is not None:
+                job, result = ended
+                if result is None:
+                    self._lost.append(job)
+                else:
+                    yield job, self._reply(job, result)
+
+    def close(self) -> None:
+        """Give up what is under way. A device's process ends when the next one is needed."""
+        self._jobs.cancel()
+        self._lost.clear()
+        if self._compiles and not self._cluster.stopped:
+            self._cluster.end_compilers(self._device.there())
+
+    def _under_way(self) -> int:
+        return len(self._jobs) + len(self._lost)
+
+    def _room(self) -> int:
+        """How many jobs may be under way: more with every worker that joins."""
+        if self._device.pooled and self._size > 1:
+            return max(self._size, self._device.cores) + AHEAD - 1
+        return self._size if self._compiles or self._device.pooled else AHEAD
+
+    def _submit(self) -> None:
+        """Submit the jobs that no worker has, lost ones for one. Raises ``DeviceLost`` if the
+        device has been gone for too long."""
+        needs, workers = self._who()
+        if workers:
+            self._gone_since = math.inf
+            for job in self._lost:
+                self._jobs.submit(job, self._request(job), (needs, workers))
+            self._lost.clear()
+        elif self._lost:
+            self._gone_since = min(self._gone_since, time.monotonic())
+            if time.monotonic() - self._gone_since > self._cluster.lost_s:
+                raise self._device.lost()
+
+    def _who(self) -> Who:
+        device = self._device
+        if self._compiles:
+            return {}, device.there()
+        if device.pooled and self._size == 1:
+            return {CORES: 1}, device.home()
+        return {device.resource: 1}, device.there()
+
+    def _request(self, job: Job) -> TaskRequest:
+        end = math.inf if job.end == math.inf else time.time() + job.end - time.monotonic()
+        line = encode(job.request)
+        run, epoch = self._cluster.run, self._epoch
+        return TaskRequest(run, epoch, self._open, line, job.limit_s, end, job.late)
+
+    def _reply(self, job: Job, result: TaskResult) -> Reply:
+        message = decode(result.reply)
+        if isinstance(message, Refused):
+            error = as_error(message)
+            if isinstance(error, DeviceUnavailable | DeviceLost):
+                raise DeviceLost(f"{self._device.name} cannot be used: {error}") from error
+            raise error
+        assert isinstance(message, Done)
+        if message.measurement.status == "wrong" and isinstance(job.request, MeasureRequest):
+            return self._second_opinion(job, result, message)
+        return Reply(message.measurement, result.process)
+
+    def _second_opinion(self, job: Job, result: TaskResult, first: Done) -> Reply:
+        """A wrong answer is the worker's fault if another worker gives the right one."""
+        reason = f"{first.measurement.reason}; another worker's answer is right"
+        request = self._request(job)
+        run = f"{request.run} check"  # the processes of that worker's own round stay
+        second = self._jobs.overruled(
+            [result.address],
+            (
+                (replace(request, run=run, open=encode(Open(spec, brought()))), who)
+                for spec, who in self._device.elsewhere(result.address)
+            ),
+            lambda other: (
+                isinstance(done := decode(other.reply), Done)
+                and done.measurement.status not in ("wrong", "skipped")
+            ),
+            lambda _: reason,
+        )
+        if second is None:
+            return Reply(first.measurement, result.process)
+        if not self._device.pooled:
+            raise DeviceLost(f"{self._device.name} is taken out: {reason}")
+        message = decode(second.reply)
+        assert isinstance(message, Done)
+        return Reply(message.measurement, second.process)
+
+
+class ClusterSite:
+    """The devices that a study is measured on: ``wanted`` is ``cuda``, ``cpu`` or a spec."""
+
+    def __init__(self, cluster: Cluster, wanted: str, model: str = "") -> None:
+        """``model``: only devices whose names contain it."""
+        self._cluster, self._wanted, self._model = cluster, wanted, model.lower()
+        self._devices: dict[str, RemoteDevice] = {}
+        self._broken: set[str] = set()
+
+    def devices(self) -> Sequence[RemoteDevice]:
+        """The devices now. Raises ``DeviceLost`` without a scheduler."""
+        members = list(self._cluster.look().values())
+        if pooled(self._wanted):
+            return self._pool(members)
+        offered = {
+            offer["resource"]: (member, offer)
+            for member in members
+            for offer in member.described["devices"]
+            if self._wanted in (offer["kind"], offer["spec"])
+            and self._model in offer["name"].lower()
+        }
+        self._open({r: found for r, found in offered.items() if r not in self._broken})
+        return [device for resource, device in self._devices.items() if resource in offered]
+
+    def first_devices(self) -> Sequence[RemoteDevice]:
+        """The devices at the start. Raises ``DeviceUnavailable`` if there are none."""
+        found = self.devices()
+        if not found:
+            members = self._cluster.look().values()
+            there = {device["name"] for m in members for device in m.described["devices"]}
+            raise DeviceUnavailable(
+                f"no worker has a device {self._wanted} called {self._model or 'anything'} that"
+                f" works; they have: {', '.join(sorted(there)) or 'none'}"
+            )
+        return found
+
+    def stop(self) -> None:
+        """End what is under way."""
+        self._cluster.stop()
+
+    def _pool(self, members: Sequence[Member]) -> Sequence[RemoteDevice]:
+        spec = self._wanted
+        if not self._devices and members:
+            hello = say_hello(self._cluster, spec, ({CORES: 1}, [members[0].address]))
+            at = members[0].host
+            self._devices[spec] = RemoteDevice(self._cluster, spec, spec, hello, CORES, at, True)
+        return list(self._devices.values()) if members else ()
+
+    def _open(self, offered: dict[str, tuple[Member, dict[str, str]]]) -> None:
+        """Let new devices introduce themselves, all at the same time."""
+        new = {r: found for r, found in offered.items() if r not in self._devices}
+        if not new:
+            return
+        with ThreadPoolExecutor(len(new)) as threads:
+            asked = {
+                resource: threads.submit(
+                    say_hello, self._cluster, offer["spec"], ({resource: 1}, [member.address])
+                )
+                for resource, (member, offer) in new.items()
+            }
+        for resource, (member, offer) in new.items():
+            name = f"{offer['spec']} on {member.host}"
+            try:
+                hello = asked[resource].result()
+            except NqbenchError as error:
+                self._broken.add(resource)
+                self._cluster.notice(f"{name} is left out: {error}")
+                continue
+            model = offer["name"]
+            device = RemoteDevice(self._cluster, name, model, hello, resource, member.host)
+            for other in self._devices.values():
+                if other.model == model:
+                    other.others.append(device)
+                    device.others.append(other)
+            self._devices[resource] = device
+
+
+def say_hello(cluster: Cluster, spec: str, who: Who) -> Hello:
+    """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
+    request = TaskRequest(cluster.run, 0, encode(Open(spec, brought())))
+    message = decode(ask(cluster, host.carry_out, request, who).reply)
+    if isinstance(message, Ready) and message.hello is not None:
+        return message.hello
+    assert isinstance(message, Refused)
+    raise as_error(message)
+
+
+def pooled(spec: str) -> bool:
+    """Whether a device is deterministic and the same on every worker."""
+    return spec.startswith("sim") or "deterministic=1" in spec
+
+
+def wanted(cluster: Cluster, device: str, otherwise: str = "sim") -> str:
+    """What ``--device`` means on a cluster: ``cuda``, ``cpu`` or the spec of a simulator.
+
+    ``auto`` takes all GPUs, and without any ``otherwise``. Raises ``DeviceUnavailable`` if no
+    worker has such a device.
+    """
+    offered = [device for m in cluster.look().values() for device in m.described["devices"]]
+    kinds = {offer["kind"] for offer in offered}
+    if device == "auto":
+        if "cuda" in kinds:
+            return "cuda"
+        device = choose_device(otherwise).spec
+        cluster.notice(f"no worker has a GPU; {device} runs on all their cores")
+    kind = device.partition(":")[0]
+    if kind == "cuda" and device != "cuda":
+        raise StudyError(
+            f"--device {device} is a GPU of this computer; in a cluster, say cuda for all, and"
+            " --gpus 0,1 for some of this computer"
+        )
+    if kind == "sim" or pooled(device):
+        return choose_device(device).spec
+    if kind not in kinds:
+        there = ", ".join(sorted(kinds)) or "none"
+        raise DeviceUnavailable(f"no worker has a device {device!r}; their devices are: {there}")
+    return device
