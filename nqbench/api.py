@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import Listener, RunOutcome
     from nqbench.point import Point
     from nqbench.record import Record
-    from nqbench.report.writer import Report
+    from nqbench.report.writer import RunReport
 
 __all__ = [
     "Launched",
@@ -100,7 +100,7 @@ class Run:
         """
         return effects_table(self._data(), sweep, value)
 
-    def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> Report:
+    def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> RunReport:
         """Write the tables and figures that the study asks for, and the page that links them.
 
         ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are those

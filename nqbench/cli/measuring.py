@@ -13,7 +13,7 @@ from nqbench.errors import FolderRefused, StoreError
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
-    from nqbench.report.writer import ReadRun, Report
+    from nqbench.report.writer import ReadRun, RunReport
     from nqbench.study import Study
 
 
@@ -156,7 +156,7 @@ def report(
         show_files(written)
 
 
-def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> Report:
+def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:
     from nqbench.cli.show.progress import progress
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
@@ -167,10 +167,10 @@ def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = (
         return write_report(runs, target, formats or ("md", "csv", "tex"))
 
 
-def _report_measured(run: ReadRun, outcome: RunOutcome) -> Report:
+def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show.console import note
-    from nqbench.report.writer import Report
+    from nqbench.report.writer import RunReport
     from nqbench.runs.layout import default_out
     from nqbench.runs.reading import RECORDS
 
@@ -178,7 +178,7 @@ def _report_measured(run: ReadRun, outcome: RunOutcome) -> Report:
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
         note("nothing was measured; the report is up to date")
-        return Report((page,), (), ())
+        return RunReport((page,), (), ())
     try:
         return _write([run], None)
     except FolderRefused as error:  # exit code 2 would say that nothing was run

@@ -16,7 +16,7 @@ from nqbench.point import MEASURING
 from nqbench.record import CONDITIONS, Record
 from nqbench.report.figures.axes import SECONDS, exact
 from nqbench.report.items import columns_of
-from nqbench.report.page import Block, Code, Details, Facts, Paragraph, PointDetail
+from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail
 from nqbench.report.table import Cell, Column, Table, source_of
 from nqbench.runs.frame import level_text
 from nqbench.workloads import KERNEL, with_systems
@@ -44,7 +44,7 @@ PROTOCOL: Final = {
 """What the entries of a manifest's protocol mean; the others stand by their own names."""
 
 
-def device_facts(data: Dataset) -> list[Block]:
+def device_facts(data: Dataset) -> list[PageBlock]:
     """The device as the run recorded it; its limits are folded."""
     device = data.manifest.get("device") or {}
     own = {"command line": device.get("spec"), **_flat(device.get("identity") or {})}
@@ -80,7 +80,7 @@ def device_state(data: Dataset, records: Sequence[Record]) -> Table:
     return Table("device-state", title, columns, tuple(rows), source_of(data), tuple(notes))
 
 
-def how_measured(data: Dataset, records: Sequence[Record]) -> list[Block]:
+def how_measured(data: Dataset, records: Sequence[Record]) -> list[PageBlock]:
     """The protocol, what ended the measurements, and where the time went."""
     timed = not data.simulated or any(point.cpu for point in data.points)
     protocol = (data.manifest.get("protocol") or data.study.get("measure") or {}) if timed else {}
@@ -106,7 +106,7 @@ def how_measured(data: Dataset, records: Sequence[Record]) -> list[Block]:
     return [Paragraph(said), Facts(_pairs(rows))]
 
 
-def environment(data: Dataset) -> list[Block]:
+def environment(data: Dataset) -> list[PageBlock]:
     """The computer and nqbench's source; the versions of packages are folded."""
     found = dict(data.manifest.get("environment") or {})
     packages = found.pop("packages", None) or {}
@@ -114,14 +114,14 @@ def environment(data: Dataset) -> list[Block]:
     return [Facts(_pairs(_flat(found))), *folded]
 
 
-def repeat(data: Dataset, files: str) -> list[Block]:
+def repeat(data: Dataset, files: str) -> list[PageBlock]:
     """The commands that make the run and this page again, and the study as it was."""
     git = (data.manifest.get("environment") or {}).get("git") or {}
     commit = str(git.get("commit") or "")
     lines = [f"git checkout {commit}"] if commit else []
     lines += [data.command, f"nqbench report {shlex.quote(files)} --format html"]
     changed = " The source had uncommitted changes." if git.get("changed") else ""
-    blocks: list[Block] = [Code("\n".join(lines))]
+    blocks: list[PageBlock] = [Code("\n".join(lines))]
     if commit:
         blocks.append(Paragraph(f"The commit is that of the source of nqbench.{changed}"))
     text = str(data.study.get("text") or "")

@@ -170,7 +170,7 @@ class Details:
         return anchor(self.run, point.key)
 
 
-Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Link | Facts | Code | Details
+PageBlock = Heading | Paragraph | Bullets | Origin | Shown | Picture | Link | Facts | Code | Details
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Section:
     level: int
     title: str
     short: str
-    blocks: list[Block]
+    blocks: list[PageBlock]
 
 
 def anchor(run: str, key: str) -> str:
@@ -189,7 +189,7 @@ def anchor(run: str, key: str) -> str:
     return slug("point", run, key[:12])
 
 
-def markdown(blocks: Sequence[Block]) -> str:
+def markdown(blocks: Sequence[PageBlock]) -> str:
     """The blocks as GitHub Markdown, without the sections that only HTML pages have."""
     texts: list[str] = []
     web = False
@@ -201,7 +201,7 @@ def markdown(blocks: Sequence[Block]) -> str:
     return "\n\n".join(texts).rstrip() + "\n"
 
 
-def _markdown(block: Block) -> list[str]:
+def _markdown(block: PageBlock) -> list[str]:
     match block:
         case Heading(level, text):
             return [f"{'#' * level} {escape(text)}"]
@@ -227,7 +227,7 @@ def _links(files: Files, before: str = "") -> list[str]:
     return [before + links] * bool(files)
 
 
-def html(blocks: Sequence[Block], home: str = "") -> str:
+def html(blocks: Sequence[PageBlock], home: str = "") -> str:
     """The blocks as one HTML page that needs no other file and no network.
 
     ``home`` is its link to the page that leads here.
@@ -239,7 +239,7 @@ def html(blocks: Sequence[Block], home: str = "") -> str:
     return readable(page.render(title=title, sections=found, known=known, home=home))
 
 
-def sections(blocks: Sequence[Block]) -> list[Section]:
+def sections(blocks: Sequence[PageBlock]) -> list[Section]:
     """A section for each heading; what stands before the first one is left out."""
     found: list[Section] = []
     taken = {"main"}
@@ -352,7 +352,7 @@ class Page:
         self._depth = 0
         self._pictures = 0
         self.run = ""
-        self.blocks: list[Block] = []
+        self.blocks: list[PageBlock] = []
 
     @contextmanager
     def only_html(self) -> Iterator[None]:
@@ -378,7 +378,7 @@ class Page:
         self.run = self._out.name(name)
         self._folders.append(Folder(self._out.path / self.run))
 
-    def add(self, *blocks: Block) -> None:
+    def add(self, *blocks: PageBlock) -> None:
         """Put blocks at the end."""
         self.blocks += blocks
 

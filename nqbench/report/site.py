@@ -32,7 +32,7 @@ from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
 INDEX: Final = "index"
-Runs = Mapping[Path, ReadRun]
+GalleryRuns = Mapping[Path, ReadRun]
 """The runs of the gallery, by folder."""
 TITLE: Final = "nqbench: what each change to a GPU kernel is worth"
 SECTIONS: Final = {
@@ -54,7 +54,7 @@ PAGE_LINK: Final = re.compile(rf'href="([\w./-]+\.{HTML})"')
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GalleryEntry:
     """A page of the gallery, and what the index says about it.
 
     ``kind``  a key of ``SECTIONS``
@@ -81,7 +81,7 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
             f" `nqbench site {RESULTS}/local/sim-mini/quick`"
         )
     read = {path: read_run(path) for path in paths}
-    entries: list[Entry] = []
+    entries: list[GalleryEntry] = []
     for make in (_papers, _reports, _comparisons):
         for entry in make(read, out):
             entries.append(entry)
@@ -99,7 +99,7 @@ def _place(run: Path) -> str:
     return "/".join(run.resolve().parts[-2:])
 
 
-def _observed(runs: Runs, *studies: str) -> list[Observed]:
+def _observed(runs: GalleryRuns, *studies: str) -> list[Observed]:
     """The first run of each study on each device, with the CPU programs that all papers share; a
     run that was repeated is only compared."""
     found: dict[tuple[str, str], Observed] = {}
@@ -112,14 +112,14 @@ def _observed(runs: Runs, *studies: str) -> list[Observed]:
     return [with_baseline(run, baseline) for run in found.values()]
 
 
-def _papers(runs: Runs, out: Path) -> Iterator[Entry]:
+def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
     for name in paper_names():
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
             report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
             about = tuple(_verdicts(report.verdicts)) or ("No claim could be tested",)
-            yield Entry("papers", title, link, about)
+            yield GalleryEntry("papers", title, link, about)
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"{holds}; {rest}" if rest else holds
 
 
-def _reports(runs: Runs, out: Path) -> Iterator[Entry]:
+def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
     taken: set[str] = set()
     for path, run in runs.items():
         data = run.data
@@ -149,10 +149,10 @@ def _reports(runs: Runs, out: Path) -> Iterator[Entry]:
             kind = "examples" if own else "other"
         asked = str(data.study.get("about") or "") if kind in MIXED else ""
         about = (*[asked] * bool(asked), *run.findings[:1])
-        yield Entry(kind, f"{data.name}: {data.device}", link, about)
+        yield GalleryEntry(kind, f"{data.name}: {data.device}", link, about)
 
 
-def _comparisons(runs: Runs, out: Path) -> Iterator[Entry]:
+def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
     """Runs of one study on different devices, each with the first of them; simulated ones apart."""
     for name in dict.fromkeys(run.data.name for run in runs.values()):
         for simulated in (False, True):
@@ -166,7 +166,7 @@ def _comparisons(runs: Runs, out: Path) -> Iterator[Entry]:
                 yield from _comparison(found, f"compare/{folder}/compare.{HTML}", out)
 
 
-def _comparison(runs: Runs, link: str, out: Path) -> Iterator[Entry]:
+def _comparison(runs: GalleryRuns, link: str, out: Path) -> Iterator[GalleryEntry]:
     names, command = list(map(_place, runs)), shown_command(["nqbench", "compare", *map(str, runs)])
     data = [run.data for run in runs.values()]
     try:
@@ -180,10 +180,10 @@ def _comparison(runs: Runs, link: str, out: Path) -> Iterator[Entry]:
         for section in comparison.sections
         if not section.equal_everywhere
     )
-    yield Entry("compare", title_of(findings), link, about)
+    yield GalleryEntry("compare", title_of(findings), link, about)
 
 
-def _index(runs: Runs, out: Path, command: str, entries: Sequence[Entry]) -> Path:
+def _index(runs: GalleryRuns, out: Path, command: str, entries: Sequence[GalleryEntry]) -> Path:
     page = Page(out, (HTML,))
     page.heading(TITLE, 1)
     dates = sorted(run.data.manifest.get("created", "")[:10] for run in runs.values())

@@ -65,7 +65,7 @@ def read_run(path: Path) -> ReadRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunReport:
     """The files written, the page first, and the findings in sentences.
 
     ``not_made`` has a sentence for each table or figure that could not be made.
@@ -83,7 +83,7 @@ def write_report(
     figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     home: str = "",
-) -> Report:
+) -> RunReport:
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 
     The format ``html`` is one page, ``report.html``, that needs no other file. Several runs get a
@@ -105,7 +105,7 @@ def write_report(
             with page.only_html():
                 _circumstances(run, page)
     found = tuple(sentence for run in runs for sentence in run.findings)
-    return Report(tuple(page.write("report")), tuple(not_made), found)
+    return RunReport(tuple(page.write("report")), tuple(not_made), found)
 
 
 def _opening(run: ReadRun, page: Page) -> None:

@@ -21,7 +21,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES, axes
 from nqbench.report.figures.axes import digits, short
-from nqbench.report.figures.effects import Ratio, draw_ratios
+from nqbench.report.figures.effects import EffectRatio, draw_ratios
 from nqbench.report.figures.ranking import MAX_ROWS
 from nqbench.report.figures.style import (
     COLOURS,
@@ -333,7 +333,8 @@ def test_effects_to_zero_are_said_in_words(simulated: Dataset) -> None:
 
 
 def test_words_in_a_row_of_effects_leave_its_marks_free() -> None:
-    marked = [Ratio("row", n, Estimate(value)) for n, value in ((10, 0.9), (12, 0.0), (13, 1.1))]
+    values = ((10, 0.9), (12, 0.0), (13, 1.1))
+    marked = [EffectRatio("row", n, Estimate(value)) for n, value in values]
     figure = new_figure(3)
     ax = figure.subplots()
     draw_ratios(ax, marked, marked)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings
     from nqbench.measure.events import RunOutcome
     from nqbench.report.table import Table
-    from nqbench.report.writer import ReadRun, Report
+    from nqbench.report.writer import ReadRun, RunReport
 
 
 def print_json(data: object) -> None:
@@ -53,7 +53,7 @@ def run_json(run: ReadRun, outcome: RunOutcome | None = None) -> dict[str, Any]:
     }
 
 
-def report_json(runs: Sequence[dict[str, Any]], reports: Sequence[Report]) -> dict[str, Any]:
+def report_json(runs: Sequence[dict[str, Any]], reports: Sequence[RunReport]) -> dict[str, Any]:
     """Runs, and the files that were written about them."""
     files = [str(path) for report in reports for path in report.paths]
     not_made = [sentence for report in reports for sentence in report.not_made]

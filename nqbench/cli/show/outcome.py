@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nqbench.measure.events import RunOutcome
     from nqbench.report.papers.write import PaperReport
-    from nqbench.report.writer import ReadRun, Report
+    from nqbench.report.writer import ReadRun, RunReport
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
@@ -73,7 +73,7 @@ def show_numbers(run: ReadRun, *, failures: bool = False) -> None:
         say(finding, bullet="* ")
 
 
-def show_files(report: Report | PaperReport | None, records: Path | None = None) -> None:
+def show_files(report: RunReport | PaperReport | None, records: Path | None = None) -> None:
     """What could not be drawn, then where everything is, in two lines."""
     for sentence in getattr(report, "not_made", ()):
         say(sentence)

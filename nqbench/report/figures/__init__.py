@@ -11,10 +11,10 @@ from nqbench.report.figures.effects import effects
 from nqbench.report.figures.heatmap import heatmap
 from nqbench.report.figures.line import line, scaling
 from nqbench.report.figures.ranking import ranking
-from nqbench.report.figures.style import Draw
+from nqbench.report.figures.style import PreparedFigure
 from nqbench.study.report_items import ReportItem
 
-FigureBuilder = Callable[[Dataset, ReportItem], list[Draw]]
+FigureBuilder = Callable[[Dataset, ReportItem], list[PreparedFigure]]
 """Prepares the data of its figures. Raises ``AnalysisError`` where there is nothing to show."""
 
 FIGURES: Final[dict[str, FigureBuilder]] = {

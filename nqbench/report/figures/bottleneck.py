@@ -13,8 +13,8 @@ from nqbench.errors import AnalysisError
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,
-    Draw,
     Drawing,
+    PreparedFigure,
     finish,
     legend,
     new_figure,
@@ -33,7 +33,7 @@ PER_ROW: Final = 6
 """Groups of bars that fit the width with their names below."""
 
 
-def bottleneck(data: Dataset, item: ReportItem) -> list[Draw]:
+def bottleneck(data: Dataset, item: ReportItem) -> list[PreparedFigure]:
     """Three bars for each kernel, relative to the time of the full kernel.
 
     Raises ``AnalysisError`` where nothing was timed.

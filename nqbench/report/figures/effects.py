@@ -29,7 +29,7 @@ _PLACES = {0.0: ("◂ to 0", "left"), math.inf: ("from 0 ▸", "right")}
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class EffectRatio:
     """A ratio at one size, and the row that it stands in."""
 
     row: str
@@ -42,24 +42,24 @@ class Ratio:
         return 0 < self.ratio.value < math.inf
 
 
-Panel = tuple[str, str, Sequence[Ratio]]
+RatioPanel = tuple[str, str, Sequence[EffectRatio]]
 """The title of a panel, the label of its axis, its ratios."""
 
 
-def effects(data: Dataset, item: ReportItem) -> list[style.Draw]:
+def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """Main effects and interactions: side by side for one quantity, two figures for several."""
     sweep = sweep_of(data, item)
     shown = timed_as(data, data.quantities(item.value), data.select(sweep, item.n))
-    mains: list[Panel] = []
-    crossed: list[Panel] = []
+    mains: list[RatioPanel] = []
+    crossed: list[RatioPanel] = []
     for what in shown:
         found = factorial.effects(data, sweep, what, sizes=item.n)
-        ratios = [Ratio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
+        ratios = [EffectRatio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
         mains.append((what.label, "ratio", ratios))
         with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
             both = factorial.interactions(data, sweep, what, sizes=item.n)
             ratios = [
-                Ratio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
+                EffectRatio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
                 for i in both
             ]
             crossed += [(what.label, "ratio", ratios)] * bool(ratios)
@@ -68,7 +68,7 @@ def effects(data: Dataset, item: ReportItem) -> list[style.Draw]:
     if len(shown) == 1:
         ((label, _, own),) = mains
         below = " (below 1: faster)" if shown[0].unit == "s" else ""
-        panels: list[Panel] = [("Main effects", f"ratio of {label}{below}", own)]
+        panels: list[RatioPanel] = [("Main effects", f"ratio of {label}{below}", own)]
         panels += [("Interactions", "ratio of two effects (1: none)", c) for _, _, c in crossed]
         subtitle = "Geometric-mean ratio of otherwise identical points" + _whisker_note(own)
         alt = f"Dot plot of main effects and two-way interactions on the {label}."
@@ -82,7 +82,7 @@ def effects(data: Dataset, item: ReportItem) -> list[style.Draw]:
 
 
 def _counters(
-    data: Dataset, name: str, title: str, panels: Sequence[Panel], kind: str
+    data: Dataset, name: str, title: str, panels: Sequence[RatioPanel], kind: str
 ) -> style.Drawing:
     """Small multiples: a panel per counter, with the same rows."""
     labels = ", ".join(panel[0] for panel in panels)
@@ -96,7 +96,7 @@ def _dots(
     data: Dataset,
     name: str,
     title: str,
-    panels: Sequence[Panel],
+    panels: Sequence[RatioPanel],
     subtitle: str,
     alt: str,
     *,
@@ -120,7 +120,7 @@ def _dots(
     return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
-def draw_ratios(ax: Axes, part: Sequence[Ratio], every: Sequence[Ratio]) -> None:
+def draw_ratios(ax: Axes, part: Sequence[EffectRatio], every: Sequence[EffectRatio]) -> None:
     """Draw ratios of one panel into the rows of ``every``."""
     rows = list(dict.fromkeys(r.row for r in every))
     sizes = sorted({r.n for r in part})
@@ -139,7 +139,7 @@ def draw_ratios(ax: Axes, part: Sequence[Ratio], every: Sequence[Ratio]) -> None
 
 
 def _extremes(
-    ax: Axes, part: Sequence[Ratio], rows: Sequence[str], ends: tuple[float, float]
+    ax: Axes, part: Sequence[EffectRatio], rows: Sequence[str], ends: tuple[float, float]
 ) -> None:
     """Ratios that a logarithmic axis cannot show, as words at its edge.
 
@@ -169,7 +169,7 @@ def _offset(index: int, sizes: int) -> float:
     return 0.75 * ((index + 0.5) / sizes - 0.5)
 
 
-def _whisker_note(part: Sequence[Ratio]) -> str:
+def _whisker_note(part: Sequence[EffectRatio]) -> str:
     rounds = next((r.ratio.rounds for r in part if r.ratio.bounded), 0)
     if rounds:
         return f"; whiskers: 95% interval over {rounds} rounds"

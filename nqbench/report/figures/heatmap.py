@@ -30,7 +30,7 @@ _DARK: Final = 0.5
 Grid = Mapping[tuple[Level, Level], PointResult]
 
 
-def heatmap(data: Dataset, item: ReportItem) -> list[style.Draw]:
+def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """One figure per size asked for; by default the largest size. Needs ``x`` and ``y``."""
     sweep = sweep_of(data, item)
     if not item.x or not item.y:
@@ -40,7 +40,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[style.Draw]:
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     wanted = sizes_of(item, sweep, fit, shown[0])
     shown = timed_as(data, shown, fit)
-    figures: list[style.Draw] = []
+    figures: list[style.PreparedFigure] = []
     for n in wanted:
         here = [p for p in points if p.n == n]
         figures.append(partial(_one, data, item, shown, here, _grid(here, item.x, item.y)))

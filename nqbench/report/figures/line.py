@@ -33,7 +33,7 @@ COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "of
 TIMES_FASTEST: Final = Quantity("ratio", "times the fastest on the GPU", (), "counter")
 Lines = Mapping[Level, Sequence[PointResult]]
 """The points of each line, by level of the factor that the lines stand for."""
-Panel = tuple[Quantity, str, Lines]
+FactorPanel = tuple[Quantity, str, Lines]
 """What a panel shows, its heading, its lines."""
 
 
@@ -62,7 +62,7 @@ def _look(index: int) -> dict[str, Any]:
 # Against a factor.
 
 
-def line(data: Dataset, item: ReportItem) -> list[style.Draw]:
+def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """A panel per size for one quantity, or a panel per counter at the largest size."""
     sweep, x = sweep_of(data, item), item.x
     if not x:
@@ -80,7 +80,7 @@ def line(data: Dataset, item: ReportItem) -> list[style.Draw]:
     wanted = [(shown[0], n, f"N={n}") for n in sizes]
     if len(shown) > 1:
         wanted = [(what, sizes[-1], what.label) for what in shown]
-    panels: list[Panel] = []
+    panels: list[FactorPanel] = []
     for what, n, head in wanted:
         found = _lines([p for p in points if p.n == n and p.values(what)], x, series)
         panels.append((what, head, {name: found.get(name, ()) for name in names}))
@@ -93,7 +93,7 @@ def _against_factor(
     item: ReportItem,
     series: str | None,
     points: Sequence[PointResult],
-    panels: Sequence[Panel],
+    panels: Sequence[FactorPanel],
     note: str,
 ) -> style.Drawing:
     x, first = str(item.x), points[0]
@@ -210,7 +210,7 @@ def _level_line(ax: Axes, estimate: Estimate, index: int, label: str) -> None:
 # Against N.
 
 
-def scaling(data: Dataset, item: ReportItem) -> list[style.Draw]:
+def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """One figure; a column per family (the part of a system's name before its dot)."""
     sweep = sweep_of(data, item)
     points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]

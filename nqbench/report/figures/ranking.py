@@ -45,7 +45,7 @@ class _Column:
         return self.left + self.width / 2
 
 
-def ranking(data: Dataset, item: ReportItem) -> list[style.Draw]:
+def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)

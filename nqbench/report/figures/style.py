@@ -28,7 +28,7 @@ MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 GREY: Final = "#6b6b6b"
 HATCH: Final = "////"
-LONGEST_LABEL: Final = 40
+MAX_LABEL: Final = 40
 """Characters of a name in a figure; the tables beside it have it in full."""
 
 
@@ -42,7 +42,7 @@ class Drawing:
     figure: Figure
 
 
-Draw = Callable[[], Drawing]
+PreparedFigure = Callable[[], Drawing]
 """Draws a figure whose data are already prepared and checked. Called within :func:`styled`."""
 
 
@@ -94,7 +94,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-def label_of(name: object, longest: int = LONGEST_LABEL) -> str:
+def label_of(name: object, longest: int = MAX_LABEL) -> str:
     """A name as a label: cut, without control characters."""
     text = "".join(c if c.isprintable() or c == "\n" else " " for c in str(name))
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -5,12 +5,13 @@ Both tables are of the largest size of each sweep, and short enough for a termin
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence, Sized
 from functools import partial
 from typing import Final, NamedTuple
 
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.analysis.factorial.effects import FactorEffect, effects
@@ -36,7 +37,10 @@ WIDE: Final = 1.2
 
 
 class Best(NamedTuple):
-    """The best of the points that a sweep has at its largest size."""
+    """The best of the points that a sweep has at its largest size.
+
+    ``gap``  how many times the worst is from it, above 1; ``None`` for a single point
+    """
 
     sweep: str
     n: int
@@ -52,13 +56,7 @@ def best_points(data: Dataset) -> list[Table]:
     A simulated run has a row for each counter, because none of them is the cost, and its CPU
     programs have a table of their own, because they are timed.
     """
-    kernels = [
-        best
-        for sweep in data.sweeps
-        for what in _shown(data)
-        if (best := _best(data, sweep, what)) is not None
-    ]
-    programs = [best for sweep in data.sweeps if (best := _best(data, sweep, CPU_TIME)) is not None]
+    kernels, programs = _best(data, _shown(data)), _best(data, [CPU_TIME])
     if data.simulated:
         return [*_best_table(data, kernels, cpu=False), *_best_table(data, programs, cpu=True)]
     return _best_table(data, [*kernels, *programs], cpu=False)
@@ -82,11 +80,19 @@ def _best_table(data: Dataset, found: Sequence[Best], *, cpu: bool) -> list[Tabl
         (value, lambda one: one.value),
         (Column("worst / best", "ratio"), lambda one: one.gap),
     )
-    name = "best-cpu" if cpu else "best"
     title = "Best points at the largest N"
     if not times:
         title += ", by counter (none alone is the cost)"
-    return [Table(name, title, columns, rows, source_of(data, cpu=cpu), _rest(found))]
+    return [
+        Table(
+            "best-cpu" if cpu else "best",
+            title,
+            columns,
+            rows,
+            source_of(data, cpu=cpu),
+            _rest(found),
+        )
+    ]
 
 
 def strongest_effects(data: Dataset) -> list[Table]:
@@ -121,9 +127,8 @@ def strongest_effects(data: Dataset) -> list[Table]:
         ),
     )
     title = "Effects at the largest N: what each change multiplies these by"
-    return [
-        Table("strongest-effects", title, columns, rows, source_of(data), (*notes, *_rest(ranked)))
-    ]
+    notes += _rest(ranked)
+    return [Table("strongest-effects", title, columns, rows, source_of(data), notes)]
 
 
 def _change(base: str, level: str) -> str:
@@ -175,28 +180,23 @@ def _shown(data: Dataset) -> list[Quantity]:
 
 def _rest(found: Sized) -> tuple[str, ...]:
     rest = len(found) - MAX_ROWS
-    return (
-        (f"{many(rest, 'more row')} {'is' if rest == 1 else 'are'} in the tables of the report",)
-        if rest > 0
-        else ()
-    )
+    verb = "is" if rest == 1 else "are"
+    return (f"{many(rest, 'more row')} {verb} in the tables of the report",) * (rest > 0)
 
 
-def _best(data: Dataset, sweep: str, what: Quantity) -> Best | None:
-    points = data.select(sweep, cpu=what is CPU_TIME)
-    ranked = best_first((p for p in points if PART not in p.levels), what)
-    if not ranked:
-        return None
-    best, worst = ranked[0], ranked[-1]
-    value = best.estimate(what)
-    assert value is not None  # points with values only
-    if what.kind == "counter" and value.value in (0, worst.value(what)):
-        return None  # many have none, or nothing differs
-    name = describe(best, columns_of(data, sweep))
-    return Best(sweep, best.n, what, name, value, _gap(best, worst, what))
-
-
-def _gap(best: PointResult, worst: PointResult, what: Quantity) -> float | None:
-    """How far the worst is from the best, above 1; ``None`` for a single point."""
-    low, high = sorted((best.value(what), worst.value(what)))
-    return None if best is worst else high / low
+def _best(data: Dataset, quantities: Sequence[Quantity]) -> list[Best]:
+    """The best point of each sweep by each quantity; no counter that is 0 or equal everywhere."""
+    found = []
+    for sweep, what in itertools.product(data.sweeps, quantities):
+        points = data.select(sweep, cpu=what is CPU_TIME)
+        ranked = best_first((p for p in points if PART not in p.levels), what)
+        if not ranked or (value := ranked[0].estimate(what)) is None:
+            continue
+        best, worst = ranked[0], ranked[-1]
+        if what.kind == "counter" and value.value in (0, worst.value(what)):
+            continue
+        low, high = sorted((best.value(what), worst.value(what)))
+        gap = None if best is worst else high / low
+        name = describe(best, columns_of(data, sweep))
+        found.append(Best(sweep, best.n, what, name, value, gap))
+    return found
