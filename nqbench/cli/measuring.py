@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
     from nqbench.report.writer import ReadRun, RunReport
-    from nqbench.study import Study
+    from nqbench.study import ReportItem, Study
 
 
 def choose(device: str, name: str = "") -> str:
@@ -103,15 +103,22 @@ def measure_on(
         return run_on_site(asked, site, listener)
 
 
-def conclude(outcomes: Sequence[RunOutcome], *, draw: bool = True, as_json: bool = False) -> None:
-    """Show how runs ended, their numbers and where their files are.
+def conclude(
+    outcomes: Sequence[RunOutcome],
+    *,
+    draw: bool = True,
+    as_json: bool = False,
+    tables: Sequence[ReportItem] = (),
+) -> None:
+    """Show how runs ended, ``tables`` of them, their numbers and where their files are.
 
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures.
     """
     from nqbench.cli.show.as_json import print_json, report_json, run_json
     from nqbench.cli.show.outcome import show_files, show_numbers, show_outcome
-    from nqbench.report.writer import read_run
+    from nqbench.cli.show.tables import show_report_table
+    from nqbench.report.writer import prepare, read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
     runs, reports = [], []
@@ -124,6 +131,8 @@ def conclude(outcomes: Sequence[RunOutcome], *, draw: bool = True, as_json: bool
             run = read_run(outcome.path)
             runs.append((run, outcome))
             if not as_json:
+                for table in (one for item in tables for one in prepare(run.data, item)):
+                    show_report_table(table)
                 show_numbers(run)
             if draw and measured:
                 report = _report_measured(run, outcome)

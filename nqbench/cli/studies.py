@@ -168,19 +168,13 @@ def bottleneck(
     fresh: Fresh = False,
 ) -> None:
     """Time kernels without their arithmetic and without their memory; say what limits them."""
-    from nqbench.analysis.data.collect import load_dataset
-    from nqbench.cli.show.tables import show_report_table
     from nqbench.devices.registry import facts_for
-    from nqbench.report.tables.bottleneck import bottleneck as tables
     from nqbench.study import ReportItem
     from nqbench.study.variants import variants_study
 
     asked, spec = variants_study(words, n or ()), choose(device)
     points = asked.points(facts_for(spec))
     outcome = measure(asked.study, spec, points, out=out, fresh=fresh)
-    if outcome.counts.get("ok", 0):
-        for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):
-            show_report_table(table)
-    conclude([outcome])
+    conclude([outcome], tables=[ReportItem("table", "bottleneck")])
     if code := exit_code(outcome):
         raise typer.Exit(code)

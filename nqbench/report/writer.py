@@ -21,19 +21,41 @@ from nqbench.papers.load import load_paper, paper_names
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.report import circumstances
-from nqbench.report.figures import FIGURES
+from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
+from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import styled
 from nqbench.report.items import DEFAULT_ITEMS, items_of
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Origin, Page, Paragraph
 from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
-from nqbench.report.tables import TABLES
+from nqbench.report.tables import results
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 from nqbench.system.files import shown_path
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
 from nqbench.workloads import phases
 
+BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[Any]]]]] = {
+    "table": {
+        "results": results.results,
+        "effects": results.effects,
+        "interactions": results.interactions,
+        "systems": results.systems,
+        "resources": results.resources,
+        "skipped": results.skipped,
+        "bottleneck": bottleneck_table,
+    },
+    "figure": {
+        "effects": effects.effects,
+        "ranking": ranking.ranking,
+        "heatmap": heatmap.heatmap,
+        "line": line.line,
+        "scaling": line.scaling,
+        "bottleneck": bottleneck_figure,
+    },
+}
+"""What makes the tables of an item, or prepares its figures, by the name that studies use. Each
+raises ``AnalysisError`` where the run holds nothing to show."""
 INLINE_ROWS: Final = 30
 """Tables with more rows are linked, not shown on the page."""
 
@@ -184,10 +206,9 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
 
     Raises ``AnalysisError`` where data are missing.
     """
-    known: Mapping[str, Callable[..., list[Any]]] = TABLES if item.form == "table" else FIGURES
-    if item.form == "table" and item.name in REMOVED_TABLES:
-        gone = REMOVED_TABLES[item.name].partition(";")[0]
-        raise AnalysisError(f"there is no table {item.name!r} any more: {gone}")
+    known = BUILDERS[item.form]
+    if item.form == "table" and item.name in REMOVED_TABLES:  # of an old run's study
+        raise AnalysisError(REMOVED_TABLES[item.name].partition(";")[0])
     if item.name not in known:
         raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
     return known[item.name](data, item)

@@ -11,7 +11,7 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
 from nqbench.measure.variants import OfVariant
 from nqbench.plan import KernelPlan
-from nqbench.report.figures.bottleneck import bottleneck as draw
+from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import variants_study

@@ -19,7 +19,7 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures import FIGURES, axes
+from nqbench.report.figures import axes
 from nqbench.report.figures.axes import digits, short
 from nqbench.report.figures.effects import EffectRatio, draw_ratios
 from nqbench.report.figures.ranking import MAX_ROWS
@@ -34,6 +34,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import items_of
 from nqbench.report.table import Source, source_of
+from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem, kinds
 from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial
 
@@ -65,7 +66,7 @@ def look() -> Iterator[None]:
 @cache
 def drawn(data: Dataset, item: ReportItem) -> list[Drawing]:
     """Figures that tests only look at, each drawn once."""
-    return [figure() for figure in FIGURES[item.name](data, item)]
+    return [figure() for figure in BUILDERS["figure"][item.name](data, item)]
 
 
 def draw(data: Dataset, name: str, **options: Any) -> list[Drawing]:
@@ -79,7 +80,7 @@ def svg(drawing: Drawing, data: Dataset, folder: Path) -> str:
 
 
 def test_every_figure_a_study_may_name_exists() -> None:
-    assert set(FIGURES) == set(kinds("figure"))
+    assert set(BUILDERS["figure"]) == set(kinds("figure"))
 
 
 @pytest.mark.parametrize("kind", ["measured", "simulated"])
@@ -474,7 +475,7 @@ def test_names_of_any_length_and_kind_are_drawn(tmp_path: Path) -> None:
     for i in range(3):
         run.time("s", {"n": 15, "loop": f"{i}{'x' * 300}\x1b$\\frac$", "memory": "\u4e16"}, 0.1 + i)
     for name in ("effects", "ranking"):
-        (draw,) = FIGURES[name](run.data(), ReportItem(form="figure", name=name))
+        (draw,) = BUILDERS["figure"][name](run.data(), ReportItem(form="figure", name=name))
         with styled():
             drawing = draw()
             save(drawing, tmp_path / "x.svg", source_of(run.data()))

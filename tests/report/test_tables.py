@@ -15,9 +15,9 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Column, Source, Table
-from nqbench.report.tables import TABLES
 from nqbench.report.tables.common import CPU_NOTE, PROGRAM_NOTE
 from nqbench.report.tables.summary import best_points, strongest_effects
+from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem, kinds
 from tests.builders import H100, MINI, TRUTH, Builder, ablation
 from tests.measure.programs import point
@@ -35,7 +35,7 @@ def simulated() -> Dataset:
 
 
 def make(data: Dataset, name: str, of: str | None = None, **options: Any) -> list[Table]:
-    return TABLES[name](data, ReportItem("table", name, of=of, **options))
+    return BUILDERS["table"][name](data, ReportItem("table", name, of=of, **options))
 
 
 def names(table: Table) -> list[str]:
@@ -48,7 +48,7 @@ def cells(table: Table, column: str) -> list[object]:
 
 
 def test_every_table_a_study_may_name_exists() -> None:
-    assert set(TABLES) == set(kinds("table"))
+    assert set(BUILDERS["table"]) == set(kinds("table"))
 
 
 def test_results_list_every_point(measured: Dataset) -> None:
@@ -176,7 +176,7 @@ def test_effects_that_cannot_be_told(
 
 def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -> None:
     for data, word in ((measured, "measured, 5 rounds"), (simulated, "simulated")):
-        for name in TABLES.keys() - {"bottleneck"}:  # of other runs, tested with them
+        for name in BUILDERS["table"].keys() - {"bottleneck"}:  # of other runs, tested with them
             of = None if name in {"results", "resources", "skipped"} else "factorial"
             for table in make(data, name, of=of):
                 baselines = table.name.endswith("-cpu")

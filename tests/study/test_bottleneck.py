@@ -16,10 +16,10 @@ from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.variants import OfVariant, matched
 from nqbench.plan import KernelPlan
-from nqbench.report.figures.bottleneck import PER_ROW, _rows
-from nqbench.report.figures.bottleneck import bottleneck as draw
+from nqbench.report.bottleneck import PER_ROW, _rows
+from nqbench.report.bottleneck import bottleneck_figure as draw
+from nqbench.report.bottleneck import bottleneck_table as tabulate
 from nqbench.report.figures.style import styled
-from nqbench.report.tables.bottleneck import bottleneck as tabulate
 from nqbench.simulator.models import load_model
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import VariantsStudy, variants_study

@@ -33,10 +33,10 @@ def inline_svg(drawing: Drawing, name: str) -> str:
     It has a title and a description for those who cannot see it.
     """
     values = dict(_label_marks(drawing))
-    text = io.StringIO()
+    written = io.StringIO()
     with styled():
-        drawing.figure.savefig(text, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(readable(text.getvalue()))
+        drawing.figure.savefig(written, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(readable(written.getvalue()))
     for part in ("metadata", "defs"):  # of the whole figure: a date, the page's own style
         for element in root.findall(f"{_SVG}{part}"):
             if part == "metadata" or element.find(f"{_SVG}style") is not None:
@@ -44,11 +44,25 @@ def inline_svg(drawing: Drawing, name: str) -> str:
     for group in root.iter(f"{_SVG}g"):
         if (labels := values.get(group.get("id", ""))) is not None:
             _add_titles(group, labels)
-    _describe(root, drawing, name)
-    wanted = _references(root)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title {name}-desc")
+    for place, (tag, said) in enumerate((("title", drawing.title), ("desc", drawing.alt))):
+        described = ElementTree.Element(f"{_SVG}{tag}", {"id": f"{name}-{tag}"})
+        described.text = said
+        root.insert(place, described)
+    # The names of elements that others refer to.
+    texts = [value for element in root.iter() for value in element.attrib.values()]
+    wanted = {text[1:] for text in texts if text.startswith("#")}
+    wanted = wanted.union(*map(_REFERENCE.findall, texts))
     for element in root.iter():
         _shorten(element, name, wanted)
-    return _text(root)
+        # HTML knows ``svg`` and ``href`` without name spaces.
+        element.tag = element.tag.removeprefix(_SVG)
+        if _HREF in element.attrib:
+            element.set("href", element.attrib.pop(_HREF))
+    for unit in ("width", "height"):
+        root.attrib.pop(unit, None)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _label_marks(drawing: Drawing) -> Iterator[tuple[str, list[str]]]:
@@ -75,21 +89,16 @@ def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
     across = bool(container.has_xerr)
     write = ax.format_xdata if across else ax.format_ydata
     values: Any = line.get_xdata() if across else line.get_ydata()
-    segments = bars[0].get_segments() if bars else [None] * len(values)
+    segments: Any = bars[0].get_segments() if bars else [None] * len(values)
     series = str(container.get_label() or "")
     head = f"{series}: " if series and not series.startswith("_") else ""
-    return [
-        f"{head}{write(float(value))}{_interval(segment, write, across)}"
-        for value, segment in zip(values, segments, strict=True)
-        if value == value
-    ]
-
-
-def _interval(segment: Any, write: Any, across: bool) -> str:
-    ends = [float(end[0 if across else 1]) for end in segment] if segment is not None else []
-    if len(ends) != 2 or ends[0] == ends[1]:
-        return ""
-    return f" [{write(ends[0])}, {write(ends[1])}]"
+    labels = []
+    for value, segment in zip(values, segments, strict=True):
+        ends = [float(end[0 if across else 1]) for end in (() if segment is None else segment)]
+        interval = f" [{write(ends[0])}, {write(ends[1])}]" if len(set(ends)) == 2 else ""
+        if value == value:  # NaN is not drawn
+            labels.append(f"{head}{write(float(value))}{interval}")
+    return labels
 
 
 def _add_titles(group: ElementTree.Element, labels: list[str]) -> None:
@@ -98,22 +107,6 @@ def _add_titles(group: ElementTree.Element, labels: list[str]) -> None:
     if len(marks) == len(labels):
         for mark, label in zip(marks, labels, strict=True):
             ElementTree.SubElement(mark, f"{_SVG}title").text = label
-
-
-def _describe(root: ElementTree.Element, drawing: Drawing, name: str) -> None:
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{name}-title {name}-desc")
-    for place, (tag, said) in enumerate((("title", drawing.title), ("desc", drawing.alt))):
-        element = ElementTree.Element(f"{_SVG}{tag}", {"id": f"{name}-{tag}"})
-        element.text = said
-        root.insert(place, element)
-
-
-def _references(root: ElementTree.Element) -> set[str]:
-    """The names of elements that others refer to."""
-    values = [value for element in root.iter() for value in element.attrib.values()]
-    links = {value[1:] for value in values if value.startswith("#")}
-    return links.union(*(_REFERENCE.findall(value) for value in values))
 
 
 def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
@@ -127,25 +120,11 @@ def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
             element.set(key, f"#{name}-{value[1:]}")
         elif key in ("d", "transform", "x", "y", "width", "height", "viewBox", "points", "style"):
             value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-            value = _OF_THE_PAGE.sub("", _NUMBER.sub(_two_digits, value))
+            value = _NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
+            value = _OF_THE_PAGE.sub("", value)
             element.set(key, value.replace(" \n", " ").replace("\n", " ").strip())
         elif key == "clip-path":
             element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
     if element.tag != f"{_SVG}text":
         element.text = (element.text or "").strip() or None
     element.tail = (element.tail or "").strip() or None
-
-
-def _two_digits(match: re.Match[str]) -> str:
-    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def _text(root: ElementTree.Element) -> str:
-    """HTML knows ``svg`` and ``href`` without name spaces."""
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(_SVG)
-        if _HREF in element.attrib:
-            element.set("href", element.attrib.pop(_HREF))
-    for unit in ("width", "height"):
-        root.attrib.pop(unit, None)
-    return ElementTree.tostring(root, encoding="unicode")

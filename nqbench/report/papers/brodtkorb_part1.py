@@ -15,8 +15,8 @@ from nqbench.analysis.data.select import NotMeasured, no_time
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.report.bottleneck import bottleneck_figure
 from nqbench.report.figures.axes import value_axis
-from nqbench.report.figures.bottleneck import bottleneck
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,
@@ -202,7 +202,7 @@ def parts(
     for run in runs:
         item = ReportItem("figure", "bottleneck", title=f"Figure {figure.number}: {figure.title}")
         try:
-            (draw,) = bottleneck(run.data, item)
+            (draw,) = bottleneck_figure(run.data, item)
         except AnalysisError as error:
             reasons[str(error)] = None
             continue
