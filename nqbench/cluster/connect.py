@@ -24,7 +24,7 @@ from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
 from nqbench.cluster.jobs import WAIT_S
 from nqbench.cluster.members import Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
-from nqbench.measure.worker.process import import_path
+from nqbench.measure.worker.pool import import_path
 from nqbench.system.machine import cpu_count
 from nqbench.system.suggest import suggestion
 

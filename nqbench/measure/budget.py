@@ -46,47 +46,33 @@ class Budget:
 
     def __post_init__(self) -> None:
         started = self.clock() if self.started is None else self.started
-        self._end = None if self.total_s is None else started + self.total_s
-        self._compile_end = self.end - (1 - COMPILE_SHARE) * (self.total_s or 0.0)
-        self._committed: dict[str, float] = {}
+        self.end = math.inf if self.total_s is None else started + self.total_s
+        """When the whole run's budget ends, on the clock."""
+        self.compile_end = self.end - (1 - COMPILE_SHARE) * (self.total_s or 0.0)
+        """When compiling must end, to leave time to measure."""
         self.share_s = self.measure.budget_s / self.measure.rounds
+        self._named = f"--budget {_text(self.total_s or 0)}"
+        self._committed: dict[str, float] = {}
 
     def left_s(self) -> float:
         """Seconds left of the whole run's budget."""
-        return float("inf") if self._end is None else max(0.0, self._end - self.clock())
-
-    @property
-    def end(self) -> float:
-        """When the whole run's budget ends, on the clock."""
-        return math.inf if self._end is None else self._end
-
-    @property
-    def compile_end(self) -> float:
-        """When compiling must end, to leave time to measure."""
-        return self._compile_end
+        return max(0.0, self.end - self.clock())
 
     @property
     def try_end(self) -> float:
         """When a first launch must end, to leave time for one round of the points before it."""
         return self.end - self._reserved_s()
 
-    def may_compile(self) -> bool:
-        """Whether another kernel may be compiled before anything is launched."""
-        return self.clock() < self.compile_end
-
     def not_compiled(self) -> str:
         """Why a kernel that was not compiled in time is skipped."""
         return (
-            f"half of --budget {_text(self.total_s or 0)} went into compiling other kernels;"
-            " these are kept, so run again, or raise it"
+            f"half of {self._named} went into compiling other kernels; these are kept, so run"
+            " again, or raise it"
         )
 
-    def cut_short(self) -> str:
-        """Why a measurement that was not finished at the end is given up."""
-        return (
-            f"--budget {_text(self.total_s or 0)} was used up while this point was measured;"
-            " run again to resume, or raise it"
-        )
+    def used_up(self, when: str = "before this point") -> str:
+        """Why a measurement is not started, or not finished at the end."""
+        return f"{self._named} was used up {when}; run again to resume, or raise it"
 
     def _reserved_s(self) -> float:
         """Seconds that one round of the points verified so far will take."""
@@ -103,37 +89,23 @@ class Budget:
         """Why a point should not be launched at all; empty if it may."""
         left_s = self.left_s() - self._reserved_s()
         if left_s <= 0:
-            return self._used_up()
-        if reason := self.too_far(task):
-            return reason
+            return self.used_up()
         predicted = self.book.predict(task.point)
         if predicted is None:
             return ""
         launch_s, from_n = predicted
-        wanted_s = launch_s
-        if not task.exact:
-            wanted_s += self._measurement_s(launch_s)
-        if wanted_s > left_s:
-            return (
-                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}), for which"
-                f" --budget {_text(self.total_s or 0)} leaves no time after the points before it;"
-                " raise it"
-            )
-        return ""
-
-    def too_far(self, task: Task) -> str:
-        """Why a point takes too long for any run; empty if it does not."""
-        predicted = self.book.predict(task.point)
-        if predicted is None:
-            return ""
-        launch_s, from_n = predicted
+        said = f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
         own_s = self.measure.budget_s if task.exact else self.share_s
         limit_s = min(self.measure.timeout_s, math.inf if self._may_be_long(task) else own_s)
         if launch_s > SLACK * limit_s:
             return (
-                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
-                f" far over the {_text(limit_s)} that a launch may take here;"
+                f"{said} far over the {_text(limit_s)} that a launch may take here;"
                 " raise measure.budget, or lower n"
+            )
+        if launch_s + (0.0 if task.exact else self._measurement_s(launch_s)) > left_s:
+            return (
+                f"{said} for which {self._named} leaves no time after the points before it; raise"
+                " it"
             )
         return ""
 
@@ -160,7 +132,7 @@ class Budget:
         skipped; a single round is the last resort.
         """
         rounds = self.measure.rounds
-        if self._end is None or not tasks:
+        if self.total_s is None or not tasks:
             return rounds, {}
         left_s = self.left_s()
         costs = {task.key: self.cost_s(task) for task in tasks}
@@ -179,14 +151,14 @@ class Budget:
         round_s = self.worker_start_s + sum(costs.values())
         dropped: dict[str, str] = {}
         if rounds * self.worker_start_s >= self.left_s():  # no point is too long: there is no time
-            return dict.fromkeys(costs, self._used_up())
+            return dict.fromkeys(costs, self.used_up())
         for key, cost_s in sorted(costs.items(), key=lambda item: item[1], reverse=True):
             if round_s * rounds <= self.left_s():
                 break
             round_s -= cost_s
             dropped[key] = (
                 f"{rounds} rounds of this point take about {_text(rounds * cost_s)}, which does"
-                f" not fit --budget {_text(self.total_s or 0)} with the shorter points; raise it"
+                f" not fit {self._named} with the shorter points; raise it"
             )
         return dropped
 
@@ -200,13 +172,7 @@ class Budget:
 
     def ends_before(self, task: Task) -> str:
         """Why a measurement cannot be started any more; empty if it can."""
-        return self._used_up() if self.cost_s(task) > self.left_s() else ""
-
-    def _used_up(self) -> str:
-        return (
-            f"--budget {_text(self.total_s or 0)} was used up before this point;"
-            " run again to resume, or raise it"
-        )
+        return self.used_up() if self.cost_s(task) > self.left_s() else ""
 
 
 def _text(seconds: float) -> str:

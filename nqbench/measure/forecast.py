@@ -85,17 +85,14 @@ class TimeBook:
         the device's nominal rate.
         """
         with self._lock:
-            return self._predict(point)
-
-    def _predict(self, point: Point) -> tuple[float, int] | None:
-        family = self._families[_family(point)]
-        sizes = sorted((n for n in family if n < point.n), reverse=True)
-        if not sizes:
+            family = self._families[_family(point)]
+            sizes = sorted((n for n in family if n < point.n), reverse=True)[:2]
+            nearest = [_middle(family[n]) for n in sizes]
+        if not nearest:
             return None
-        near = _middle(family[sizes[0]])
+        near, far = nearest[0], nearest[-1]
         per_work_s = near.launch_s / near.work
-        far = _middle(family[sizes[1]]) if len(sizes) > 1 else None
-        if far is not None and near.work >= WORK_STEP * far.work:
+        if near.work >= WORK_STEP * far.work:
             slope = (near.launch_s - far.launch_s) / (near.work - far.work)
             per_work_s = min(per_work_s, max(0.0, slope))
         elif near.launch_s < SHORT_LAUNCH_S and (cores := _cores_of(point) or self._cores):

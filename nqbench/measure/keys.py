@@ -17,7 +17,8 @@ import json
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,21 +107,17 @@ class Keys:
         if any(files.changed() for files in self._sources.values()):
             raise StoreError(
                 "the sources of the workload or a program were changed while it was measured; the"
-                " measurements"
-                " before are kept, run again to measure the changed version"
+                " measurements before are kept, run again to measure the changed version"
             )
 
     def _files(self, point: Point, on_cpu: bool) -> Watched:
         """The files that a point is made of: those of its workload, or of its program alone."""
-        program = point.program
-        if program is not None:
-            wanted: object = (program.folder, program.command, program.depends)
-            if wanted not in self._sources:
-                self._sources[wanted] = Watched(program.files)
-            return self._sources[wanted]
-        wanted = (point.workload, on_cpu)
+        wanted: object = (point.workload, on_cpu)
+        find: Callable[[], list[Path]] = partial(workload_files, point.workload, on_cpu=on_cpu)
+        if program := point.program:
+            find, wanted = program.files, (program.folder, program.command, program.depends)
         if wanted not in self._sources:
-            self._sources[wanted] = WorkloadFiles(point.workload, on_cpu=on_cpu)
+            self._sources[wanted] = Watched(find)
         return self._sources[wanted]
 
 
@@ -147,19 +144,12 @@ class Watched:
         return digest(files)
 
 
-class WorkloadFiles(Watched):
-    """The Python files in a workload's folder and, unless ``on_cpu``, its kernels and all that
-    these include."""
-
-    def __init__(self, workload: str, *, on_cpu: bool) -> None:
-        super().__init__(lambda: workload_files(workload, on_cpu=on_cpu))
-
-
 def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     """The files that a workload's plans follow from, in a fixed order.
 
-    Those in the folders of the modules that define it (:func:`_folder`). A workload without a file
-    (typed in somewhere) has none.
+    Those in the folders of the modules that define it (:func:`_folder`): Python files and, unless
+    ``on_cpu``, kernels with all that these include. A workload without a file (typed in somewhere)
+    has none.
     """
     workload = find_workload(name)
     modules = {base.__module__ for base in type(workload).__mro__} - NOT_DEFINING
@@ -171,9 +161,15 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     python = [path for path in found if path.suffix == ".py"]
     if on_cpu:
         return python
-    kernels = [path for path in found if path.suffix in KERNEL_SUFFIXES]
+    kernels = {path for path in found if path.suffix in KERNEL_SUFFIXES}
     other = named - {*python, *kernels}
-    return python + sorted(_with_includes(kernels, workload.include) | other)
+    for path in kernels:
+        other |= {path.resolve(), *headers_of(path, _text(path), _text, workload.include)}
+    return python + sorted(other)
+
+
+def _text(path: Path) -> str:
+    return contents(path).decode(errors="surrogateescape")
 
 
 def _folder(name: str) -> Iterable[Path]:
@@ -189,18 +185,6 @@ def _folder(name: str) -> Iterable[Path]:
         return own.parent.rglob("*")
     installed = {Path(sysconfig.get_paths()[kind]) for kind in ("purelib", "platlib", "stdlib")}
     return (own,) if own.parent in installed else own.parent.glob("*")
-
-
-def _with_includes(starts: Iterable[Path], folders: Sequence[Path]) -> set[Path]:
-    """Kernel sources and what they include, from beside them and from ``folders``."""
-    found: set[Path] = set()
-    for start in starts:
-        found |= {start.resolve(), *headers_of(start, _text(start), _text, folders)}
-    return found
-
-
-def _text(path: Path) -> str:
-    return contents(path).decode(errors="surrogateescape")
 
 
 def _stat(path: Path) -> tuple[int, int]:

@@ -31,8 +31,7 @@ from nqbench.measure.measurement import PROFILED
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
-from nqbench.measure.worker.pool import Reply
-from nqbench.measure.worker.process import import_path
+from nqbench.measure.worker.pool import Reply, import_path
 from nqbench.record import Record
 from nqbench.vocabulary import of_kernel, plain_name
 

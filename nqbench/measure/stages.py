@@ -196,7 +196,7 @@ class Stages:
     ) -> Iterator[Job]:
         end, late = self.budget.compile_end, self.budget.not_compiled()
         for task in tasks:
-            if self.budget.may_compile():
+            if self.budget.clock() < end:
                 request = PrecompileRequest(task.point, facts)
                 yield Job(request, self.measure.timeout_s, task, end, late)
             else:
@@ -221,7 +221,8 @@ class Stages:
         known_s = budget.book.seen(task.point)
         request = MeasureRequest(task.point, round_, timed, self.policy, limit_s, known_s)
         end = budget.end if timed else budget.try_end
-        return Job(request, limit_s, (task, place), end, budget.cut_short())
+        late = budget.used_up("while this point was measured")
+        return Job(request, limit_s, (task, place), end, late)
 
     def _collect(
         self, workers: Workers, jobs: Iterable[Job], round_: int

@@ -19,7 +19,7 @@ from nqbench.measure.events import RunOutcome
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
-from nqbench.measure.worker.process import WorkerProcess
+from nqbench.measure.worker.pool import WorkerProcess
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
 from nqbench.runs.frame import load

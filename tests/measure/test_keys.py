@@ -12,7 +12,7 @@ import pytest
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.environment import digest
-from nqbench.measure.keys import Keys, WorkloadFiles, workload_files
+from nqbench.measure.keys import Keys, Watched, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.workloads import _get
@@ -96,7 +96,7 @@ def test_a_lone_module_depends_on_its_neighbours_unless_installed(
 def test_files_are_read_again_only_once_they_are_touched(
     lone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = WorkloadFiles("lone_workload:WORK", on_cpu=False)
+    files = Watched(lambda: workload_files("lone_workload:WORK", on_cpu=False))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
         assert not files.changed()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.measure.worker.process import _advice
+from nqbench.measure.worker.pool import _ending
 from nqbench.system.machine import RUN_BYTES
 
 ROOT = Path(__file__).parents[2]
@@ -21,12 +21,12 @@ def limited(limit_bytes: int, *words: str, cwd: Path) -> subprocess.CompletedPro
 
     return subprocess.run(
         [sys.executable, "-m", "nqbench", *words],
-        capture_output=True, text=True, cwd=cwd, timeout=20, check=False,
+        capture_output=True, text=True, cwd=cwd, timeout=300, check=False,
         preexec_fn=limit,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("megabytes", [300, 450, 650])
+@pytest.mark.parametrize("megabytes", [300, 650])
 def test_a_run_ends_at_once(tmp_path: Path, megabytes: int) -> None:
     study = str(ROOT / "configs" / "quick.yaml")
     done = limited(megabytes << 20, "run", study, "--device", "sim", cwd=tmp_path)
@@ -41,8 +41,7 @@ def test_lists_need_little(tmp_path: Path) -> None:
     assert limited(RUN_BYTES // 2, "kernels", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("megabytes", [100, 150])
-@pytest.mark.parametrize("command", ["kernels", "schema"])
+@pytest.mark.parametrize(("command", "megabytes"), [("kernels", 100), ("devices", 150)])
 def test_a_list_ends_in_a_sentence_too(tmp_path: Path, command: str, megabytes: int) -> None:
     done = limited(megabytes << 20, command, cwd=tmp_path)
     assert done.returncode == 2
@@ -54,5 +53,5 @@ def test_a_list_ends_in_a_sentence_too(tmp_path: Path, command: str, megabytes: 
     "said", ["Allocation failed", "what():  std::bad_alloc", "x.so: failed to map segment"]
 )
 def test_a_worker_that_aborts_for_memory_says_so(said: str) -> None:
-    assert "more memory is needed" in _advice(-6, said)
-    assert "native code" in _advice(-6, "assertion")
+    assert "more memory is needed" in _ending(-6, said)
+    assert "native code" in _ending(-6, "assertion")
