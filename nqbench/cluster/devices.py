@@ -30,8 +30,7 @@ from nqbench.measure.worker.messages import (
     decode,
     encode,
 )
-from nqbench.measure.worker.pool import Job, Reply
-from nqbench.measure.worker.process import as_error
+from nqbench.measure.worker.pool import Job, Reply, as_error
 from nqbench.workloads import brought
 
 AHEAD: Final = 3
