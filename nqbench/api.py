@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nqbench.analysis.data.statistics import DEFAULT_MARGIN
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.measure.launch import Launched, launch
 from nqbench.runs.frame import column_of

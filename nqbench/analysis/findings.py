@@ -14,10 +14,9 @@ from typing import Final
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import NOTEWORTHY, Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.analysis.factorial.effects import (
-    NOTEWORTHY,
     FactorEffect,
     effects,
     interactions,
@@ -134,7 +133,7 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
             f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
             f" ({where}; {many(len(here), 'effect')} compared; {interval_note(here[0].ratio)})."
         )
-    best = max(clear, key=lambda e: _strength(e.ratio))
+    best = max(clear, key=lambda e: e.ratio.distance)
     pairs = many(best.pairs, "otherwise equal pair")
     over = "all combinations" if best.method == "least squares" else pairs
     return (
@@ -221,9 +220,11 @@ def strongest_interaction(data: Dataset, sweep: str, what: Quantity) -> str | No
     if not clear:
         return None
     reversals = [
-        i for i in clear if i.factor in i.reversed and _large(i.at_base) and _large(i.at_level)
+        i
+        for i in clear
+        if i.factor in i.reversed and i.at_base.noteworthy and i.at_level.noteworthy
     ]
-    best = max(reversals or clear, key=lambda i: _strength(i.ratio))
+    best = max(reversals or clear, key=lambda i: i.ratio.distance)
     change = f"{best.factor} {best.level} instead of {best.base}"
     verb = "reverses with" if best.factor in best.reversed else "depends on"
     return (
@@ -234,17 +235,9 @@ def strongest_interaction(data: Dataset, sweep: str, what: Quantity) -> str | No
     )
 
 
-def _strength(estimate: Estimate) -> float:
-    return math.inf if estimate.value == 0 else abs(math.log(estimate.value))
-
-
 def _is_clear(estimate: Estimate, comparisons: int) -> bool:
     """Whether a ratio is both clear and large enough to report."""
-    return estimate.differs_from(1, comparisons) and _large(estimate)
-
-
-def _large(estimate: Estimate) -> bool:
-    return _strength(estimate) >= math.log(NOTEWORTHY)
+    return estimate.differs_from(1, comparisons) and estimate.noteworthy
 
 
 def _where(data: Dataset, sweep: str, n: int) -> str:

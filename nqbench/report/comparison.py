@@ -12,9 +12,8 @@ from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
 from nqbench.analysis.compare.wording import sentences
-from nqbench.analysis.data.estimate import CONFIDENCE
+from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME
-from nqbench.analysis.data.statistics import ALPHA
 from nqbench.analysis.wording import number
 from nqbench.errors import AnalysisError
 from nqbench.report import table
@@ -75,13 +74,8 @@ def rendered(findings: Findings, form: str) -> str:
 
 def changed(findings: Findings) -> list[tuple[Comparison, ComparedPoint]]:
     """Rows other than ``same`` and ``equal``, the largest change first."""
-
-    def size(item: tuple[Comparison, ComparedPoint]) -> float:
-        value = item[1].ratio.value
-        return abs(math.log(value)) if 0 < value < math.inf else math.inf
-
     rows = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
-    return sorted(rows, key=size, reverse=True)
+    return sorted(rows, key=lambda item: -item[1].ratio.distance)
 
 
 def write_comparison(
@@ -264,7 +258,7 @@ def ratios(
     usable = [row for row in section.rows if 0 < row.ratio.value < math.inf]
     if not usable:
         raise AnalysisError(f"no point has a ratio of {what.label} that can be drawn")
-    ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MAX_ROWS]
+    ranked = sorted(usable, key=lambda row: -row.ratio.distance)[:MAX_ROWS]
     names = labels([row.pair.first for row in section.rows])
     figure = style.new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
     ax = figure.subplots()

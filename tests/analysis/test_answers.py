@@ -20,8 +20,8 @@ from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
 from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.compare.wording import sentences
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.estimate import welch
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.statistics import welch
 from nqbench.errors import StudyError
 from nqbench.vocabulary import BETTER, CACHE_COUNTERS, COUNTERS, TIME_COUNTERS
 from tests.builders import H100 as GPU

@@ -15,8 +15,7 @@ from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
 from nqbench.analysis.compare.wording import reversal
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.statistics import (
+from nqbench.analysis.data.estimate import (
     EVENT_STEP_S,
     Contrast,
     adjusted,
@@ -24,6 +23,7 @@ from nqbench.analysis.data.statistics import (
     paired,
     welch,
 )
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.comparison import tables_of
 from tests.builders import H100, MINI, Builder, counters_of, factorial, interval, truth_s

@@ -60,7 +60,7 @@ def test_statistics_that_keep_their_word_pass() -> None:
 
 def test_raw_samples_as_replicates_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interval four times too narrow breaks every limit: the test can fail."""
-    from nqbench.analysis.data import statistics as compare_stats
+    from nqbench.analysis.data import estimate as compare_stats
 
     honest = compare_stats.contrast
 

@@ -19,11 +19,19 @@ from typing import Any
 
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.match import Matched, Names
-from nqbench.analysis.data import statistics
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import (
+    ALPHA,
+    NOTEWORTHY,
+    Contrast,
+    Estimate,
+    adjusted,
+    between,
+    p_different,
+    paired,
+)
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
+from nqbench.analysis.factorial.effects import effects
 from nqbench.errors import AnalysisError, StudyError
 
 
@@ -113,7 +121,7 @@ def order_changes(
     Both ratios of such a pair must be clear and large enough to report, in opposite directions. Its
     p is the larger of the two (an intersection-union test), corrected for the number of pairs.
     """
-    tested: list[tuple[Matched, Matched, list[statistics.Contrast]]] = []
+    tested: list[tuple[Matched, Matched, list[Contrast]]] = []
     count = unsure = 0
     for group in _same_work(pairs, by_sweep=True):
         times = [[pair[side].value(what) for pair in group] for side in (0, 1)]
@@ -131,21 +139,19 @@ def order_changes(
                 tested.append((group[i], group[j], contrasts))
     p_values = [max(c.p_different() for c in contrasts) for _, _, contrasts in tested]
     # Pairs in the same order on both sides count as tests too: each could have been reported.
-    p_values = statistics.adjusted([*p_values, *[1.0] * (count - len(p_values))])
+    p_values = adjusted([*p_values, *[1.0] * (count - len(p_values))])
     swaps = [
         Swap(one.first, other.first, (first.estimate(), second.estimate()))
         for (one, other, (first, second)), p in zip(tested, p_values, strict=False)
-        if p <= statistics.ALPHA
+        if p <= ALPHA
     ]
-    swaps.sort(key=lambda s: -min(abs(math.log(r.value)) for r in s.ratios))
+    swaps.sort(key=lambda s: -min(r.distance for r in s.ratios))
     return OrderChanges(count, tuple(swaps), unsure + len(tested) - len(swaps))
 
 
-def _contrast(
-    data: Dataset, one: PointResult, two: PointResult, what: Quantity
-) -> statistics.Contrast:
+def _contrast(data: Dataset, one: PointResult, two: PointResult, what: Quantity) -> Contrast:
     """Of two variants of one run: the time of the second over that of the first."""
-    return statistics.paired(one.values(what), two.values(what), step_s=data.event_step_s)
+    return paired(one.values(what), two.values(what), step_s=data.event_step_s)
 
 
 def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched]]:
@@ -223,10 +229,10 @@ def most_different(
     both = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
     if not both:
         return None
-    contrasts = [statistics.between(one[c], two[c]) for c in both]
-    p_values = statistics.adjusted([c.p_different() for c in contrasts])
+    contrasts = [between(one[c], two[c]) for c in both]
+    p_values = adjusted([c.p_different() for c in contrasts])
     clear = [
-        (p <= statistics.ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(NOTEWORTHY)
+        (p <= ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(NOTEWORTHY)
         for c, k, p in zip(both, contrasts, p_values, strict=True)
     ]
     best = max(range(len(both)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
@@ -251,7 +257,7 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
             for change, one in first.items()
             if change in second and (one.value - 1) * (second[change].value - 1) < 0
         ]
-    return sorted(found, key=lambda r: -min(abs(math.log(e.value)) for e in r.ratios))
+    return sorted(found, key=lambda r: -min(e.distance for e in r.ratios))
 
 
 def _changes_of_both(
@@ -289,7 +295,7 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, 
             if len(systems[one]) == len(systems[two]) == 1:
                 values = [systems[s][0].values(what) for s in (one, two)]
                 if what.kind == "time":
-                    found = statistics.paired(*values).estimate()
+                    found = paired(*values).estimate()
                 else:
                     first, second = (next(iter(v.values())) for v in values)
                     if not first or not second:
@@ -312,11 +318,9 @@ def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]
 
 def _clear(changes: Sequence[tuple[Change, Estimate]]) -> dict[Change, Estimate]:
     """Changes that are significant, corrected for their number, and large enough to report."""
-    p_values = statistics.adjusted([statistics.p_different(ratio) for _, ratio in changes])
+    p_values = adjusted([p_different(ratio) for _, ratio in changes])
     return {
         change: ratio
         for (change, ratio), p in zip(changes, p_values, strict=True)
-        if (p <= statistics.ALPHA or ratio.exact)
-        and 0 < ratio.value < math.inf
-        and abs(math.log(ratio.value)) >= math.log(NOTEWORTHY)
+        if (p <= ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
     }

@@ -137,9 +137,7 @@ def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
 
 
 def _match(
-    sides: tuple[Sequence[PointResult], Sequence[PointResult]],
-    factors: Sequence[str],
-    names: Names,
+    sides: tuple[Sequence[PointResult], Sequence[PointResult]], factors: Sequence[str], names: Names
 ) -> tuple[tuple[Matched, ...], tuple[Missing, ...]]:
     """The pairs of points that agree in ``factors``, and the points without one."""
     shown = distinguishing([*sides[0], *sides[1]])

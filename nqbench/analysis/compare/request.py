@@ -20,8 +20,8 @@ from nqbench.analysis.compare.runs import (
     compare_runs,
 )
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.analysis.data.quantities import CPU_TIME
-from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.errors import StudyError
 from nqbench.point import PART
 

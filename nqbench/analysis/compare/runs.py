@@ -20,11 +20,10 @@ from nqbench.analysis.compare.match import (
     match_levels,
     match_runs,
 )
-from nqbench.analysis.data import statistics
+from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import ALPHA, DEFAULT_MARGIN, Contrast, Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
-from nqbench.analysis.data.statistics import ALPHA, DEFAULT_MARGIN, Contrast
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
@@ -199,9 +198,9 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdi
     ``same`` goes first: a significant difference within the margin is one that the user has called
     irrelevant.
     """
-    statistics.check_margin(margin)
-    different = statistics.adjusted([c.p_different() for c in contrasts])
-    outside = statistics.adjusted([c.p_outside(margin) for c in contrasts])
+    estimate.check_margin(margin)
+    different = estimate.adjusted([c.p_different() for c in contrasts])
+    outside = estimate.adjusted([c.p_outside(margin) for c in contrasts])
     found: list[tuple[PointVerdict, float]] = []
     for c, p, beyond in zip(contrasts, different, outside, strict=True):
         verdict: PointVerdict = "unclear"
@@ -221,7 +220,7 @@ def _compare(
     margin: float,
     value: str | None,
 ) -> Comparison:
-    statistics.check_margin(margin)
+    estimate.check_margin(margin)
     sections: list[ComparedQuantity] = []
     for what in _quantities(sides[0], matching.pairs, value):
         usable = _with_values(matching.pairs, what)
@@ -279,7 +278,7 @@ def _times(
     step_s = max(data.event_step_s for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
     contrasts = [
-        statistics.contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values
+        estimate.contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values
     ]
     rows = tuple(
         ComparedPoint(
@@ -296,7 +295,7 @@ def _times(
 
     def mean(own: Sequence[int]) -> Contrast | None:
         firsts, seconds = zip(*(values[i] for i in own), strict=True)
-        return statistics.overall(firsts, seconds, same_run=same_run, step_s=step_s)
+        return estimate.overall(firsts, seconds, same_run=same_run, step_s=step_s)
 
     whole = mean(range(len(rows)))
     groups: list[Group] = []

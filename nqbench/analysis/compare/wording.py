@@ -17,8 +17,8 @@ from nqbench.analysis.compare.match import Names
 from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
 from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import NOTEWORTHY
 from nqbench.analysis.wording import does, ratio, time
 from nqbench.system.suggest import many
 

@@ -53,11 +53,9 @@ def _levels(factors: Row) -> dict[str, Level]:
     """The levels that apply, ``n`` included; ``{"per_sm": 2}`` as ``2/SM``."""
     levels: dict[str, Level] = {}
     for factor, value in factors.items():
-        if missing(value) or value == INAPPLICABLE:
-            continue
         if isinstance(value, Mapping):
             levels[factor] = f"{value.get('per_sm')}/SM"
-        else:
+        elif not missing(value) and value != INAPPLICABLE:
             levels[factor] = value if isinstance(value, int | float) else str(value)
     return levels
 
@@ -75,7 +73,7 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
         cpu = rows[-1]["device"] == "cpu"
         timed = cpu or manifest["device"]["kind"] != "sim"
         good = {r["round"]: r for r in rows if r["status"] == "ok" and _complete(r, timed)}
-        status, reason = _verdict(rows, bool(good))
+        status, reason = _status(rows, bool(good))
     else:
         program = planned.get("program")
         cpu = program["device"] == "cpu" if program else system in _cpu_systems(manifest)
@@ -109,7 +107,7 @@ def _cpu_systems(manifest: Row) -> frozenset[str]:
         return frozenset()  # a user's own workload: its records say where they ran
 
 
-def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
+def _status(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
     """Status of a point and its reason, from the statuses of its measurements."""
     bad = [r for r in rows if r["status"] not in {"ok", "throttled"}]
     wrong = [r for r in bad if r["status"] == "wrong"]
@@ -120,9 +118,10 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
     if any_good:
         lost = []
         if bad:
-            lost = [f"{_count(len(bad), 'lost')}: {bad[-1]['status']}: {bad[-1]['reason']}"]
+            last = f"{bad[-1]['status']}: {bad[-1]['reason']}"
+            lost.append(f"{many(len(bad), 'measurement')} lost: {last}")
         if slowed:
-            lost.append(_count(slowed, "throttled and left out"))
+            lost.append(f"{many(slowed, 'measurement')} throttled and left out")
         return "ok", "; ".join(lost)
     if bad:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
@@ -136,11 +135,7 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
     return "unfinished", "verified, but no measurement was timed; run the study again to resume"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{many(number, 'measurement')} {what}"
-
-
-def _complete(row: Mapping[str, Any], timed: bool) -> bool:
+def _complete(row: Row, timed: bool) -> bool:
     """Whether a measurement counts: it has a time after round 0, or counters."""
     if timed:
         return row["round"] > 0 and (row["value_s"] or 0) > 0

@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any, Final
 
-from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, metrics_of, quantity
-from nqbench.analysis.data.statistics import EVENT_STEP_S
 from nqbench.facts import FAKE_NAME
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many

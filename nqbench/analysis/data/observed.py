@@ -158,12 +158,7 @@ def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
 
 
 def probe_value(
-    run: Observed,
-    system: str,
-    n: int,
-    name: str,
-    depth: int | str | None = None,
-    probe: str = "",
+    run: Observed, system: str, n: int, name: str, depth: int | str | None = None, probe: str = ""
 ) -> float | None:
     """A counter of an instrumented kernel, or ``None`` if no such point was run.
 

@@ -25,9 +25,6 @@ MATCHED_SHARE: Final = 0.5
 """Below this share of matched pairs, pairs would represent only a corner of the design: a model of
 all main effects is fitted to every combination instead, and the table says so."""
 
-NOTEWORTHY: Final = 1.02
-"""Smallest ratio worth reporting: exact counts may differ by a few parts per million."""
-
 
 @dataclass(frozen=True, slots=True)
 class FactorEffect:
@@ -286,11 +283,7 @@ def interactions(
 
 
 def _tables(
-    data: Dataset,
-    sweep: str | None,
-    what: Quantity,
-    factors: Sequence[str],
-    sizes: Sequence[int],
+    data: Dataset, sweep: str | None, what: Quantity, factors: Sequence[str], sizes: Sequence[int]
 ) -> list[tuple[int, Cells]]:
     """The cells of each size that has any. Raises ``AnalysisError`` without one."""
     names = tuple(factors) or swept_factors(data, sweep)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, paired
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.data.statistics import EVENT_STEP_S, paired
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
