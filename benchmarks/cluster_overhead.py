@@ -27,8 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arguments import positive
-from benchmarks.overhead import BlockSizes
+from benchmarks.overhead import BlockSizes, positive
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite
 from nqbench.devices.registry import facts_for

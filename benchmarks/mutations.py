@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 import yaml
 
-from benchmarks.arguments import positive
+from benchmarks.overhead import positive
 from nqbench.cli import app as cli
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import NqbenchError

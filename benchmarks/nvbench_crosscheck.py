@@ -22,27 +22,85 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import nqbench
-from benchmarks.crosscheck.cases import CASES
-from benchmarks.crosscheck.comparison import Comparison, markdown, verdict
+from benchmarks.crosscheck_sides import CASES, Found
 from nqbench.devices.cuda.query import find_device, gpu_identity, load_pycuda
 from nqbench.errors import DeviceUnavailable, NqbenchError
 from nqbench.measure.environment import source_hash
 
-ROOT: Final = Path(__file__).parents[1]
 TOOLS: Final = ("nqbench", "nvbench")
 LIMIT_S: Final = 300.0
 """One tool needs about a minute for all kernels; five mean that it hangs."""
-EXIT_DISAGREE: Final = 1
-EXIT_NOTHING_RUN: Final = 2
+RELATIVE_LIMIT, ABSOLUTE_LIMIT_S = 0.01, 1e-6
+"""Below that, events, launch and clocks differ from one process to the next anyway."""
+SHORTEST_S, LONGEST_S = 45e-6, 1.1
+"""Kernels that are judged: 50 microseconds to 1 second, with room for what a timer adds."""
 
-Timings = Mapping[str, Mapping[str, Any]]
-"""By kernel: ``samples_s`` and ``cubin_sha256``."""
+
+@dataclass(frozen=True, slots=True)
+class ToolComparison:
+    """One kernel, timed by both tools: the medians of the processes, in seconds."""
+
+    kernel: str
+    nqbench_s: tuple[float, ...]
+    nvbench_s: tuple[float, ...]
+
+    @property
+    def medians_s(self) -> tuple[float, float]:
+        """The median of nqbench's medians, and that of nvbench's."""
+        return statistics.median(self.nqbench_s), statistics.median(self.nvbench_s)
+
+    @property
+    def share(self) -> float:
+        """The difference as a share of what is allowed."""
+        ours_s, theirs_s = self.medians_s
+        return abs(ours_s - theirs_s) / max(RELATIVE_LIMIT * theirs_s, ABSOLUTE_LIMIT_S)
+
+    @property
+    def in_range(self) -> bool:
+        """Whether the kernel is as long as those the check is about."""
+        return SHORTEST_S <= self.medians_s[1] <= LONGEST_S
+
+    def line(self) -> str:
+        """As a row of the page."""
+        ours_s, theirs_s = self.medians_s
+        spreads = (max(values) - min(values) for values in (self.nqbench_s, self.nvbench_s))
+        judged = "agree" if self.share <= 1 else "DISAGREE"
+        cells = (
+            f"`{self.kernel}`",
+            *(microseconds(s) for s in (ours_s, theirs_s, ours_s - theirs_s)),
+            microseconds(max(RELATIVE_LIMIT * theirs_s, ABSOLUTE_LIMIT_S)),
+            " / ".join(map(microseconds, spreads)),
+            judged if self.in_range else "out of range",
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def verdict(comparisons: Sequence[ToolComparison]) -> tuple[bool, str]:
+    """Whether the tools agree, and one sentence. Kernels out of range do not count."""
+    judged = [one for one in comparisons if one.in_range]
+    if not judged:
+        return False, "no kernel took between 50 microseconds and 1 second: nothing was compared"
+    times = [one.medians_s[1] for one in judged]
+    span = f"{len(judged)} kernels from {microseconds(min(times))} to {microseconds(max(times))} us"
+    if bad := [one.kernel for one in judged if one.share > 1]:
+        return False, f"nqbench and nvbench disagree on {len(bad)} of {span}: {', '.join(bad)}"
+    worst = max(judged, key=lambda one: one.share)
+    return True, (
+        f"nqbench and nvbench agree on {span}; the largest difference, as a share of what is"
+        f" allowed, is {worst.share:.0%} ({worst.kernel})"
+    )
+
+
+def microseconds(seconds: float) -> str:
+    """Seconds as microseconds with two decimals."""
+    return f"{seconds * 1e6:,.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,8 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="folder for crosscheck.json and crosscheck.md")
     given = parser.parse_args(arguments)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    names = list(dict.fromkeys(given.kernels)) or list(CASES)
     try:
-        names = chosen(given.kernels)
+        if unknown := set(names) - set(CASES):
+            raise NqbenchError(f"no kernel {unknown.pop()!r}; there is {', '.join(CASES)}")
         if given.rounds < 1:
             raise NqbenchError(f"--rounds {given.rounds}: at least 1")
         require(given.gpu)
@@ -64,32 +124,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         comparisons = compare(names, timings)
     except NqbenchError as error:
         sys.stderr.write(f"nvbench_crosscheck: {error}\n")
-        return EXIT_NOTHING_RUN
+        return 2
     agree, sentence = verdict(comparisons)
-    result = {
-        "verdict": sentence,
-        "agree": agree,
-        "command": shlex.join(["python", "-m", "benchmarks.nvbench_crosscheck", *words]),
-        "rounds": given.rounds,
-        "environment": environment(given.gpu, given.l2),
-        "kernels": [one.as_json() for one in comparisons],
-        "timings": {tool: list(timings[tool]) for tool in TOOLS},
-    }
-    page = markdown(result, comparisons)
+    command = shlex.join(["python", "-m", "benchmarks.nvbench_crosscheck", *words])
+    about = environment(given.gpu, given.l2)
+    heads = "kernel | nqbench, us | nvbench, us | difference, us | allowed, us | spread, us |"
+    lines = [f"| {heads} |", "|---|---:|---:|---:|---:|---:|---|", *(c.line() for c in comparisons)]
+    page = (
+        f"# Cross-check with nvbench\n\n{sentence}.\n\n"
+        + "\n".join(f"- {name}: {text}" for name, text in about.items())
+        + "\n\nThe same cubin, launched by both tools on one GPU, in turns. Each time is the median"
+        f" over {given.rounds} processes of the median of their samples; *spread* is the range of"
+        " these medians, nqbench / nvbench. Allowed: 1% or 1 us, whichever is larger.\n\n"
+        + "\n".join(lines)
+        + f"\n\n    {command}\n"
+    )
     sys.stdout.write(page)
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "crosscheck.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        result = {"verdict": sentence, "agree": agree, "command": command, "environment": about}
+        data = {**result, "kernels": [asdict(c) for c in comparisons], "timings": timings}
+        (given.out / "crosscheck.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
         (given.out / "crosscheck.md").write_text(page, encoding="utf-8")
-    return 0 if agree else EXIT_DISAGREE
-
-
-def chosen(words: Sequence[str]) -> list[str]:
-    """The kernels asked for, all without a word. Raises ``NqbenchError`` for an unknown one."""
-    unknown = [word for word in words if word not in CASES]
-    if unknown:
-        raise NqbenchError(f"no kernel {unknown[0]!r}; there is {', '.join(CASES)}")
-    return list(dict.fromkeys(words)) or list(CASES)
+    return 0 if agree else 1
 
 
 def require(gpu: int) -> None:
@@ -106,11 +163,9 @@ def require(gpu: int) -> None:
         )
 
 
-def all_rounds(
-    names: Sequence[str], gpu: int, rounds: int, *, cold: bool
-) -> dict[str, list[Timings]]:
+def all_rounds(names: Sequence[str], gpu: int, rounds: int, *, cold: bool) -> dict[str, list[Any]]:
     """Timings of every round by tool. Raises ``NqbenchError`` with what a tool said."""
-    found: dict[str, list[Timings]] = {tool: [] for tool in TOOLS}
+    found: dict[str, list[Any]] = {tool: [] for tool in TOOLS}
     for round_ in range(rounds):
         # Who comes first alternates: the GPU is warmer for the second.
         for tool in TOOLS if round_ % 2 == 0 else reversed(TOOLS):
@@ -119,15 +174,16 @@ def all_rounds(
     return found
 
 
-def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> Timings:
+def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> Found:
     """What one tool measures in a fresh process."""
     with tempfile.TemporaryDirectory(prefix="nqbench-crosscheck-") as folder:
         out = Path(folder) / "timings.json"
-        command = [sys.executable, "-m", "benchmarks.crosscheck.side", tool, *names]
+        command = [sys.executable, "-m", "benchmarks.crosscheck_sides", tool, *names]
         command += ["--gpu", str(gpu), "--out", str(out), *(["--cold"] if cold else [])]
+        root = Path(__file__).parents[1]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+                command, cwd=root, capture_output=True, text=True, timeout=LIMIT_S, check=False
             )
         except subprocess.TimeoutExpired as error:
             raise NqbenchError(f"{tool} did not end within {LIMIT_S:g} s") from error
@@ -135,39 +191,33 @@ def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> Tim
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             reason = lines[-1] if lines else f"exit code {done.returncode}"
             raise NqbenchError(f"{tool} failed: {reason}")
-        found: Timings = json.loads(out.read_text(encoding="utf-8"))
+        found: Found = json.loads(out.read_text(encoding="utf-8"))
         return found
 
 
-def compare(names: Sequence[str], timings: Mapping[str, Sequence[Timings]]) -> list[Comparison]:
+def compare(names: Sequence[str], timings: Mapping[str, Sequence[Found]]) -> list[ToolComparison]:
     """The kernels side by side. Raises ``NqbenchError`` if the tools ran different code."""
     compared = []
     for name in names:
-        digests = {found[name]["cubin_sha256"] for tool in TOOLS for found in timings[tool]}
-        if len(digests) != 1:
+        if len({found[name]["cubin_sha256"] for tool in TOOLS for found in timings[tool]}) != 1:
             raise NqbenchError(f"{name}: the tools ran different cubins; run again")
-        medians = {
-            tool: tuple(statistics.median(found[name]["samples_s"]) for found in timings[tool])
+        ours, theirs = (
+            tuple(statistics.median(found[name]["samples_s"]) for found in timings[tool])
             for tool in TOOLS
-        }
-        compared.append(Comparison(name, medians["nqbench"], medians["nvbench"]))
+        )
+        compared.append(ToolComparison(name, ours, theirs))
     return compared
 
 
-def _version(name: str) -> str:
-    """Version of a package; this one may run from its sources, without being installed."""
-    return nqbench.__version__ if name == "nqbench" else version(name)
-
-
-def environment(gpu: int, l2: str) -> dict[str, Any]:
+def environment(gpu: int, l2: str) -> dict[str, str]:
     """What the result depends on."""
     identity = gpu_identity(gpu)
-    names = ("nqbench", "cuda-bench", "cuda-bindings", "pycuda")
+    packages = ", ".join(f"{n} {version(n)}" for n in ("cuda-bench", "cuda-bindings", "pycuda"))
     return {
         "GPU": f"{identity['name']}, {identity['uuid']}",
         "driver": f"{identity.get('driver')}, CUDA {identity['cuda_driver']}",
-        "versions": ", ".join(f"{name} {_version(name)}" for name in names),
-        "NVRTC": identity["nvrtc"],
+        "versions": f"nqbench {nqbench.__version__}, {packages}",
+        "NVRTC": str(identity["nvrtc"]),
         "nqbench sources": source_hash(),
         "L2 cache": f"cold (nvbench), {l2} (nqbench)",
         "Python": sys.version.split()[0],

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import typer
 
-from benchmarks import first_walk
 from nqbench.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -79,30 +78,6 @@ def test_a_wrong_option_would_be_found() -> None:
         check(["run", "configs/quick.yaml", "--devise", "sim"])
     with pytest.raises(Exception, match="No such command"):
         check(["rum", "configs/quick.yaml"])
-
-
-def test_the_first_walk_takes_two_commands_of_the_readme() -> None:
-    clone, run = first_walk.commands((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert clone == f"git clone {first_walk.REPOSITORY} nqbench"
-    assert run == "cd nqbench && make verdict"
-    assert "\nverdict: setup " in (ROOT / "Makefile").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        ("echo REPOSITORY; echo more >&2", 0, "here\nmore\n"),
-        ("printf 'one 1%%\rone 100%%\n\ntwo  \n'", 0, "one 100%\ntwo\n"),
-        ("pwd; false", 1, "~\n"),
-        ("test $HOME = $PWD/home && test -z $PYTHONPATH", 0, ""),
-    ],
-)
-def test_a_step_of_the_walk_shows_what_a_terminal_would(
-    command: str, code: int, said: str, tmp_path: Path
-) -> None:
-    done = first_walk.step(command, "here", tmp_path, tmp_path / "home")
-    assert (done.code, done.said) == (code, said)
-    assert 0 <= done.cpu_s <= 2 * done.wall_s + 1
 
 
 def test_links_lead_somewhere() -> None:

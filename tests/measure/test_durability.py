@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import clockwork, durability
-from benchmarks.durability import LostRecord, Tally, campaign
 from nqbench.runs.reading import RECORDS
+from tests.measure import clockwork, durability
+from tests.measure.durability import LostRecord, Tally, campaign
 
 KILLS = 4
 

@@ -3,17 +3,51 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks.sanitizers import parsed, plan_of, planted
 from nqbench.compiler.compile import Compiled, compile_kernel
 from nqbench.devices.simulator import SimDevice
-from nqbench.plan import Kernel
+from nqbench.plan import Buffer, Kernel, KernelPlan
 from nqbench.simulator import launching
 from nqbench.simulator.mistakes import run_checked
 from nqbench.simulator.sanitizer import Finding
+
+SOURCE = Path(__file__).parent / "kernels" / "planted.cu"
+WORDS = 192
+
+
+@dataclass
+class Planted:
+    """A kernel of the file, the kind of its mistake (empty: none) and the lines it stands in."""
+
+    name: str
+    kind: str = ""
+    lines: list[int] = field(default_factory=list)
+
+
+def planted() -> list[Planted]:
+    """The kernels, as the file's own comments describe them."""
+    found: list[Planted] = []
+    for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1):
+        if begins := re.match(r"K (\w+)\(", line):
+            found.append(Planted(begins[1]))
+        if bad := re.search(r"// bad: (.+)", line):
+            found[-1].kind = bad[1]
+            found[-1].lines.append(number)
+    return found
+
+
+def plan_of(name: str) -> KernelPlan:
+    """How every kernel of the file is launched."""
+    out = Buffer("out", "int32", WORDS, np.zeros(WORDS, np.int32), restore=True, output=True)
+    raw = Buffer("raw", "int32", WORDS)
+    return KernelPlan(SOURCE, name, ("out", "raw"), (2, 1, 1), (96, 1, 1), buffers=(out, raw))
+
 
 PLANTED = {kernel.name: kernel for kernel in planted()}
 
@@ -66,15 +100,3 @@ def test_threads_values_and_counts() -> None:
     (beyond,) = findings("global_beyond")
     assert beyond.count == 8
     assert beyond.message == "0 bytes beyond the end of buffer 'out' of 768 bytes"
-
-
-def test_the_output_of_compute_sanitizer_is_read() -> None:
-    seen = parsed(
-        "========= Invalid __global__ write of size 4 bytes\n"
-        "=========     at global_beyond+0x70 in planted.cu:9\n"
-        "========= ERROR SUMMARY: 8 errors\n"
-    )
-    assert (seen.count, seen.lines, seen.cell([9])) == (8, (9,), "line 9")
-    none = parsed("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")
-    assert none.cell([]) == "-"
-    assert parsed("========= Internal error").cell([]) == "? ========= Internal error"

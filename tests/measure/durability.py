@@ -1,22 +1,17 @@
 """Kill the runner or its worker at random moments, resume, and compare with an undisturbed run.
 
-    python -m benchmarks.durability [--kills 200] [--seed 0] [--folder DIR]
-
 Each time, the records that the runner had reported must be in the file, what was in the file before
 must still be there, and once the run is complete its table must equal that of a run that nobody
-disturbed. Exits with 1 and says what differs if that is not so. Linux only: the worker is found in
-``/proc``.
+disturbed. Linux only: the worker is found in ``/proc``.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,10 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks import clockwork
-from benchmarks.arguments import positive
 from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_records
+from tests.measure import clockwork
 
 LONGEST_WAIT_S: Final = 2.5
 """From the first stage, or from the last kill, to the next: a run takes two to six seconds."""
@@ -112,7 +106,7 @@ def clockwork_run(folder: Path) -> None:
 
 
 def _command(folder: Path, how: str) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.clockwork", str(folder), how]
+    return [sys.executable, "-m", "tests.measure.clockwork", str(folder), how]
 
 
 def _life(
@@ -181,34 +175,3 @@ def _worker_of(runner: subprocess.Popen[str]) -> int | None:
             break
         time.sleep(POLL_S)
     return None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign and print one line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kills", type=positive, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="keep the run folders here")
-    given = parser.parse_args(arguments)
-    started = time.monotonic()
-
-    def progress(tally: Tally) -> None:
-        sys.stderr.write(f"\r{tally.total} of {given.kills} kills, {tally.runs} runs complete")
-
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            tally = campaign(given.folder or Path(scratch), given.kills, given.seed, progress)
-        except LostRecord as loss:
-            sys.stderr.write(f"\n{loss}\n")
-            return 1
-    by_victim = ", ".join(f"{count} {name}" for name, count in sorted(tally.kills.items()))
-    sys.stdout.write(
-        f"\n{tally.total} kills ({by_victim}) in {tally.lives} starts, {tally.torn} torn lines:"
-        f" {tally.runs} runs of {clockwork.MEASUREMENTS} measurements complete and equal to"
-        f" the undisturbed one, in {time.monotonic() - started:.0f} s\n"
-    )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """A small run that gives the same numbers however often it is stopped, to try killing on.
 
-    python -m benchmarks.clockwork FOLDER {isolate,inline}
+    python -m tests.measure.clockwork FOLDER {isolate,inline}
 
 The test device draws each measurement's times from a model that knows only the plan and the round,
 and really takes them, so that there is time to interrupt. One line goes to standard output for each
@@ -23,7 +23,7 @@ from nqbench.record import Record
 from nqbench.study import Measure, Study
 from nqbench.workloads.base import Workload
 
-NAME: Final = "benchmarks.clockwork:CLOCKWORK"
+NAME: Final = "tests.measure.clockwork:CLOCKWORK"
 DEVICE: Final = "fake:noise=0.003,round=0.004,seed=7,sleep=1"
 SIZES: Final = (7, 8, 9, 10, 11)
 """Launches of 25 microseconds to 6.4 ms."""

@@ -1,0 +1,143 @@
+"""Every benchmark that needs no GPU runs, small, and its arithmetic is right."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import nvbench_crosscheck, overhead
+from benchmarks.modelled_time import POOL, Key, effect, part_of, sliced
+from benchmarks.nvbench_crosscheck import ToolComparison, verdict
+from nqbench.devices.simulator import SimDevice
+from nqbench.plan import KernelPlan
+from nqbench.runs.reading import read_records
+from nqbench.simulator.models import TIME, load_model
+from nqbench.workloads.counting import Counting
+from tests.measure.test_runner import measure, sizes
+
+MINI = load_model("mini")
+RUN = Path(__file__).parents[2] / "results" / "reference" / "h200" / "validate_simulator"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("sim_throughput --n 6 --repeat 1 zhang2011.low_divergence", r"low_divergence +14,249 "),
+        (f"validate_simulator {RUN} --most 1.6e7 --device sim:h200", r"`warp_instructions` \| 1 "),
+        ("mutations --count 12 --cli 12", "12 mutations of .* 0 faults; 1 also through"),
+        ("overhead --points 3 --rounds 1 --least 0", "3 points, 1 rounds and verification"),
+    ],
+)
+def test_it_runs(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *arguments = words.split()
+    assert not importlib.import_module(f"benchmarks.{name}").main(arguments)
+    assert re.search(said, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("overhead --points 0", "0 is less than 1"),
+        ("overhead RUN", "which is not a time"),
+        ("mutations --count -3", "-3 is less than 1"),
+        ("nvbench_crosscheck spin", "no kernel 'spin'; there is spin_50us"),
+        ("nvbench_crosscheck --rounds 0", "--rounds 0: at least 1"),
+    ],
+)
+def test_nonsense_is_refused(
+    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of anything would pass for a success."""
+    (tmp_path / "manifest.json").write_text("{}")
+    measured = {"key": "k", "device": "cuda:0", "round": 1, "status": "ok", "value_s": "fast"}
+    point = dict.fromkeys(("study", "sweep", "workload", "label"), "") | {"system": None}
+    line = json.dumps({**measured, "point": {**point, "factors": {}}})
+    (tmp_path / "records.jsonl").write_text(line + "\n")
+    name, *arguments = words.replace("RUN", str(tmp_path)).split()
+    try:
+        code = importlib.import_module(f"benchmarks.{name}").main(arguments)
+    except SystemExit as end:
+        code = end.code
+    assert (code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_kernels_and_what_lies_outside_them_add_up_to_the_measurements(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(8, 9), "fake:sleep=1,base=2e-3")
+    text = overhead.describe(tmp_path / "r")
+    records = [r for r in read_records(tmp_path / "r").records if r.round > 0]
+    assert "6 timed measurements of 2 points" in text
+    found = re.search(r"([\d.]+) ms outside\s+kernels, ([\d.]+) ms inside", text)
+    assert found, text
+    wall_ms = sum(record.wall_s for record in records) / 2 * 1e3
+    assert abs(float(found[1]) + float(found[2]) - wall_ms) <= 0.11  # printed to a tenth
+    measure(tmp_path / "counts", sizes(8), "fake:deterministic=1")
+    assert "no timed measurement" in overhead.describe(tmp_path / "counts")
+
+
+def test_tools_agree_within_a_percent_or_a_microsecond() -> None:
+    near = ToolComparison("near", (100.4e-6, 100.5e-6, 100.6e-6), (101.4e-6,))
+    far = ToolComparison("far", (1.02e-3,), (1e-3,))
+    short = ToolComparison("short", (1e-6,), (9e-6,))
+    assert near.share == pytest.approx(0.9 / 1.014)
+    assert far.share == pytest.approx(2.0)
+    agree, sentence = verdict([near, short])
+    assert agree, "what is too short is not judged"
+    assert "agree on 1 kernels from 101.40 to 101.40 us" in sentence
+    assert verdict([near, far])[1].endswith("kernels from 101.40 to 1,000.00 us: far")
+    assert not verdict([short])[0]
+    assert far.line().endswith("| 20.00 | 10.00 | 0.00 / 0.00 | DISAGREE |")
+    codes = {"nqbench": "a", "nvbench": "b"}
+    timings = {t: [{"k": {"samples_s": [1.0], "cubin_sha256": c}}] for t, c in codes.items()}
+    with pytest.raises(Exception, match="different cubins"):
+        nvbench_crosscheck.compare(["k"], timings)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "system", "blocks"),
+    [
+        ("one_per_thread", "zhang2011.low_divergence", 2 * POOL // 128),
+        ("block_pool", "zhang2011.pool_distributed", 2),
+        ("global_pool", "zhang2011.pool_monolithic", 2),
+    ],
+)
+def test_a_slice_has_whole_pools_of_jobs_and_runs(
+    assignment: str, system: str, blocks: int
+) -> None:
+    workload = Counting()
+    levels: dict[str, int | str] = {"n": 10, "depth": 5, "block_size": 128}
+    levels |= {"pool_size": POOL} if assignment == "block_pool" else {}
+    levels |= {"blocks": 4} if assignment == "global_pool" else {}
+    factors = workload.resolve(levels, system, MINI.facts).factors
+    whole = workload.plan(factors, None, MINI.facts)
+    assert isinstance(whole, KernelPlan)
+    count = int(whole.about["jobs"])
+    assert -(-count // POOL) == 4  # of which a half has the second and the last
+    half = sliced(whole, assignment, 2)
+    assert half.grid == (blocks, 1, 1)
+    given, taken = (
+        next(b.data for b in plan.buffers if b.name == "jobs") for plan in (whole, half)
+    )
+    assert given is not None
+    assert taken is not None
+    words = len(given) // count
+    first = given[POOL * words : 2 * POOL * words]
+    assert np.array_equal(taken[: len(first)], first)
+    device = SimDevice("mini", modes=(TIME,))
+    device.simulation = replace(device.simulation, model=part_of(MINI, 2))
+    with device.prepare(half) as prepared:
+        assert (prepared.launch().counters or {})["modelled_ms"] > 0
+
+
+def test_an_effect_is_a_ratio_of_geometric_means() -> None:
+    times: dict[Key, float] = {
+        ("global", "a", "b", "c"): 8.0, ("global", "x", "b", "c"): 2.0,
+        ("shared", "a", "b", "c"): 1.0, ("shared", "x", "b", "c"): 1.0,
+    }  # fmt: skip
+    assert effect(times, "memory", "global", "shared") == pytest.approx(1 / 4)
+    assert effect(times, "layout", "a", "x") == pytest.approx(1 / 2)
