@@ -27,14 +27,14 @@ ifneq ($(origin DEVICE),file)
 	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE) || [ $$? -eq 1 ]
 endif
 	$(BIN)/nqbench reproduce $(PAPERS) --recorded
-	$(BIN)/nqbench effects || [ $$? -eq 1 ]  # 1: no run with times
+	$(BIN)/nqbench claims --matrix || [ $$? -eq 1 ]  # 1: no run with times
 
 compare: setup ## compare runs: make compare RUNS="results/local/A/x results/local/B/x"; plots/local/compare
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }
 	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
 
 site: setup ## plots/site: linked pages of every run under results/reference; open plots/site/index.html
-	$(BIN)/nqbench site
+	$(BIN)/nqbench report --site
 
 test: lint ## lint, then pytest on all cores; all but the slow sweeps
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not full"
@@ -53,11 +53,13 @@ docs: setup-dev ## write docs/reference, run docs/notebooks, build all pages in 
 	$(BIN)/python scripts/notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
-lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts
+lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts, no large file
+	@git ls-files -z -- ':!:results' 2>/dev/null | xargs -0 -r wc -c | awk '$$1 > 1000000 && $$2 != "total" { \
+	  print "lint: " $$2 " has over 1 MB: leave it out of git, or put it under results/"; bad = 1 } END { exit bad }'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py scripts/reference.py scripts/notebooks.py docs/conf.py
+	$(BIN)/mypy --strict scripts/*.py docs/conf.py
 	$(BIN)/lint-imports
 
 setup: ## create or update .venv
