@@ -1,38 +1,26 @@
-// Variants of a kernel: without memory accesses and without arithmetic, for `nqbench bottleneck`.
+// How a kernel reads, computes and writes, as a template argument: complete, without its memory
+// accesses, or without its arithmetic, for `nqbench bottleneck`.
 //
-// A kernel that includes this file and writes its accesses and its arithmetic with the macros below
-// can be built three times, by -DNQBENCH_VARIANT:
-//   0  full         as if the macros were not there
-//   1  math_only    loads are replaced by values made from indices; what would be stored is compared
-//                   with a word that the compiler cannot know, and stored only if it matches (never)
-//   2  memory_only  the arithmetic is left out: what was loaded is added up, and the sum is stored
+//   Full        plain loads, stores and arithmetic: the kernel as if this file were not there
+//   MathOnly    loads are replaced by values made from indices; what would be stored is compared
+//               with a word that the compiler cannot know, and stored only if it matches (never)
+//   MemoryOnly  the arithmetic is left out: what was loaded is added up, and the sum is stored
 // The method is that of Brodtkorb et al., section 6.5.
 #pragma once
 
-#ifndef NQBENCH_VARIANT
-#define NQBENCH_VARIANT 0
-#endif
-
-namespace variant {
-constexpr bool full = NQBENCH_VARIANT == 0;
-constexpr bool math_only = NQBENCH_VARIANT == 1;
-constexpr bool memory_only = NQBENCH_VARIANT == 2;
-}  // namespace variant
-
-#if NQBENCH_VARIANT
 // Zero, but the host could write to it: the compiler has to assume that it did. A constant is read
 // as a kernel argument is, so that no variant needs another signature than the full kernel.
 __constant__ unsigned nqbench_never = 0;
-#else
-constexpr unsigned nqbench_never = 0;
-#endif
-
-namespace variant {
 
 // Values instead of loaded ones. They differ from index to index: a constant would let the compiler
-// compute the arithmetic beforehand, or once for all passes of a loop. One logic operation each at
-// most, about what the address of the load has cost.
-template <class T> __device__ __forceinline__ T stand_in(unsigned long long index) { return T(index); }
+// compute the arithmetic beforehand, or once for all passes of a loop. A few operations each at most,
+// about what the address of the load has cost.
+template <class T> __device__ __forceinline__ T stand_in(unsigned long long index) {
+    return T(index);
+}
+template <> __device__ __forceinline__ int stand_in<int>(unsigned long long index) {
+    return int(unsigned(index) * 2654435761u);  // of no order that a compiler could see through
+}
 template <> __device__ __forceinline__ float stand_in<float>(unsigned long long index) {
     return __uint_as_float(0x3f800000u | (unsigned(index) & 0x7fffffu));  // from 1 to 2
 }
@@ -41,6 +29,9 @@ template <> __device__ __forceinline__ float2 stand_in<float2>(unsigned long lon
 }
 template <> __device__ __forceinline__ int2 stand_in<int2>(unsigned long long index) {
     return make_int2(int(index), int(~index));
+}
+template <> __device__ __forceinline__ int4 stand_in<int4>(unsigned long long index) {
+    return make_int4(stand_in<int>(index), int(index), stand_in<int>(~index), int(~index));
 }
 template <> __device__ __forceinline__ uint4 stand_in<uint4>(unsigned long long index) {
     const unsigned i = unsigned(index);
@@ -53,49 +44,57 @@ __device__ __forceinline__ unsigned bits(float value) { return __float_as_uint(v
 __device__ __forceinline__ unsigned bits(unsigned long long value) {
     return unsigned(value) ^ unsigned(value >> 32);
 }
-__device__ __forceinline__ unsigned bits(long long value) {
-    return bits(static_cast<unsigned long long>(value));
-}
 __device__ __forceinline__ unsigned bits(float2 v) { return bits(v.x) ^ bits(v.y); }
-__device__ __forceinline__ unsigned bits(int2 v) { return bits(v.x) ^ bits(v.y); }
 __device__ __forceinline__ unsigned bits(uint4 v) { return (v.x ^ v.y) ^ (v.z ^ v.w); }
-
-// What was read at an index, if nothing was: of no order that a compiler could see through.
-__device__ __forceinline__ int scattered(unsigned index) { return int(index * 2654435761u); }
 
 // Never true, but the compiler cannot know it, and needs the value to find out.
 template <class V> __device__ __forceinline__ bool unforeseen(V value) {
     return (bits(value) & nqbench_never) != 0;
 }
 
-// Whether to store. The condition needs the value, so that its arithmetic can neither be dropped nor
-// moved to where it would never be executed.
-template <class V> __device__ __forceinline__ bool wanted(V value) {
-    return !math_only || unforeseen(value);
-}
+enum class Variant { full, math_only, memory_only };
 
-template <class T, class V> __device__ __forceinline__ void store(T& target, V value) {
-    if (wanted(value)) target = value;
-}
+template <Variant V> struct Access {
+    static constexpr bool kFull = V == Variant::full;
+    static constexpr bool kMathOnly = V == Variant::math_only;
+    static constexpr bool kMemoryOnly = V == Variant::memory_only;
 
-// Without arithmetic there still is the access: the same atomic at the same address.
-template <class T, class V> __device__ __forceinline__ void atomic_add(T* target, V value) {
-    if (wanted(value)) atomicAdd(target, T(value));
-}
+    // array[index]. `instead` takes the place of the loaded value, and must not be a constant.
+    template <class Array, class I, class T>
+    __device__ __forceinline__ static T load(const Array& array, I index, T instead) {
+        if constexpr (kMathOnly) return instead;
+        else return array[index];
+    }
+    template <class T, class I>
+    __device__ __forceinline__ static T load(const T* array, I index) {
+        return load(array, index, stand_in<T>(index));
+    }
 
-}  // namespace variant
+    // What is computed from loaded values; `sum` is something that needs all of them.
+    template <class T>
+    __device__ __forceinline__ static T result(T computed, T sum) {
+        return kMemoryOnly ? sum : computed;
+    }
+    // Whether to do what is hardly ever done, and therefore by no variant.
+    template <class T>
+    __device__ __forceinline__ static bool seldom(bool computed, T sum) {
+        if constexpr (kFull) return computed;
+        else return unforeseen(result(T(computed), sum));
+    }
 
-// LOAD(place, stand_in)    reads `place`; math_only: the second, which must not be a constant
-// STORE(target, value)     writes a value; math_only: if it matches what no value matches
-// ARITHMETIC(result, sum)  the first; memory_only: the second, in which all that was loaded is added
-#if NQBENCH_VARIANT == 1
-#define LOAD(place, stand_in) (stand_in)
-#else
-#define LOAD(place, stand_in) (place)
-#endif
-#if NQBENCH_VARIANT == 2
-#define ARITHMETIC(result, sum) (sum)
-#else
-#define ARITHMETIC(result, sum) (result)
-#endif
-#define STORE(target, value) variant::store(target, value)
+    // The condition needs the value, so that its arithmetic can neither be dropped nor moved to where
+    // it would never be executed.
+    template <class T, class V>
+    __device__ __forceinline__ static void store(T& target, V value) {
+        if (!kMathOnly || unforeseen(value)) target = value;
+    }
+    // Without arithmetic there still is the access: the same atomic at the same address.
+    template <class T, class V>
+    __device__ __forceinline__ static void atomic_add(T* target, V value) {
+        if (!kMathOnly || unforeseen(value)) atomicAdd(target, T(value));
+    }
+};
+
+using Full = Access<Variant::full>;
+using MathOnly = Access<Variant::math_only>;
+using MemoryOnly = Access<Variant::memory_only>;

@@ -1,26 +1,28 @@
 """Kernels that can be built without their arithmetic, or without their memory accesses.
 
-The kernel's source marks both with the macros of ``variants.cuh``. The method is that of
-Brodtkorb et al., section 6.5.
+The kernel's source does both through a template argument, ``Full`` (``variants.cuh``). The method is
+that of Brodtkorb et al., section 6.5.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import fields, replace
+from typing import Final
 
 import numpy as np
 
 from nqbench.errors import InfeasibleError
 from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
-from nqbench.workloads.base import VARIANTS, Variant
+from nqbench.workloads.base import Variant
+
+_ACCESS: Final = {"full": "Full", "math_only": "MathOnly", "memory_only": "MemoryOnly"}
 
 
 def built_as(plan: KernelPlan, variant: Variant) -> KernelPlan:
-    """The same launch of the kernel, built as ``variant``; ``full`` needs no compiler option."""
-    number = VARIANTS.index(variant)
-    options = (f"-DNQBENCH_VARIANT={number}",) if number else ()
-    return replace(plan, options=(*plan.options, *options))
+    """The same launch of the kernel, whose entry names ``Full``, built as ``variant``."""
+    return replace(plan, entry=re.sub(r"\bFull\b", _ACCESS[variant], plan.entry))
 
 
 def alone(

@@ -91,7 +91,7 @@ class Ceilings(Workload):
         reads = operation == "read"
         return KernelPlan(
             source=SOURCE,
-            entry="read" if reads else f"stream<Operation::{operation}>",
+            entry="read<Full>" if reads else f"stream<Full, Operation::{operation}>",
             arguments=(quads, steps, *(() if reads else constants), "words", "results"),
             buffers=(
                 Buffer("words", "uint32", int(n), data=np.resize(_pattern(operation), int(n))),

@@ -39,17 +39,24 @@ __device__ __forceinline__ uint4 worked(uint4 words, unsigned steps, unsigned a,
 }
 
 // Thread t takes the four words from 4t on.
-template <Operation O>
+template <class Access, Operation O>
 __global__ void stream(unsigned quads, unsigned steps, unsigned a, unsigned b,
                        const uint4* __restrict__ in, uint4* __restrict__ out) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= quads) return;
-    const uint4 words = LOAD(in[i], variant::stand_in<uint4>(i));
-    STORE(out[i], ARITHMETIC(worked<O>(words, steps, a, b), words));
+    const uint4 words = Access::load(in, i);
+    Access::store(out[i], Access::result(worked<O>(words, steps, a, b), words));
 }
+
+// An array that is read past the L1 cache.
+struct PastL1 {
+    const uint4* words;
+    __device__ uint4 operator[](unsigned i) const { return __ldcg(words + i); }
+};
 
 // Reads the whole array `passes` times, past the L1 cache, another part in each pass; `quads` is a
 // power of two.
+template <class Access>
 __global__ void read(unsigned quads, unsigned passes, const uint4* __restrict__ in,
                      uint4* __restrict__ out) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -58,11 +65,11 @@ __global__ void read(unsigned quads, unsigned passes, const uint4* __restrict__ 
 #pragma unroll 8
     for (unsigned k = 0; k < passes; ++k) {
         const unsigned place = (i + k * 37 * blockDim.x) & (quads - 1);
-        const uint4 words = LOAD(__ldcg(in + place), variant::stand_in<uint4>(place));
+        const uint4 words = Access::load(PastL1{in}, place, stand_in<uint4>(place));
         sum.x += words.x;
         sum.y += words.y;
         sum.z += words.z;
         sum.w += words.w;
     }
-    STORE(out[i], sum);
+    Access::store(out[i], sum);
 }

@@ -132,18 +132,18 @@ def _fine1(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noq
     count = np.int64(pairs(n))
     arguments = ("board", "pairs", count, CONFLICTS)
     pair_buffer = Buffer("pairs", "int32", listed.size, data=listed)
-    return _pairwise("fine1", arguments, pairs(n), levels, boards, pair_buffer)
+    return _pairwise("fine1<Full>", arguments, pairs(n), levels, boards, pair_buffer)
 
 
 def _fine2(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
     n = number(levels, "n")
     arguments = ("board", np.int32(n), np.int64(pairs(n)), CONFLICTS)
-    return _pairwise("fine2", arguments, pairs(n), levels, boards)
+    return _pairwise("fine2<Full>", arguments, pairs(n), levels, boards)
 
 
 def _coarse(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
     n = number(levels, "n")
-    entry = f"coarse<Atomics::{levels['atomics']}>"
+    entry = f"coarse<Full, Atomics::{levels['atomics']}>"
     return _pairwise(entry, ("board", np.int32(n), CONFLICTS), n, levels, boards)
 
 

@@ -150,7 +150,7 @@ def _count_shared(levels: Mapping[str, Level], counters: Counters) -> Kernel:
     n = number(levels, "n")
     return Kernel(
         source=SOURCE,
-        entry=f"count_shared<{counters.per_word}, Tally::{levels['tally']}>",
+        entry=f"count_shared<Full, {counters.per_word}, Tally::{levels['tally']}>",
         arguments=(
             *("board", np.int32(n), np.int32(pitch(n)), np.int32(counters.words)),
             CONFLICTS,
@@ -167,7 +167,7 @@ def _count_global(levels: Mapping[str, Level], counters: Counters) -> Kernel:
     blocks = _blocks_per_board(n, block)
     return Kernel(
         source=SOURCE,
-        entry=f"count_global<Tally::{levels['tally']}>",
+        entry=f"count_global<Full, Tally::{levels['tally']}>",
         arguments=(
             *("board", np.int32(n), np.int32(pitch(n)), np.int32(blocks)),
             *(np.int64(counters.words), "counters", CONFLICTS),

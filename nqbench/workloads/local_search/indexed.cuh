@@ -14,7 +14,7 @@ constexpr unsigned NO_MOVE = 0xffffffffu;
 
 // Best move of each thread, the first of equals. A number that the mapping sends outside the
 // triangle is counted in `invalid` and left out: the paper's program reads out of bounds there.
-template <Moves M, Mapping P>
+template <class Access, Moves M, Mapping P>
 __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned n, unsigned moves,
                            float* deltas, unsigned* best_moves, unsigned long long* invalid) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
@@ -24,7 +24,8 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
     const unsigned step = M == Moves::consecutive ? 1 : threads;
     const unsigned end = M == Moves::consecutive ? min(first + share, moves) : moves;
     const auto city = [=](unsigned position) {
-        return LOAD(cities[tour[position]], variant::stand_in<float2>(position));
+        if constexpr (Access::kMathOnly) return stand_in<float2>(position);
+        else return cities[tour[position]];
     };
     const Index<P> positions(n);
 
@@ -36,17 +37,18 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
             atomicAdd(invalid, 1ull);
             continue;
         }
-        const float delta = ARITHMETIC(cost_change(move.x, move.y, n, city),
-                                       coordinates(move.x, move.y, n, city));
-        if constexpr (variant::memory_only) {
-            best += delta;
-        } else if (delta < best) {
+        if constexpr (Access::kMemoryOnly) {
+            best += coordinates(move.x, move.y, n, city);
+            continue;
+        }
+        const float delta = cost_change(move.x, move.y, n, city);
+        if (delta < best) {
             best = delta;
             best_move = k;
         }
     }
-    STORE(deltas[thread], best);
-    STORE(best_moves[thread], best_move);
+    Access::store(deltas[thread], best);
+    Access::store(best_moves[thread], best_move);
 }
 
 // Whether (delta, move) goes before another: ties go to the smaller number, whatever the order of

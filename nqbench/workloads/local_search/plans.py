@@ -139,7 +139,7 @@ def _indexed(
     cache = cast(CachePreference, levels["cache"])
     evaluation = Kernel(
         SOURCE,
-        f"evaluation<Moves::{levels['moves']}, Mapping::{mapping}>",
+        f"evaluation<Full, Moves::{levels['moves']}, Mapping::{mapping}>",
         (
             *("tour", "cities", n, np.uint32(about["moves_per_iteration"])),
             *("deltas", "moves", "invalid"),
@@ -186,11 +186,11 @@ def _tiled(
         *("places", n, rows, threshold, slack(instance.cities)),
         *("best", "hints"),
     )
-    name = "evaluation_resident" if resident else "evaluation_tiled"
+    name = "evaluation_resident<" if resident else "evaluation_tiled<Full, "
     kernels = {
         "evaluation": Kernel(
             SOURCE,
-            f"{name}<{levels['tile_x']}>",
+            f"{name}{levels['tile_x']}>",
             ("tour", *common, "state", np.uint32(tiles_with_moves(levels))) if resident else common,
             (across, up, 1),
             (number(levels, "block_size"), 1, 1),

@@ -74,20 +74,20 @@ __device__ __forceinline__ unsigned long long look_closely(const Tile& tile, uns
 
 // The best move of a warp's part of the tile that is not above `bound`. A clear tile has y >= x + 2
 // everywhere; the others leave out y <= x and take the special case of neighbours.
-template <int X, bool Clear>
+template <class Access, int X, bool Clear>
 __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2 (&own)[X + 2], float bound) {
     float taken[X], last[X + 2], here[X + 2], next[X + 2];
 #pragma unroll
     for (int i = 0; i < X; ++i) taken[i] = rough_removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = rough_distance(own[i], LOAD(tile.place[tile.first], variant::stand_in<float2>(tile.y)));
-        here[i] = rough_distance(own[i], LOAD(tile.place[tile.first + 1], variant::stand_in<float2>(tile.y + 1)));
+        last[i] = rough_distance(own[i], Access::load(tile.place, tile.first, stand_in<float2>(tile.y)));
+        here[i] = rough_distance(own[i], Access::load(tile.place, tile.first + 1, stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = NO_BEST;
     float limit = __fadd_ru(bound, tile.slack);
     float sum = 0.0f;  // of all that is read, in the variant without arithmetic
-    if constexpr (variant::memory_only) {
+    if constexpr (Access::kMemoryOnly) {
 #pragma unroll
         for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
         const float2 before = tile.place[tile.first], at = tile.place[tile.first + 1];
@@ -96,9 +96,9 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     // Whether a move of the row may be the best one.
     const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
         const unsigned y = tile.y + row;
-        const float2 beyond = LOAD(tile.place[row + 2], variant::stand_in<float2>(y));
-        const float given = LOAD(tile.taken[row], variant::stand_in<float>(y));
-        if constexpr (variant::memory_only) {
+        const float2 beyond = Access::load(tile.place, row + 2, stand_in<float2>(y));
+        const float given = Access::load(tile.taken, row, stand_in<float>(y));
+        if constexpr (Access::kMemoryOnly) {
             sum += beyond.x + beyond.y + given;
             return false;
         }
@@ -116,7 +116,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             }
             least = i ? fminf(least, rough) : rough;
         }
-        if constexpr (variant::math_only) sum = fminf(sum, __fsub_rn(least, given));
+        if constexpr (Access::kMathOnly) sum = fminf(sum, __fsub_rn(least, given));
         return !(least > __fadd_ru(limit, given));  // also if there is a NaN
     };
     // Three rows at a time, so that the arrays change their roles and nothing is moved, and that the
@@ -125,7 +125,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         const unsigned first = step(last, here, next, row);
         const unsigned second = step(here, next, last, row + 1);
         const unsigned third = step(next, last, here, row + 2);
-        if constexpr (variant::full) {
+        if constexpr (Access::kFull) {
             const unsigned rows = first | second << 1 | third << 2;
             if (__any_sync(EVERYONE, rows)) {  // seldom: see `hints`
                 best = least_of_warp(min(best, look_closely<X>(tile, row, rows, bound)));
@@ -134,7 +134,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             }
         }
     }
-    if constexpr (!variant::full) return variant::bits(sum);
+    if constexpr (!Access::kFull) return bits(sum);
     return best;
 }
 
@@ -147,7 +147,7 @@ __device__ __forceinline__ bool below_diagonal(unsigned n, unsigned rows) {
 // The same for a whole block; brings the least key of all blocks into `best`. What is there already
 // is a move of this tour. What a warp reports becomes a hint: it is likely to be good in the next
 // iteration, too.
-template <int X>
+template <class Access, int X>
 __device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
                            unsigned long long* best, unsigned long long* hints, bool stopped = false) {
     extern __shared__ float2 place[];
@@ -157,18 +157,22 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const unsigned x = block_x + threadIdx.x * X;
     float2 own[X + 2];  // positions x - 1 .. x + X; beyond the tour anything, never used
 #pragma unroll
-    for (int i = 0; i < X + 2; ++i) own[i] = LOAD(places[min(x - 1 + i, n - 1)], variant::stand_in<float2>(x + i));
-    const unsigned long long known = LOAD(*static_cast<volatile unsigned long long*>(best), NO_BEST);
+    for (int i = 0; i < X + 2; ++i) {
+        if constexpr (Access::kMathOnly) own[i] = stand_in<float2>(x + i);
+        else own[i] = places[min(x - 1 + i, n - 1)];
+    }
+    const unsigned long long known = 
+        Access::load(static_cast<volatile unsigned long long*>(best), 0, NO_BEST);
     // Two rows more than there are, of which no vote comes, so that groups may begin anywhere.
     for (unsigned i = threadIdx.x; i < rows + GROUP + 1; i += blockDim.x) {
         const unsigned position = y - 1 + i;
-        STORE(place[i], LOAD(places[position < n ? position : position - n], variant::stand_in<float2>(y + i)));
+        Access::store(place[i], Access::load(places, position < n ? position : position - n, stand_in<float2>(y + i)));
     }
     if (stopped) return;  // asked for only here, so that nothing above waits for the answer
     __syncthreads();
     for (unsigned i = threadIdx.x; i < rows + GROUP - 1; i += blockDim.x) {
-        const auto at = [=](unsigned k) { return LOAD(place[k], variant::stand_in<float2>(y + k)); };
-        STORE(taken[i], ARITHMETIC(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -FAR,
+        const auto at = [=](unsigned k) { return Access::load(place, k, stand_in<float2>(y + k)); };
+        Access::store(taken[i], Access::result(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -FAR,
                                    at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
     }
     __syncthreads();
@@ -181,9 +185,9 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const Tile tile{n, x, y, first, rows, slack, places, place, taken};
     const float bound = fminf(threshold, delta_of(known));
     const bool clear = y >= warp_x + 32 * X + 1;
-    const unsigned long long key = clear ? scan<X, true>(tile, own, bound) : scan<X, false>(tile, own, bound);
-    if constexpr (!variant::full) {
-        if (variant::unforeseen(key)) atomicMin(best, key);
+    const unsigned long long key = clear ? scan<Access, X, true>(tile, own, bound) : scan<Access, X, false>(tile, own, bound);
+    if constexpr (!Access::kFull) {
+        if (unforeseen(key)) atomicMin(best, key);
         return;
     }
     if (key == NO_BEST || threadIdx.x % 32) return;
@@ -216,11 +220,11 @@ __device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, flo
     return least_of_warp(hint);
 }
 
-template <int X>
+template <class Access, int X>
 __global__ void __launch_bounds__(most_threads<X>, 1)
 evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
                                  unsigned long long* best, unsigned long long* hints) {
-    if (!below_diagonal<X>(n, rows)) scan_block<X>(places, n, rows, threshold, slack, best, hints);
+    if (!below_diagonal<X>(n, rows)) scan_block<Access, X>(places, n, rows, threshold, slack, best, hints);
 }
 
 // One warp: the best move of all blocks is known.
@@ -244,7 +248,7 @@ evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, f
                                     float slack, unsigned long long* best, unsigned long long* hints, unsigned* state, unsigned blocks) {
     if (below_diagonal<X>(n, rows)) return;
     const bool stopped = state[done];  // set only by the last block of an earlier launch
-    scan_block<X>(places, n, rows, threshold, slack, best, hints, stopped);
+    scan_block<Full, X>(places, n, rows, threshold, slack, best, hints, stopped);
     if (stopped) return;
     __syncthreads();
     if (threadIdx.x >= 32) return;

@@ -39,7 +39,7 @@ def by_number(mapping: str) -> KernelPlan:
     moves, threads = (N - 1) * (N - 2) // 2, BLOCK * BLOCKS
     return KernelPlan(
         SOURCE,
-        f"evaluation<Moves::strided, Mapping::{mapping}>",
+        f"evaluation<Full, Moves::strided, Mapping::{mapping}>",
         ("tour", "cities", np.uint32(N), np.uint32(moves), "deltas", "moves", "invalid"),
         buffers=(
             Buffer("tour", "uint32", N, data=tour()),
@@ -57,7 +57,7 @@ def tiled() -> KernelPlan:
     places = cities()[tour()].reshape(-1)
     return KernelPlan(
         SOURCE,
-        f"evaluation_tiled<{COLUMNS}>",
+        f"evaluation_tiled<Full, {COLUMNS}>",
         (
             "places",
             np.uint32(N),
