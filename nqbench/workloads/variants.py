@@ -1,7 +1,7 @@
 """Kernels that can be built without their arithmetic, or without their memory accesses.
 
-The kernel's source does both through a template argument, ``Full`` (``variants.cuh``). The method is
-that of Brodtkorb et al., section 6.5.
+The kernel's source does both through a template argument, ``Full`` (``variants.cuh``). The method
+is that of Brodtkorb et al., section 6.5.
 """
 
 from __future__ import annotations

@@ -163,14 +163,6 @@ template <Config C, class F> struct StackOf<C, F, true> {
     using Type = PredicatedStack<C, F>;
 };
 
-// The lanes of this warp: the last one of a block may be short.
-template <Config C> __device__ __forceinline__ unsigned warp_members() {
-    if constexpr (C.block_size % 32 == 0) return ~0u;
-    const unsigned before = threadIdx.x / 32 * 32;
-    const unsigned lanes = min(C.block_size - before, 32u);
-    return lanes == 32 ? ~0u : (1u << lanes) - 1u;
-}
-
 // What both searches share: a lane's job, its path in registers, and the rows to come back to.
 template <Config C, class F, class Probe> struct Lane {
     using Rows = typename StackOf<C, F>::Type;
@@ -277,7 +269,7 @@ __device__ Counter<C> search_by_predicates(F& frame, Source<C, Probe>& source) {
     constexpr bool kStays = C.loop == Loop::selected;
     Counter<C> count = 0;
     Lane<C, F, Probe> lane(frame, source);
-    const unsigned members = warp_members<C>();
+    const unsigned members = C.block_size % kWarp == 0 ? kAllLanes : mask_of(warp_lanes<C.block_size>());
     lane.guard();
     bool busy = source.feed.first(lane.job) && lane.begin();
     if (!busy) lane.idle();

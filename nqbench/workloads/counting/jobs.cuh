@@ -1,5 +1,6 @@
 // Jobs: how a thread reads one (encoding), and how it comes by the next one (assignment).
 #pragma once
+#include "../warp.cuh"
 #include "config.cuh"
 
 // What the queens above a row attack in it.
@@ -98,8 +99,8 @@ template <Config C> struct Feed<C, Assignment::warp_pool> {
     // The first of `jobs` jobs for this warp, all of its lanes alike; the last ones may not exist.
     __device__ unsigned share(unsigned jobs) {
         unsigned first = 0;
-        if (threadIdx.x % 32 == 0) first = atomicAdd(seek, jobs);
-        return __shfl_sync(~0u, first, 0);
+        if (threadIdx.x % kWarp == 0) first = atomicAdd(seek, jobs);
+        return __shfl_sync(kAllLanes, first, 0);
     }
 };
 

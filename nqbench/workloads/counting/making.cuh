@@ -46,32 +46,32 @@ __device__ __forceinline__ void below(const Rule<C>& rule, const Attack& attack,
 // stores them; so the order of the jobs is that of the warps.
 constexpr int kMakers = 4;  // warps of a block
 template <Config C, int Row>
-__global__ void __launch_bounds__(32 * kMakers)
+__global__ void __launch_bounds__(kWarp * kMakers)
     make_jobs(const unsigned* __restrict__ above, unsigned count, unsigned* jobs, unsigned* made) {
     constexpr int kDealt = Row + 2 < C.depth ? Row + 2 : C.depth;
     __shared__ Attack dealt[kMakers][C.n * C.n];
-    Attack* const mine = dealt[threadIdx.x / 32];
-    const unsigned start = thread_number() / 32, lane = threadIdx.x % 32;
+    Attack* const mine = dealt[threadIdx.x / kWarp];
+    const unsigned start = thread_number() / kWarp, lane = threadIdx.x % kWarp;
     if (start >= count) return;
     const Rule<C> rule = Rule<C>::of(above, start, 0);
     unsigned found = 0;
     auto deal = [&](const Attack& attack) {
-        if (found % 32 == lane) mine[found] = attack;
+        if (found % kWarp == lane) mine[found] = attack;
         ++found;
     };
     below<C, kDealt, Row>(rule, load_masks<C>(above, start), deal);
 
     unsigned own = 0;
     auto number = [&](const Attack&) { ++own; };
-    for (unsigned k = lane; k < found; k += 32) below<C, kMostRows<C>, kDealt>(rule, mine[k], number);
+    for (unsigned k = lane; k < found; k += kWarp) below<C, kMostRows<C>, kDealt>(rule, mine[k], number);
     unsigned end = own;  // of this lane's, among the warp's
-    for (unsigned step = 1; step < 32; step *= 2) {
-        const unsigned before = __shfl_up_sync(~0u, end, step);
+    for (unsigned step = 1; step < kWarp; step *= 2) {
+        const unsigned before = __shfl_up_sync(kAllLanes, end, step);
         if (lane >= step) end += before;
     }
     unsigned place = 0;
-    if (lane == 31) place = atomicAdd(made, end);
-    place = __shfl_sync(~0u, place, 31) + end - own;
+    if (lane == kWarp - 1) place = atomicAdd(made, end);
+    place = __shfl_sync(kAllLanes, place, kWarp - 1) + end - own;
     auto store = [&](const Attack& attack) { store_job<C>(jobs, place++, attack, rule.distance); };
-    for (unsigned k = lane; k < found; k += 32) below<C, kMostRows<C>, kDealt>(rule, mine[k], store);
+    for (unsigned k = lane; k < found; k += kWarp) below<C, kMostRows<C>, kDealt>(rule, mine[k], store);
 }

@@ -4,31 +4,6 @@
 // follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
 #include "making.cuh"
 
-// Sum over the block; the value is complete in thread 0. All threads of the block take part.
-template <Config C> __device__ __forceinline__ Total block_sum(Total value) {
-    constexpr unsigned kWarp = 32;
-    constexpr unsigned kBlock = C.block_size;
-    constexpr unsigned kWarps = (kBlock + kWarp - 1) / kWarp;
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned warp = threadIdx.x / kWarp;
-    const unsigned lanes = min(kBlock - warp * kWarp, kWarp);  // the last warp may be short
-    const unsigned members = lanes == kWarp ? ~0u : (1u << lanes) - 1u;
-    for (unsigned step = kWarp / 2; step > 0; step /= 2) {
-        const unsigned from = lane + step < lanes ? lane + step : lane;  // never an absent lane
-        const Total other = __shfl_sync(members, value, from);
-        if (from != lane) value += other;
-    }
-    if constexpr (kWarps > 1) {
-        __shared__ Total warp_sums[kWarps];
-        if (lane == 0) warp_sums[warp] = value;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            for (unsigned w = 1; w < kWarps; ++w) value += warp_sums[w];
-        }
-    }
-    return value;
-}
-
 // Where the count goes is part of each paper's loop: one result per thread (feinbube2010; a 64-bit
 // word instead of the 32-bit first word of the job, which would overflow and would need
 // the jobs renewed before every launch), one atomic addition per thread (tanaka2011), one result
@@ -42,7 +17,7 @@ __device__ __forceinline__ void deliver(Total count, Total* results, unsigned jo
     } else if constexpr (C.loop == Loop::place_first) {
         atomicAdd(results, count);
     } else {
-        const Total sum = block_sum<C>(count);
+        const Total sum = block_sum<C.block_size>(count);
         if (threadIdx.x == 0) results[blockIdx.x] = sum;
     }
 }

@@ -17,7 +17,7 @@ struct NoProbe {
 };
 
 __device__ __forceinline__ unsigned warp_number() {
-    return blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32;
+    return blockIdx.x * ((blockDim.x + kWarp - 1) / kWarp) + threadIdx.x / kWarp;
 }
 
 // Loop iterations: by_job[job], by_group[thread].
@@ -75,7 +75,7 @@ struct DivergenceProbe : NoProbe {
         const unsigned active = __activemask();
         const unsigned placing = __ballot_sync(active, places);
         const unsigned first = __ffs(active) - 1;  // one lane keeps the books of this pass
-        if (threadIdx.x % 32 == first) {
+        if (threadIdx.x % kWarp == first) {
             ++passes;
             split += placing != 0 && placing != active;
             lanes += __popc(active);

@@ -219,7 +219,7 @@ template <Config C, class F, class Probe> struct Walker {
           one(C.adders == Adders::both ? hidden : 1),
           two(2 * one),
           minus_one(0u - one),
-          refill(threadIdx.x % 32) {
+          refill(threadIdx.x % kWarp) {
         __shared__ uint4 table[kDistances];
         __shared__ unsigned leaves[kMostFound * C.block_size];
         if (threadIdx.x < kDistances) table[threadIdx.x] = Family<C>::entry(threadIdx.x);
@@ -259,7 +259,7 @@ template <Config C, class F, class Probe> struct Walker {
     }
     // False when no lane of the warp has a job.
     __device__ bool vote() {
-        const unsigned idle = __ballot_sync(~0u, top == bottom);
+        const unsigned idle = __ballot_sync(kAllLanes, top == bottom);
         if (idle != 0) {
             const bool out = top == bottom;
             if (out && began) source.probe.job_ends();
@@ -270,7 +270,7 @@ template <Config C, class F, class Probe> struct Walker {
                 if (busy) begin();
             }
         }
-        return idle != ~0u || __any_sync(~0u, busy);
+        return idle != kAllLanes || __any_sync(kAllLanes, busy);
     }
     __device__ void step() {
         if (top != bottom) source.probe.iteration(true);
@@ -282,7 +282,7 @@ template <Config C, class F, class Probe> struct Walker {
     }
     __device__ unsigned weigh() {
         unsigned sum = 0;
-        for (unsigned leaf = found; __any_sync(~0u, leaf < newest); leaf += 4 * C.block_size) {
+        for (unsigned leaf = found; __any_sync(kAllLanes, leaf < newest); leaf += 4 * C.block_size) {
             if (leaf < newest) {
                 unsigned open;
                 asm volatile("ld.shared.u32 %0, [%1];" : "=r"(open) : "r"(leaf) : "memory");
@@ -296,7 +296,7 @@ template <Config C, class F, class Probe> struct Walker {
 
 template <Config C, class F, class Probe>
 __device__ Counter<C> search_unrolled(F& frame, Source<C, Probe>& source, unsigned hidden) {
-    static_assert(C.block_size % 32 == 0, "whole warps vote");
+    static_assert(C.block_size % kWarp == 0, "whole warps vote");
     Counter<C> count = 0;
     Walker<C, F, Probe> walker(frame, source, hidden);
     while (walker.vote()) {

@@ -4,6 +4,7 @@
 // 0 + 1 + ... + (c-1) = c(c-1)/2, in whatever order they arrive, and the counters need not be
 // read again. Tally::final sums over the counters afterwards.
 #include "../variants.cuh"
+#include "../warp.cuh"
 #include "board.cuh"
 
 enum class Tally { arrival, final };
@@ -55,7 +56,6 @@ template <class Access, int PerWord, Tally How>
 __global__ void count_shared(const int* __restrict__ boards, int n, int pitch, int words,
                              Total* conflicts) {
     extern __shared__ uint4 space[];
-    __shared__ Total partial[32];
     unsigned* counters = reinterpret_cast<unsigned*>(space);
     for (int k = threadIdx.x; k < words / 4; k += blockDim.x) 
         Access::store(space[k], make_uint4(0, 0, 0, 0));
@@ -71,7 +71,7 @@ __global__ void count_shared(const int* __restrict__ boards, int n, int pitch, i
         for (int k = threadIdx.x; k < words; k += blockDim.x)
             sum += pairs_in<PerWord>(Access::load(counters, k));
     }
-    sum = block_sum(sum, partial);
+    sum = block_sum(sum);
     if (threadIdx.x == 0) Access::store(conflicts[blockIdx.x], sum);
 }
 
@@ -93,8 +93,7 @@ __global__ void count_global(const int* __restrict__ boards, int n, int pitch, i
     if (q < pitch / 4)
         met = count_four<Access, 1>(boards + (long long)board * pitch, n, q, counters + board * words);
     if constexpr (How == Tally::arrival) {
-        __shared__ Total partial[32];
-        met = block_sum(met, partial);
+        met = block_sum(met);
         if (threadIdx.x == 0 && met) Access::atomic_add(conflicts + board, met);
     }
 }
@@ -102,7 +101,6 @@ __global__ void count_global(const int* __restrict__ boards, int n, int pitch, i
 // `blocks` of the grid for each board, which share its counters.
 __global__ void sum_global(const uint4* __restrict__ counters, int blocks, long long words,
                            Total* conflicts) {
-    __shared__ Total partial[32];
     const int board = blockIdx.x / blocks;
     const uint4* own = counters + board * (words / 4);
     const long long stride = (long long)blocks * blockDim.x;
@@ -113,6 +111,6 @@ __global__ void sum_global(const uint4* __restrict__ counters, int blocks, long 
         sum += pairs_in<1>(four.x) + pairs_in<1>(four.y) + pairs_in<1>(four.z) +
                pairs_in<1>(four.w);
     }
-    sum = block_sum(sum, partial);
+    sum = block_sum(sum);
     if (threadIdx.x == 0 && sum) atomicAdd(conflicts + board, sum);
 }

@@ -1,5 +1,6 @@
 // The paper's schemes that compare pairs of queens (sections 2.5 to 2.7).
 #include "../variants.cuh"
+#include "../warp.cuh"
 #include "board.cuh"
 
 // A pair of queens as a thread of its own compares them. Hardly any pair of a board conflicts.
@@ -63,6 +64,6 @@ __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
         if (found) Access::atomic_add(conflicts, found);
     if constexpr (Add == Atomics::per_warp) {
         const Total sum = warp_sum(found);
-        if (threadIdx.x % 32 == 0 && sum) Access::atomic_add(conflicts, sum);
+        if (threadIdx.x % kWarp == 0 && sum) Access::atomic_add(conflicts, sum);
     }
 }

@@ -10,7 +10,7 @@ enum class Moves { consecutive, strided };
 enum class Reduction { consecutive, strided };
 enum class Unroll { none, full };
 
-constexpr unsigned NO_MOVE = 0xffffffffu;
+constexpr unsigned kNoMove = 0xffffffffu;
 
 // Best move of each thread, the first of equals. A number that the mapping sends outside the
 // triangle is counted in `invalid` and left out: the paper's program reads out of bounds there.
@@ -30,7 +30,7 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
     const Index<P> positions(n);
 
     float best = 0.0f;
-    unsigned best_move = NO_MOVE;
+    unsigned best_move = kNoMove;
     for (unsigned k = first; k < end; k += step) {
         const Positions move = positions(k);
         if (!valid(move, n)) {
@@ -105,7 +105,7 @@ __global__ void apply(unsigned* tour, unsigned n, unsigned count, float* deltas,
     const unsigned step = R == Reduction::consecutive ? 1 : Size;
     const unsigned end = R == Reduction::consecutive ? min(first + share, count) : count;
     float delta = 0.0f;
-    unsigned move = NO_MOVE;
+    unsigned move = kNoMove;
     for (unsigned i = first; i < end; i += step) {
         const float other = deltas[i];
         if (before(other, moves[i], delta, move)) {

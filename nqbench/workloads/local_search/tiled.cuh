@@ -9,16 +9,16 @@
 #pragma once
 
 #include "../variants.cuh"
+#include "../warp.cuh"
 #include "distance.cuh"
 
-constexpr unsigned long long NO_BEST = ~0ull;
-constexpr unsigned EVERYONE = 0xffffffffu;
-constexpr int HINTS = 32;  // one for each lane of the warp that applies a move
-constexpr int GROUP = 3;   // rows between two votes
+constexpr unsigned long long kNoBest = ~0ull;
+constexpr int kHints = 32;  // one for each lane of the warp that applies a move
+constexpr int kGroup = 3;   // rows between two votes
+constexpr float kFar = __builtin_bit_cast(float, 0x7f800000u);
 
 // Most threads of a block; more would leave too few registers (`MAX_BLOCK` in levels.py).
-template <int X> constexpr int most_threads = X < 4 ? 1024 : 512;
-#define FAR __int_as_float(0x7f800000)  // infinite
+template <int X> constexpr int kMostThreads = X < 4 ? 1024 : 512;
 
 // A move and its change in one word: the smaller goes first, ties to the lexicographically smaller
 // move. Only negative changes are packed; among those the larger bit pattern is the smaller number.
@@ -30,9 +30,7 @@ __device__ __forceinline__ float delta_of(unsigned long long key) {
 }
 
 __device__ __forceinline__ unsigned long long least_of_warp(unsigned long long key) {
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(EVERYONE, key, step));
-    return key;
+    return warp_all(key, [](unsigned long long a, unsigned long long b) { return min(a, b); });
 }
 
 __device__ __forceinline__ float rough_distance(float2 a, float2 b) {
@@ -58,7 +56,7 @@ struct Tile {
 template <int X>
 __device__ __forceinline__ unsigned long long look_closely(const Tile& tile, unsigned row, unsigned rows,
                                                            float bound) {
-    unsigned long long best = NO_BEST;
+    unsigned long long best = kNoBest;
     for (; rows; rows &= rows - 1) {
         const unsigned at = row + __ffs(rows) - 1, y = tile.y + at;
         if (at >= tile.rows) break;
@@ -84,7 +82,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         last[i] = rough_distance(own[i], Access::load(tile.place, tile.first, stand_in<float2>(tile.y)));
         here[i] = rough_distance(own[i], Access::load(tile.place, tile.first + 1, stand_in<float2>(tile.y + 1)));
     }
-    unsigned long long best = NO_BEST;
+    unsigned long long best = kNoBest;
     float limit = __fadd_ru(bound, tile.slack);
     float sum = 0.0f;  // of all that is read, in the variant without arithmetic
     if constexpr (Access::kMemoryOnly) {
@@ -112,7 +110,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             if (!Clear) {
                 // The edge between neighbours is in both sums of what is taken, but stays.
                 const unsigned x = tile.x + i;
-                rough = __fadd_rn(rough, y > x + 1 ? 0.0f : y == x + 1 ? 2.0f * here[i + 1] : FAR);
+                rough = __fadd_rn(rough, y > x + 1 ? 0.0f : y == x + 1 ? 2.0f * here[i + 1] : kFar);
             }
             least = i ? fminf(least, rough) : rough;
         }
@@ -121,15 +119,15 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     };
     // Three rows at a time, so that the arrays change their roles and nothing is moved, and that the
     // roots of one row need not wait for the vote on the row before.
-    for (unsigned row = tile.first; row < tile.rows; row += GROUP) {
+    for (unsigned row = tile.first; row < tile.rows; row += kGroup) {
         const unsigned first = step(last, here, next, row);
         const unsigned second = step(here, next, last, row + 1);
         const unsigned third = step(next, last, here, row + 2);
         if constexpr (Access::kFull) {
             const unsigned rows = first | second << 1 | third << 2;
-            if (__any_sync(EVERYONE, rows)) {  // seldom: see `hints`
+            if (__any_sync(kAllLanes, rows)) {  // seldom: see `hints`
                 best = least_of_warp(min(best, look_closely<X>(tile, row, rows, bound)));
-                if (best != NO_BEST) bound = delta_of(best);
+                if (best != kNoBest) bound = delta_of(best);
                 limit = __fadd_ru(bound, tile.slack);
             }
         }
@@ -151,7 +149,7 @@ template <class Access, int X>
 __device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
                            unsigned long long* best, unsigned long long* hints, bool stopped = false) {
     extern __shared__ float2 place[];
-    float* const taken = reinterpret_cast<float*>(place + rows + GROUP + 1);
+    float* const taken = reinterpret_cast<float*>(place + rows + kGroup + 1);
     const unsigned block_x = 1 + blockIdx.x * blockDim.x * X, y = 2 + blockIdx.y * rows;
     rows = min(rows, n - y);
     const unsigned x = block_x + threadIdx.x * X;
@@ -162,24 +160,24 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
         else own[i] = places[min(x - 1 + i, n - 1)];
     }
     const unsigned long long known = 
-        Access::load(static_cast<volatile unsigned long long*>(best), 0, NO_BEST);
+        Access::load(static_cast<volatile unsigned long long*>(best), 0, kNoBest);
     // Two rows more than there are, of which no vote comes, so that groups may begin anywhere.
-    for (unsigned i = threadIdx.x; i < rows + GROUP + 1; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < rows + kGroup + 1; i += blockDim.x) {
         const unsigned position = y - 1 + i;
         Access::store(place[i], Access::load(places, position < n ? position : position - n, stand_in<float2>(y + i)));
     }
     if (stopped) return;  // asked for only here, so that nothing above waits for the answer
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < rows + GROUP - 1; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < rows + kGroup - 1; i += blockDim.x) {
         const auto at = [=](unsigned k) { return Access::load(place, k, stand_in<float2>(y + k)); };
-        Access::store(taken[i], Access::result(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -FAR,
+        Access::store(taken[i], Access::result(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -kFar,
                                    at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
     }
     __syncthreads();
 
     // Beside the diagonal each warp leaves out what lies below it: its x span 32 X positions, those of
     // the block several times as many.
-    const unsigned warp_x = block_x + threadIdx.x / 32 * 32 * X;
+    const unsigned warp_x = block_x + threadIdx.x / kWarp * kWarp * X;
     if (y + rows <= warp_x + 1) return;
     const unsigned first = warp_x + 1 > y ? warp_x + 1 - y : 0;
     const Tile tile{n, x, y, first, rows, slack, places, place, taken};
@@ -190,11 +188,11 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
         if (unforeseen(key)) atomicMin(best, key);
         return;
     }
-    if (key == NO_BEST || threadIdx.x % 32) return;
+    if (key == kNoBest || threadIdx.x % kWarp) return;
     atomicMin(best, key);
-    const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
     // Warps may share a place, and any of their hints will do.
-    *static_cast<volatile unsigned long long*>(&hints[warp % HINTS]) = key;
+    *static_cast<volatile unsigned long long*>(&hints[warp % kHints]) = key;
 }
 
 // One warp: swaps the positions of a key and gives the best hint that is still true, so that the next
@@ -214,14 +212,14 @@ __device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, flo
     }
     const auto touches = [=](unsigned position) { return position + 1 - x <= 2 || position + 1 - y <= 2; };
     if (touches(unsigned(hint) >> 16) || touches(unsigned(hint) & 0xffffu)) {
-        hint = NO_BEST;
+        hint = kNoBest;
         hints[threadIdx.x] = hint;
     }
     return least_of_warp(hint);
 }
 
 template <class Access, int X>
-__global__ void __launch_bounds__(most_threads<X>, 1)
+__global__ void __launch_bounds__(kMostThreads<X>, 1)
 evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
                                  unsigned long long* best, unsigned long long* hints) {
     if (!below_diagonal<X>(n, rows)) scan_block<Access, X>(places, n, rows, threshold, slack, best, hints);
@@ -231,9 +229,9 @@ evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshol
 __global__ void apply_best(unsigned* tour, float2* places, unsigned long long* best, unsigned long long* hints,
                            float* deltas) {
     const unsigned long long key = *best;
-    const unsigned long long next = key == NO_BEST ? NO_BEST : swap_positions(tour, places, hints, key);
+    const unsigned long long next = key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
-    deltas[0] = key == NO_BEST ? 0.0f : delta_of(key);
+    deltas[0] = key == kNoBest ? 0.0f : delta_of(key);
     *best = next;
 }
 
@@ -243,7 +241,7 @@ enum State { tickets, done, evaluations, applied };
 // Evaluation whose last block applies the move, so that the next launch needs no word from the host.
 // After the search has stopped a launch returns at once. `blocks` have moves.
 template <int X>
-__global__ void __launch_bounds__(most_threads<X>, 1)
+__global__ void __launch_bounds__(kMostThreads<X>, 1)
 evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, float threshold,
                                     float slack, unsigned long long* best, unsigned long long* hints, unsigned* state, unsigned blocks) {
     if (below_diagonal<X>(n, rows)) return;
@@ -257,13 +255,13 @@ evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, f
         __threadfence();  // this block's part of `best` and `hints`, before its ticket
         ticket = atomicAdd(&state[tickets], 1u);
     }
-    if (__shfl_sync(EVERYONE, ticket, 0) + 1 < blocks) return;
+    if (__shfl_sync(kAllLanes, ticket, 0) + 1 < blocks) return;
     __threadfence();
     const unsigned long long key = *static_cast<volatile unsigned long long*>(best);
-    const unsigned long long next = key == NO_BEST ? NO_BEST : swap_positions(tour, places, hints, key);
+    const unsigned long long next = key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
     *best = next;
     state[tickets] = 0;
     atomicAdd(&state[evaluations], 1u);  // the previous value is not used
-    atomicAdd(&state[key == NO_BEST ? done : applied], 1u);
+    atomicAdd(&state[key == kNoBest ? done : applied], 1u);
 }

@@ -133,7 +133,8 @@ def wrong_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for file in SOURCE.parent.glob("*.cu*"):
         shutil.copy(file, folder)
-    shutil.copy(SOURCE.parent.parent / "variants.cuh", folder.parent)
+    for header in SOURCE.parent.parent.glob("*.cuh"):
+        shutil.copy(header, folder.parent)
     tiled = folder / "tiled.cuh"
     text = tiled.read_text()
     assert text.count(ROOT) == 1

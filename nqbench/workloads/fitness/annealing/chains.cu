@@ -6,14 +6,12 @@
 // chains refuse nearly everything, so that few evaluations are thrown away.
 //
 // Memory of a chain: a board of n words and two arrays of 2n - 1 counters, queens per diagonal.
+#include "../../warp.cuh"
 #include "chain_random.cuh"
 
-constexpr unsigned kWarp = 32;
-constexpr unsigned kAll = 0xffffffffu;
 constexpr int kMostRise = 32;      // annealing/cooling.MAX_RISE
 constexpr unsigned kTries = 32;    // annealing/cooling.TRIES: a lane for each
 constexpr unsigned kPoll = 256;    // rounds between checks of what other chains have found
-constexpr unsigned long long kNone = ~0ull;
 
 struct Rules {
     const unsigned* table;  // chances of a rise, kMostRise for each temperature
@@ -94,7 +92,7 @@ template <class Word> __device__ void shuffle(Chain<Word>& chain, unsigned lane)
         const int last = top - static_cast<int>(lane);
         const unsigned mine = last > 0 ? below(high(draw(key, last)), last + 1) : 0;
         for (int k = 0; k < static_cast<int>(kWarp) && top - k > 0; ++k) {
-            const unsigned other = __shfl_sync(kAll, mine, k);
+            const unsigned other = __shfl_sync(kAllLanes, mine, k);
             if (lane == 0) {
                 const Word held = chain.board[top - k];
                 chain.board[top - k] = chain.board[other];
@@ -123,9 +121,7 @@ template <class Word> __device__ long long count(Chain<Word>& chain, unsigned la
         const long long up = chain.rising[d], down = chain.falling[d - (n - 1)];
         total += up * (up - 1) / 2 + down * (down - 1) / 2;
     }
-    for (int apart = kWarp / 2; apart > 0; apart /= 2)
-        total += __shfl_xor_sync(kAll, total, apart);
-    return total;
+    return warp_all(total, [](long long a, long long b) { return a + b; });
 }
 
 // The next `width` proposals at once; the first accepted one is made. Returns how many are done.
@@ -135,11 +131,11 @@ __device__ unsigned leap(Chain<Word>& chain, Walk& walk, unsigned width, int fir
     width = min(width, rules.limit - walk.step);
     Proposal p{0, 0, 0, false};
     if (lane < width) p = chain.propose(walk.step + lane, first, rules);
-    const unsigned votes = __ballot_sync(kAll, p.accepted);
+    const unsigned votes = __ballot_sync(kAllLanes, p.accepted);
     unsigned done = width;
     if (votes) {
         const unsigned winner = __ffs(static_cast<int>(votes)) - 1;
-        walk.conflicts += __shfl_sync(kAll, p.change, winner);
+        walk.conflicts += __shfl_sync(kAllLanes, p.change, winner);
         ++walk.accepted;
         done = winner + 1;
         if (lane == winner) chain.exchange(p.i, p.j);
@@ -154,7 +150,7 @@ __device__ unsigned leap(Chain<Word>& chain, Walk& walk, unsigned width, int fir
 __device__ bool beaten(const unsigned long long* best, unsigned step, unsigned lane) {
     unsigned long long found = 0;
     if (lane == 0) found = *static_cast<const volatile unsigned long long*>(best);
-    return step > high(__shfl_sync(kAll, found, 0));
+    return step > high(__shfl_sync(kAllLanes, found, 0));
 }
 
 template <class Word>
@@ -176,10 +172,10 @@ __device__ void walk_attacked(Chain<Word>& chain, Walk& walk, const Rules& rules
     while (walk.conflicts > 0 && walk.step < rules.limit) {
         for (int base = 0; base < chain.n; base += kWarp) {
             const int mine = base + static_cast<int>(lane);
-            unsigned ahead = kAll;
+            unsigned ahead = kAllLanes;
             while (true) {
                 const bool hit = mine < chain.n && chain.attacked(mine);
-                const unsigned hits = __ballot_sync(kAll, hit) & ahead;
+                const unsigned hits = __ballot_sync(kAllLanes, hit) & ahead;
                 if (!hits) break;
                 const int at = __ffs(static_cast<int>(hits)) - 1;
                 unsigned tries = kTries;
@@ -188,7 +184,7 @@ __device__ void walk_attacked(Chain<Word>& chain, Walk& walk, const Rules& rules
                     tries -= leap(chain, walk, tries, base + at, rules, lane);
                 }
                 if (race && ++round % kPoll == 0 && beaten(best, walk.step, lane)) return;
-                ahead = at == static_cast<int>(kWarp) - 1 ? 0 : kAll << (at + 1);
+                ahead = at == static_cast<int>(kWarp) - 1 ? 0 : kAllLanes << (at + 1);
             }
         }
     }
