@@ -47,7 +47,7 @@ def count(
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
     from nqbench.cli.show.console import note
     from nqbench.cli.show.progress import progress
-    from nqbench.count.solutions import check_size, choose, count_solutions
+    from nqbench.count.solutions import check_size, choose, count_solutions, estimate
     from nqbench.errors import StudyError
 
     if tuned_from is not None:
@@ -60,8 +60,8 @@ def count(
             raise StudyError("count needs a board size: nqbench count 16")
         return
     if predict:
-        from nqbench.count.estimate import estimate
-
+        if (log, gpus, scheduler, cluster) != (None, None, None, None):
+            raise StudyError("--estimate counts nothing; leave --log and the cluster out")
         typer.echo(estimate(n, device))
         return
     check_size(n)  # before anything about devices
@@ -71,18 +71,18 @@ def count(
 
         target = ClusterTarget(gpus, scheduler, cluster, insecure)
         with progress() as lane:
-            result = count_on(target, n, device, log, note, _told(lane, n))
+            result = count_on(target, n, device, log, note, _show(lane, n))
     else:
         chosen = choose(device)
         if device == "auto":
             note(chosen.why)
         with progress() as lane:
-            result = count_solutions(n, chosen.spec, log, _told(lane, n))
+            result = count_solutions(n, chosen.spec, log, _show(lane, n))
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)
 
 
-def _told(lane: Lane, n: int) -> Callable[[float, float, float], None]:
+def _show(lane: Lane, n: int) -> Callable[[float, float, float], None]:
     """Shows how far a count is: the share that is done, the rate, the time left."""
     from nqbench.cli.show.console import duration
 

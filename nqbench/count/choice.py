@@ -11,8 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import yaml
+
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
+from nqbench.point import Level
 from nqbench.system.files import cache_folder, replacing
 from nqbench.workloads.counting.factors import (
     FACTORS,
@@ -21,11 +24,13 @@ from nqbench.workloads.counting.factors import (
     most_n,
     takes_closed_jobs,
 )
+from nqbench.workloads.counting.jobs import count_jobs
+from nqbench.workloads.counting.known import eighth_nodes
+from nqbench.workloads.counting.resolve import resolve_kernel
 from nqbench.workloads.counting.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset, PointResult
-    from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
 PACKAGED: Final = Path(__file__).with_name(NAME)
@@ -67,8 +72,6 @@ class KernelChoice:
         Boards below those in ``depths`` leave as many rows to search as the smallest, others place
         as many as the next smaller one.
         """
-        from nqbench.workloads.counting.jobs import count_jobs
-
         depth = self.wanted_depth(n)
         while (
             depth > 2
@@ -97,8 +100,6 @@ class KernelChoice:
 
         Without ``device``: on the GPU on which it was measured.
         """
-        from nqbench.workloads.counting.known import eighth_nodes
-
         if device is not None and device.kind != "cuda":
             return eighth_nodes(n) / SIMULATED_NODES_S
         multiprocessors = device.multiprocessors if device is not None else self.multiprocessors
@@ -110,8 +111,6 @@ class KernelChoice:
     @property
     def line(self) -> str:
         """The entry as in the file."""
-        import yaml
-
         given = {key: value for key, value in asdict(self).items() if value not in (None, "", {})}
         text = yaml.safe_dump([given], default_flow_style=True, width=10**6, sort_keys=False)
         return f"- {text.strip()[1:-1]}"
@@ -161,8 +160,6 @@ def recorded_choice(n: int) -> KernelChoice:
 
 
 def _read(path: Path) -> list[KernelChoice]:
-    import yaml
-
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -239,8 +236,6 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
 
 def _own_levels(point: PointResult, gpu: DeviceFacts) -> dict[str, Level]:
     """What differs from the levels that the system takes by itself for this board on this GPU."""
-    from nqbench.workloads.counting.resolve import resolve_kernel
-
     given = {"n": point.n, "depth": int(point.level("depth"))}
     usual, _, _ = resolve_kernel(given, point.system, gpu)
     levels: dict[str, Level] = {}

@@ -17,13 +17,13 @@ from typing import Final
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite, wanted
 from nqbench.cluster.host import CORES, alone, here
-from nqbench.cluster.jobs import RemoteJobs, Who
+from nqbench.cluster.jobs import RemoteJobs
 from nqbench.cluster.members import Cluster
 from nqbench.count.choice import choice_for
-from nqbench.count.chunked import ShowProgress
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
 from nqbench.count.counters import (
     CHECK,
+    CPU,
     LAUNCH_S,
     MAX_GROWTH,
     ChunkCounter,
@@ -31,7 +31,13 @@ from nqbench.count.counters import (
     KernelLauncher,
     count_on_core,
 )
-from nqbench.count.solutions import CPU, MIN_LOGGED_N, Count, count_solutions, in_chunks
+from nqbench.count.solutions import (
+    MIN_LOGGED_N,
+    Count,
+    ShowProgress,
+    count_solutions,
+    in_chunks,
+)
 from nqbench.devices.registry import facts_for, open_device
 from nqbench.errors import DeviceLost, NqbenchError
 from nqbench.facts import DeviceFacts
@@ -108,24 +114,13 @@ class SharedLauncher(KernelLauncher):
             return super().launch(plan)
 
 
-@dataclass(eq=False, kw_only=True)
-class RemoteSlot(ChunkSlot):
-    """A device of a worker, and who may count on it."""
-
-    spec: str
-    who: Who
-
-
-CountJob = tuple[RemoteSlot, CountRequest]
+CountJob = tuple[ChunkSlot, CountRequest]
 
 
 class ClusterCounter(ChunkCounter):
     """Chunks on the devices of a cluster: ``wanted`` is ``cuda``, ``cpu`` or a simulator's spec."""
 
-    _slots: dict[str, RemoteSlot]  # type: ignore[assignment]
-
     def __init__(self, cluster: Cluster, wanted: str) -> None:
-        super().__init__()
         self._cluster, self._wanted = cluster, wanted
         self._site = ClusterSite(cluster, wanted)
         self._jobs: RemoteJobs[CountJob, CountRequest, ChunkSum | str]
@@ -146,11 +141,11 @@ class ClusterCounter(ChunkCounter):
         if not self._slots:
             raise DeviceLost("no device of the cluster is left; what was finished is kept")
 
-    def _there(self) -> list[RemoteSlot]:
+    def _there(self) -> list[ChunkSlot]:
         """The GPUs that are there, or the cores of the workers for the CPU or a simulator."""
         if self._wanted == "cuda":
             return [
-                RemoteSlot(
+                ChunkSlot(
                     device.name,
                     parallel=1,
                     ahead=AHEAD,
@@ -163,7 +158,7 @@ class ClusterCounter(ChunkCounter):
             ]
         cpu = self._wanted == CPU
         return [
-            RemoteSlot(
+            ChunkSlot(
                 member.label,
                 parallel=member.cores if cpu else 1,
                 ahead=AHEAD * (member.cores if cpu else 1),
@@ -191,7 +186,6 @@ class ClusterCounter(ChunkCounter):
         return waiting if waiting - size < least else max(1, round(size))
 
     def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
-        assert isinstance(slot, RemoteSlot)
         asked = CountRequest(self._cluster.run, slot.spec, self._board.n, chunks, again)
         self._jobs.submit((slot, asked), asked, slot.who)
 
@@ -213,7 +207,7 @@ class ClusterCounter(ChunkCounter):
     def _cancel(self) -> None:
         self._jobs.cancel()
 
-    def _check_disagrees(self, slot: RemoteSlot, asked: CountRequest, found: ChunkSum) -> bool:
+    def _check_disagrees(self, slot: ChunkSlot, asked: CountRequest, found: ChunkSum) -> bool:
         """Whether two sums of a device differ and those of another one do not; it is evicted."""
         if found.again in (None, found.weights):
             return False

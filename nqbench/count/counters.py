@@ -8,27 +8,30 @@ another path where the count is written down.
 from __future__ import annotations
 
 import queue
+import random
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from nqbench.count.choice import MAX_JOBS
+from nqbench.count.choice import MAX_JOBS, KernelChoice
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, UnclaimedChunks
+from nqbench.device import Device
+from nqbench.plan import KernelPlan
+from nqbench.point import Level
 from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting import border
+from nqbench.workloads.counting.plans import kernel_plan
 
 if TYPE_CHECKING:
-    from nqbench.count.choice import KernelChoice
-    from nqbench.device import Device
-    from nqbench.plan import KernelPlan
-    from nqbench.point import Level
+    from nqbench.cluster.jobs import Who
 
+CPU: Final = "cpu"
 LAUNCH_S: Final = 1.0
 """Seconds of a launch on a GPU: what a kill costs, and long beside the 10 ms between launches."""
 MAX_GROWTH: Final = 8
@@ -44,15 +47,13 @@ CHECK: Final[tuple[str, Mapping[str, Level]]] = ("zhang2011.pool_monolithic", {"
 """Another kernel: its loop and its form of the rule (``search.cuh``, ``border.cuh``) are not those
 of the kernels written for speed (``frontier.cuh``)."""
 
-CheckNext = Callable[[], bool]
-"""Whether to compute the next range again."""
-
 
 @dataclass(eq=False)
 class ChunkSlot:
     """A device that counts ``parallel`` ranges at a time, each with ``rate`` chunks per second.
 
-    It may have ``ahead`` ranges, waiting ones included. It has ``flying`` ranges of ``owed`` chunks
+    It may have ``ahead`` ranges, waiting ones included. In a cluster ``who`` may count for it, on
+    their device ``spec``. It has ``flying`` ranges of ``owed`` chunks
     together, and has searched them ``since`` then.
     """
 
@@ -60,6 +61,8 @@ class ChunkSlot:
     parallel: int
     ahead: int
     rate: float = 0.0
+    spec: str = ""
+    who: Who = ({}, ())
     checked: bool = False
     flying: int = 0
     owed: int = 0
@@ -84,10 +87,6 @@ class ChunkSlot:
         """It has a range of ``count`` chunks less."""
         self.flying, self.owed, self.since = self.flying - 1, self.owed - count, time.monotonic()
 
-    def reset(self) -> None:
-        """It has no ranges, and none was checked."""
-        self.checked, self.flying, self.owed = False, 0, 0
-
 
 class ChunkCounter(ABC):
     """Computes chunks on one path, and again on another one.
@@ -100,29 +99,28 @@ class ChunkCounter(ABC):
     launches: bool
     timed: bool = True
 
-    def __init__(self, *slots: ChunkSlot) -> None:
-        self._slots = {slot.name: slot for slot in slots}
-
     def parts(
-        self, board: ChunkedBoard, left: Sequence[int], check: CheckNext
+        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
     ) -> Generator[ChunkSum, None, None]:
-        """Sums of the chunks ``left`` (ascending), as they are finished."""
-        self._board, self._unclaimed = board, UnclaimedChunks(left)
-        self._checks = bool(left) and check()  # of the first range: here the first of every device
+        """Sums of the chunks ``left`` (ascending), as they are finished.
+
+        The first range of every device, and a random share of ``checked``, is computed again;
+        ``None``: nothing is.
+        """
+        self._board, self._unclaimed, self._checked = board, UnclaimedChunks(left), checked
+        self._slots: dict[str, ChunkSlot] = {}
         unfinished = len(left)
         try:
             while unfinished:
                 self._look()
-                self._hand_out(check)
+                self._hand_out()
                 if (found := self._next()) is not None:
                     unfinished -= found.count
                     yield found
         finally:
             self._cancel()
-            for slot in self._slots.values():
-                slot.reset()
 
-    def _hand_out(self, check: CheckNext) -> None:
+    def _hand_out(self) -> None:
         """Give every device as many ranges as it may have, in turns."""
         slots = self._slots.values()
         for depth in range(min(s.flying for s in slots), max(s.ahead for s in slots)):
@@ -131,16 +129,17 @@ class ChunkCounter(ABC):
                     if not (size := self._size(slot)):
                         continue
                     chunks = self._unclaimed.take(size)
-                    again = check() or self._unchecked(slot)
+                    again = self._unchecked(slot) or random.random() < (self._checked or 0.0)
                     slot.checked |= again
                     slot.begin(chunks)
                     self._begin(slot, chunks, again)
 
     def _unchecked(self, slot: ChunkSlot) -> bool:
-        return self._checks and not slot.checked
+        return self._checked is not None and not slot.checked
 
-    def _look(self) -> None:  # noqa: B027 (devices that cannot leave)
-        """See which devices there are. Raises ``DeviceLost`` if none is left."""
+    @abstractmethod
+    def _look(self) -> None:
+        """Keep a slot for every device that is there. Raises ``DeviceLost`` if none is left."""
 
     @abstractmethod
     def _size(self, slot: ChunkSlot) -> int:
@@ -168,16 +167,18 @@ class CpuCounter(ChunkCounter):
     launches = False
 
     def __init__(self, threads: int = 0) -> None:
-        threads = threads or cpu_count()
-        super().__init__(ChunkSlot("cpu", threads, 4 * threads))
+        self._threads = threads or cpu_count()
 
     def parts(
-        self, board: ChunkedBoard, left: Sequence[int], check: CheckNext
+        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
     ) -> Generator[ChunkSum, None, None]:
         """See ``ChunkCounter``."""
         self._done: queue.SimpleQueue[Future[ChunkSum]] = queue.SimpleQueue()
-        with ThreadPoolExecutor(self._slots["cpu"].parallel) as self._pool:
-            yield from super().parts(board, left, check)
+        with ThreadPoolExecutor(self._threads) as self._pool:
+            yield from super().parts(board, left, checked)
+
+    def _look(self) -> None:
+        self._slots = self._slots or {CPU: ChunkSlot(CPU, self._threads, 4 * self._threads)}
 
     def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002 (the same for all)
         return 1
@@ -188,7 +189,7 @@ class CpuCounter(ChunkCounter):
 
     def _next(self) -> ChunkSum:
         found = self._done.get().result()
-        self._slots["cpu"].end(found.count)
+        self._slots[CPU].end(found.count)
         return found
 
     def _cancel(self) -> None:
@@ -220,8 +221,6 @@ class KernelLauncher:
         levels: Mapping[str, Level] | None = None,
     ) -> KernelPlan:
         """A launch below some chunks; ``system`` and ``levels`` replace the chosen ones."""
-        from nqbench.workloads.counting.plans import kernel_plan
-
         own = self.choice.levels if levels is None else levels
         given = {**own, "n": board.n, "depth": depth}
         system = system or self.choice.system
@@ -259,14 +258,13 @@ class KernelCounter(ChunkCounter):
     launches = True
 
     def __init__(self, device: Device, choice: KernelChoice, launch_s: float = LAUNCH_S) -> None:
-        super().__init__(ChunkSlot(device.spec, 1, 2))
         self.name = f"{choice.system} on {device.spec}"
         self.check_name = f"{CHECK[0]} on {device.spec}"
         self.timed = device.timed
         self._launcher, self._launch_s = KernelLauncher(device, choice), launch_s
 
     def parts(
-        self, board: ChunkedBoard, left: Sequence[int], check: CheckNext
+        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
     ) -> Generator[ChunkSum, None, None]:
         """See ``ChunkCounter``."""
         launcher = self._launcher
@@ -276,7 +274,10 @@ class KernelCounter(ChunkCounter):
         self._next_size = max(1, min(size // MAX_GROWTH, self._most))
         self._made: deque[tuple[ChunkSlot, ChunkRange, bool, Future[KernelPlan]]] = deque()
         with ThreadPoolExecutor(1) as self._maker:
-            yield from super().parts(board, left, check)
+            yield from super().parts(board, left, checked)
+
+    def _look(self) -> None:
+        self._slots = self._slots or {self.name: ChunkSlot(self.name, 1, 2)}
 
     def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002 (there is one)
         return self._next_size

@@ -1,4 +1,4 @@
-"""The fastest verified path to a(N) on a device.
+"""The fastest verified path to a(N) on a device, and what it would cost.
 
 A GPU launches the best known kernel for its compute capability (``choice``), once if that takes
 seconds, else chunk by chunk (``chunks``). A CPU counts one eighth of the tree on all cores. The
@@ -7,32 +7,45 @@ result is compared with A000170.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import numpy as np
+
+from nqbench.count.choice import KernelChoice, choice_for, recorded_choice
+from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog, LogLine
+from nqbench.count.counters import CPU, ChunkCounter, CpuCounter, KernelCounter
+from nqbench.device import Device
+from nqbench.devices.registry import Choice, choose_device, facts_for, open_device
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import Launched, launch
-
-if TYPE_CHECKING:
-    from nqbench.count.choice import KernelChoice
-    from nqbench.count.chunked import ShowProgress
-    from nqbench.count.counters import ChunkCounter
-    from nqbench.device import Device
-    from nqbench.devices.registry import Choice
-    from nqbench.point import Level
+from nqbench.point import Level
+from nqbench.workloads.counting import border
+from nqbench.workloads.counting.factors import MAX_N
+from nqbench.workloads.counting.known import SOLUTIONS, solutions
 
 COUNTING: Final = "counting"
-CPU: Final = "cpu"
 ON_CPU: Final = "cpu.frontier_multicore"
 MIN_KERNEL_N: Final = 5
-MAX_N: Final = 27
 MIN_LOGGED_N: Final = 8
 MIN_CHUNKED_N: Final = 13
 """Smaller boards take milliseconds on one core."""
+MAX_ESTIMATED_N: Final = 28
+"""One more than can be counted: the growth is extrapolated by its trend."""
 WHOLE_S: Final = 2.0
 """A count that is predicted to take no longer is one launch: nobody waits for its progress."""
+CHECKED: Final = 0.01
+"""Share of the chunks that are computed again on another path before they are written down."""
+GPUS: Final = (8, 1000)
+SPANS: Final = ((31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
+
+ShowProgress = Callable[[float, float, float], None]
+"""Is told the share of the board that is done, the solutions found per second, the seconds left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +69,6 @@ def choose(spec: str) -> Choice:
 
     Raises ``DeviceUnavailable`` for a spec that names no kind of device.
     """
-    from nqbench.devices.registry import Choice, choose_device
-
     choice = choose_device(spec)
     if spec == "auto" and choice.spec.startswith("sim"):
         return Choice(CPU, choice.why)
@@ -72,10 +83,6 @@ def count_solutions(
     ``log``: a file of finished chunks, which it resumes. ``progress`` is told how far a count of
     more than a few seconds is.
     """
-    from nqbench.count.choice import choice_for
-    from nqbench.count.counters import CpuCounter, KernelCounter
-    from nqbench.devices.registry import open_device
-
     check_size(n)
     if log is not None and n < MIN_LOGGED_N:
         raise StudyError(
@@ -83,10 +90,11 @@ def count_solutions(
         )
     spec = choose(spec).spec
     if spec == CPU or n < MIN_KERNEL_N:
+        name = f"{ON_CPU} on {CPU}"
         if log is None and n < MIN_CHUNKED_N:
             found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
-            return _describe(n, found, f"{ON_CPU} on {CPU}", "counting")
-        return in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
+            return _describe(n, found, name, "counting")
+        return in_chunks(n, CpuCounter(), name, log, progress)
     device = open_device(spec)
     try:
         choice, why = choice_for(device.facts, n)
@@ -120,9 +128,6 @@ def in_chunks(
     n: int, counter: ChunkCounter, name: str, log: Path | None, progress: ShowProgress | None
 ) -> Count:
     """Count in chunks by ``counter``, called ``name``; compared with A000170."""
-    from nqbench.count.chunked import count_in_chunks
-    from nqbench.workloads.counting.known import SOLUTIONS
-
     started = time.perf_counter()
     found = count_in_chunks(n, counter, log, progress=progress)
     took_s = time.perf_counter() - started
@@ -146,3 +151,124 @@ def in_chunks(
     how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
     kernels = counter.launches and counter.timed and not found.resumed
     return Count(n, found.solutions, how, found.took_s if kernels else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The number of solutions; of the chunks, how many there are, how many the file held already,
+    and how many were computed again; launches (or pieces of work), the seconds they took together,
+    and those from the first launch to the last result."""
+
+    solutions: int
+    chunks: int
+    resumed: int
+    checked: int
+    parts: int
+    took_s: float
+    span_s: float
+
+
+def count_in_chunks(
+    n: int,
+    counter: ChunkCounter,
+    log: Path | None = None,
+    *,
+    checked: float = CHECKED,
+    progress: ShowProgress | None = None,
+) -> Counted:
+    """Count the placements of ``n >= 7`` queens, resuming ``log``.
+
+    With a file the first range of every device, and of the others a random share of ``checked``,
+    is computed again before it is written. Raises ``StudyError`` for a file of another count, or
+    one that cannot be written, and ``WrongAnswer`` if two paths disagree.
+    """
+    board = ChunkedBoard.of(n)
+    with CountLog.of(log, board.head) as file:
+        left = _left(file.parts, board.chunks, log)
+        before = sum(part.weights for part in file.parts)
+        weights, parts, again, took_s = before, 0, 0, 0.0
+        resumed = done = board.chunks - len(left)
+        started, first = time.perf_counter(), math.inf
+        share = None if log is None else checked
+        with closing(counter.parts(board, left, share)) as running:
+            for part in running:
+                line: LogLine = {"by": counter.name}
+                if part.again is not None:
+                    _compare(n, counter, part, log)
+                    line["again"] = counter.check_name
+                    again += part.count
+                file.append(part, line)
+                weights, done, parts = weights + part.weights, done + part.count, parts + 1
+                took_s, first = took_s + part.took_s, min(first, part.began)
+                if progress is not None:
+                    seconds = time.perf_counter() - started
+                    rate = (weights - before) * 2 / 3 / seconds
+                    left_s = seconds * (board.chunks - done) / (done - resumed)
+                    progress(done / board.chunks, rate, left_s)
+    span_s = max(0.0, time.time() - first)
+    return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s, span_s)
+
+
+def _left(held: Sequence[ChunkSum], chunks: int, log: Path | None) -> list[int]:
+    """Chunks that no part holds; ``StudyError`` if two hold the same, or one that is none."""
+    times = np.zeros(chunks + 1, np.int64)
+    for part in held:
+        times[part.first : part.first + part.count] += 1
+    wrong = np.flatnonzero(times > 1)
+    if wrong.size or any(not 0 <= p.first < p.first + p.count <= chunks for p in held):
+        which = f"chunk {wrong[0]} twice" if wrong.size else "a chunk that the board does not have"
+        raise StudyError(
+            f"--log {log} holds {which}; delete one of the lines, or name another file"
+        )
+    return [int(chunk) for chunk in np.flatnonzero(times[:chunks] == 0)]
+
+
+def _compare(n: int, counter: ChunkCounter, part: ChunkSum, log: Path | None) -> None:
+    if part.again != part.weights:
+        raise WrongAnswer(
+            f"chunks {part.first} to {part.first + part.count - 1} of {n} queens: the weights"
+            f" sum up to {part.weights} by {counter.name}, but to {part.again} by"
+            f" {counter.check_name}; one of them is wrong, so nothing of it was written to"
+            f" {log}, which keeps what was finished before: do not trust this device, run"
+            " the GPU tests"
+        )
+
+
+def estimate(n: int, spec: str = "auto") -> str:
+    """What ``n`` queens (5 to 28) would cost on 1, 8 and 1,000 GPUs like ``spec``, and the recorded
+    run that says so. ``auto`` without a GPU: GPUs like the recorded one.
+
+    Raises ``StudyError`` for another size, or a device that is no GPU.
+    """
+    if not MIN_KERNEL_N <= n <= MAX_ESTIMATED_N:
+        raise StudyError(
+            f"--estimate takes {MIN_KERNEL_N} to {MAX_ESTIMATED_N} queens, not {n}: nobody knows"
+            " how the search grows beyond"
+        )
+    device = None
+    if (chosen := choose(spec).spec).startswith("cuda"):
+        device = facts_for(chosen)
+        choice, _ = choice_for(device, min(n, MAX_N))
+    elif spec == "auto":
+        choice = recorded_choice(min(n, MAX_N))
+    else:
+        raise StudyError(f"--estimate is about GPUs, not --device {spec}; leave --device out")
+    seconds, gpu = choice.seconds(n, device), device.name if device else choice.gpu
+    many = ", ".join(f"{span(seconds / gpus)} on {gpus:,}" for gpus in GPUS)
+    cost = f"a({n}) would take {span(seconds)} on one {gpu}, {many} that share its chunks"
+    if choice.kernel_s is None:
+        return f"{cost}\nguessed: {choice.system} was not measured yet"
+    by_solutions = choice.seconds(choice.n, device) * solutions(n) / solutions(choice.n)
+    return (
+        f"{cost}\npredicted from a recorded run: {choice.system} took {choice.kernel_s} s at N ="
+        f" {choice.n} on one {choice.gpu} with {choice.multiprocessors} multiprocessors"
+        f" ({choice.date}, study {choice.study}), times the growth of the nodes of the search tree;"
+        f" by the growth of the solutions it is {span(by_solutions)}"
+    )
+
+
+def span(seconds: float) -> str:
+    """A time in the largest unit that it has two of: ``3.25 days``."""
+    unit_s, name = next((u for u in SPANS if seconds >= 2 * u[0]), (1.0, "s"))
+    count = seconds / unit_s
+    return f"{count:,.0f} {name}" if count >= 1000 else f"{count:.3g} {name}"

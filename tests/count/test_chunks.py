@@ -18,11 +18,9 @@ from unittest import mock
 import pytest
 
 from nqbench.count.choice import KernelChoice
-from nqbench.count.chunked import count_in_chunks
-from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
-from nqbench.count.counters import CheckNext, ChunkCounter, CpuCounter, KernelCounter
-from nqbench.count.log import CountLog
-from nqbench.count.solutions import count_solutions
+from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, CountLog
+from nqbench.count.counters import ChunkCounter, CpuCounter, KernelCounter
+from nqbench.count.solutions import count_in_chunks, count_solutions
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.workloads.counting import border
@@ -82,7 +80,7 @@ def test_chunks_sum_up(n: int, threads: int) -> None:
 @pytest.mark.parametrize("n", range(7, 13))
 def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int) -> None:
     board = ChunkedBoard.of(n)
-    parts = [*CpuCounter(1).parts(board, range(0, board.chunks, 5), lambda: True)]
+    parts = [*CpuCounter(1).parts(board, range(0, board.chunks, 5), 1.0)]
     assert [part.again for part in parts] == [part.weights for part in parts]
     assert any(part.weights for part in parts)
 
@@ -121,8 +119,8 @@ def test_a_wrong_chunk_stops_the_count(tmp_path: Path, on: str, simulated: Kerne
     counter: ChunkCounter = CpuCounter(1) if on == "cpu" else simulated
     right = counter.parts
 
-    def wrong(board: ChunkedBoard, left: list[int], check: CheckNext) -> Iterator[ChunkSum]:
-        for number, part in enumerate(right(board, left, check)):
+    def wrong(board: ChunkedBoard, left: list[int], checked: float | None) -> Iterator[ChunkSum]:
+        for number, part in enumerate(right(board, left, checked)):
             yield replace(part, weights=part.weights + 12) if number == 2 else part
 
     with (

@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from nqbench.cluster.members import Cluster, Member
-from nqbench.count.chunked import Counted, count_in_chunks
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
-from nqbench.count.cluster import ClusterCounter, CountRequest, RemoteSlot
-from nqbench.count.counters import count_on_core
+from nqbench.count.cluster import ClusterCounter, CountRequest
+from nqbench.count.counters import ChunkSlot, count_on_core
+from nqbench.count.solutions import Counted, count_in_chunks
 from nqbench.errors import DeviceLost, WrongAnswer
 from nqbench.workloads.counting.known import SOLUTIONS
 
@@ -145,17 +145,17 @@ def test_the_last_device_is_believed_no_more_than_without_a_cluster(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("speeds", "checks", "expected"),
+    ("speeds", "checked", "expected"),
     [
-        ((1640, 1640), False, [("a", 512), ("b", 512)]),  # N = 20 on two H200
-        ((1640,), False, [("a", 1024)]),
-        ((1640, 820), False, [("a", 683), ("b", 341)]),
-        ((150, 150), False, [("a", 150), ("b", 150), ("a", 150), ("b", 150)]),  # N = 21
-        ((150, 150), True, [("a", 19), ("b", 19), ("a", 150), ("b", 150)]),
+        ((1640, 1640), None, [("a", 512), ("b", 512)]),  # N = 20 on two H200
+        ((1640,), None, [("a", 1024)]),
+        ((1640, 820), None, [("a", 683), ("b", 341)]),
+        ((150, 150), None, [("a", 150), ("b", 150), ("a", 150), ("b", 150)]),  # N = 21
+        ((150, 150), 0.0, [("a", 19), ("b", 19), ("a", 150), ("b", 150)]),
     ],
 )
 def test_devices_get_ranges_that_end_together(
-    speeds: Sequence[int], checks: bool, expected: Sequence[tuple[str, int]]
+    speeds: Sequence[int], checked: float | None, expected: Sequence[tuple[str, int]]
 ) -> None:
     given: list[tuple[str, int]] = []
 
@@ -165,7 +165,7 @@ def test_devices_get_ranges_that_end_together(
     class Speeds(ClusterCounter):
         def _look(self) -> None:
             self._slots = self._slots or {
-                name: RemoteSlot(name, 1, 2, speed, spec="sim", who=({}, [name]))
+                name: ChunkSlot(name, 1, 2, speed, spec="sim", who=({}, [name]))
                 for name, speed in zip("ab", speeds, strict=False)
             }
 
@@ -175,9 +175,8 @@ def test_devices_get_ranges_that_end_together(
         def _next(self) -> ChunkSum | None:
             raise Enough
 
-    questions = iter([checks])  # whether this count is checked; then: whether the next range is
     board = replace(BOARD, edges=BOARD.edges[[0]].repeat(1025))
     counter = Speeds(cast(Cluster, Workers("ab")), "sim")
     with pytest.raises(Enough):
-        next(counter.parts(board, range(1024), lambda: next(questions, False)))
+        next(counter.parts(board, range(1024), checked))
     assert given == expected

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.count import estimate as estimating
+from nqbench.count import solutions as estimating
 from nqbench.count.choice import NAME
-from nqbench.count.estimate import estimate, span
+from nqbench.count.solutions import estimate, span
 from nqbench.devices.registry import Choice
 from nqbench.devices.simulator import SimDevice
 from nqbench.workloads.counting.border import allowed

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from nqbench.count.choice import choice_for
-from nqbench.count.chunked import count_in_chunks
 from nqbench.count.counters import CpuCounter, KernelCounter
+from nqbench.count.solutions import count_in_chunks
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads import get
