@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nqbench import expressions
+from nqbench.errors import StudyError
 from nqbench.point import Level
 from nqbench.study.model import Axis, Condition, Item, ProgramSystem, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.system.suggest import listing, nearest, shown, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source
+from nqbench.system.yaml_marks import KeyPath, Source, innermost
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 
 def check(study: Study, workload: Workload) -> None:
     """Raise ``StudyError`` with file:line for a name or level that the workload does not have."""
-    checks = _Checks(study.source, workload, {p for sweep in study.sweeps for p in sweep.programs})
+    programs = {name for sweep in study.sweeps for name in sweep.programs}
+    checks = _StudyChecks(study.source, workload, programs)
     for sweep in study.sweeps:
         checks.sweep(sweep)
         for condition in (*sweep.exclude, *sweep.where):
@@ -67,8 +70,20 @@ def _words(factor: Factor) -> tuple[str, ...]:
     return (*factor.levels, *(("auto",) if factor.auto else ()))
 
 
+def check_number(
+    source: Source, text: Any, known: Collection[str], path: KeyPath, name: str = ""
+) -> None:
+    """Raise ``StudyError`` for an expression over numbers that is none or has an unknown name."""
+    if not isinstance(text, str):
+        return
+    with source.at(path, f"'{name or innermost(path)}': "):
+        parsed = expressions.parse(text, expressions.STUDY)
+        for unknown in sorted(parsed.names - set(known)):
+            raise StudyError(expressions.unknown_name(text, unknown, known, expressions.STUDY))
+
+
 @dataclass(frozen=True, slots=True)
-class _Checks:
+class _StudyChecks:
     source: Source
     workload: Workload
     programs: Collection[str]
@@ -133,12 +148,7 @@ class _Checks:
     def expression(self, factor: Factor, text: str, path: KeyPath) -> None:
         if text.isidentifier() and text not in self.workload.factors:
             raise self.source.error(problem(factor, text), path)  # a misspelt level
-        with self.source.at(path, f"'{factor.name}': "):
-            parsed = expressions.parse(text, expressions.STUDY)
-        known = (*self.workload.factors, "n")
-        for name in sorted(parsed.names - set(known)):
-            said = expressions.unknown_name(text, name, known, expressions.STUDY)
-            raise self.source.error(f"'{factor.name}': {said}", path)
+        check_number(self.source, text, (*self.workload.factors, "n"), path, factor.name)
 
     def condition(self, condition: Condition) -> None:
         for name, items in condition.match.items():

@@ -20,12 +20,11 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
-from nqbench.study.check import problem
+from nqbench.study.check import check_number, problem
 from nqbench.system.suggest import nearest_file, shown, suggestion
-from nqbench.system.yaml_marks import Source, innermost
+from nqbench.system.yaml_marks import Key, Source, innermost
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays
@@ -42,7 +41,7 @@ _EXPRESSION: Final[dict[str, Any]] = {
     " device.* ('ceil(n / tile)').",
     "anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "string", "minLength": 1}],
 }
-Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
+NumberText = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
 _DTYPE: Final[dict[str, Any]] = {"anyOf": [{"enum": [*arrays.DTYPES]}, {"pattern": r"\{.+\}"}]}
 _DTYPE_MEANING: Final = (
     f"Type of an element: {', '.join(arrays.DTYPES)}; {{precision}} stands for a level."
@@ -85,11 +84,11 @@ class ArgumentFile(_Short):
     short = ("dtype", _DTYPE)
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
-    length: Expression | None = Field(None, description="Elements of a buffer.")
-    shape: list[Expression] | None = Field(
+    length: NumberText | None = Field(None, description="Elements of a buffer.")
+    shape: list[NumberText] | None = Field(
         None, min_length=1, description="In place of `length`: the shape that expressions see."
     )
-    contents: Expression | None = Field(
+    contents: NumberText | None = Field(
         None,
         description="What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE"
         ".npy, or an expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel"
@@ -101,16 +100,16 @@ class ArgumentFile(_Short):
         description="The kernel changes the buffer: its contents are put back before every launch,"
         " untimed. Checked buffers always are.",
     )
-    value: Expression | None = Field(None, description="Of a scalar.")
+    value: NumberText | None = Field(None, description="Of a scalar.")
 
 
 class VariableFile(Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
-    length: Expression | None = Field(None, description="Elements to fill, from the first.")
-    shape: list[Expression] | None = Field(None, min_length=1, description="In place of `length`.")
-    contents: Expression = Field(description="As of a buffer.")
+    length: NumberText | None = Field(None, description="Elements to fill, from the first.")
+    shape: list[NumberText] | None = Field(None, min_length=1, description="In place of `length`.")
+    contents: NumberText = Field(description="As of a buffer.")
     seed: int = Field(0, ge=0, description="As of a buffer.")
 
 
@@ -137,7 +136,7 @@ class MetricFile(_Short):
 
     short = ("value", _EXPRESSION)
 
-    value: Expression = Field(description="An expression, see `metrics`.")
+    value: NumberText = Field(description="An expression, see `metrics`.")
     better: Literal["higher", "lower"] = Field("higher", description="Which direction is good.")
 
 
@@ -146,7 +145,7 @@ class CheckFile(_Short):
 
     short = ("equals", {"type": "string", "minLength": 1})
 
-    equals: Expression | None = Field(
+    equals: NumberText | None = Field(
         None, description="An expression of numpy over the buffers with contents, n and factors."
     )
     function: str | None = Field(
@@ -189,9 +188,9 @@ class KernelFile(Strict):
     block: Annotated[Any, WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]})] = Field(
         description="Threads per block: one to three expressions."
     )
-    shared: Expression = Field(0, description="Bytes of dynamic shared memory per block.")
+    shared: NumberText = Field(0, description="Bytes of dynamic shared memory per block.")
     cooperative: bool = Field(False, description="A cooperative launch (grid sync).")
-    macros: dict[str, Expression] = Field(
+    macros: dict[str, NumberText] = Field(
         default={}, description="Macros for the compiler: NAME: expression, as -DNAME=value."
     )
     include: list[str] = Field(
@@ -200,7 +199,7 @@ class KernelFile(Strict):
     options: list[str] = Field(
         default=[], description="Further options of the compiler; factors in braces."
     )
-    values: dict[str, Expression] = Field(
+    values: dict[str, NumberText] = Field(
         default={}, description="Numbers with a name, for the other expressions and conditions."
     )
     factors: dict[str, FactorFile] = Field(
@@ -218,16 +217,15 @@ class KernelFile(Strict):
     check: dict[str, CheckFile] = Field(
         default={}, description="The right contents of buffers: BUFFER: expression of numpy."
     )
-    work: Expression | None = Field(
+    work: NumberText | None = Field(
         None, description="Amount of work, in any unit, to predict times; by default the threads."
     )
 
 
 def read_kernel(source: Source, study: str, file: KernelFile) -> OwnKernel:
     """The workload of a study's block. Raises ``StudyError`` with file:line for a mistake."""
-    block = source.data[KERNEL]
-    made = OwnKernel(study, block, source.path.parent.absolute())
-    reader = _Checks(source, file, made)
+    made = OwnKernel(study, source.data[KERNEL], source.path.parent.absolute())
+    reader = _KernelChecks(source, file, made)
     reader.names()
     reader.factors()
     reader.numbers()
@@ -237,16 +235,16 @@ def read_kernel(source: Source, study: str, file: KernelFile) -> OwnKernel:
     return made
 
 
-class _Checks:
+class _KernelChecks:
     """The checks of one block beyond its form."""
 
     def __init__(self, source: Source, file: KernelFile, kernel: OwnKernel) -> None:
         self.source, self.file, self.kernel = source, file, kernel
         self.known = [*kernel.factors]
         """Names that expressions over numbers may read."""
-        self.scalars = [name for name, given in kernel.block.scalars.items()]
+        self.scalars = [*kernel.block.scalars]
 
-    def error(self, message: str, *keys: str | int) -> StudyError:
+    def error(self, message: str, *keys: Key) -> StudyError:
         return self.source.error(message, (KERNEL, *keys))
 
     def names(self) -> None:
@@ -255,8 +253,8 @@ class _Checks:
         for group in ("values", "arguments", "variables"):
             for name in getattr(self.file, group):
                 if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "rng"):
-                    said = f"'{name}' cannot be a name: expressions could not read it; call it in_"
-                    raise self.error(said.replace("in_", f"{name}_"), group, name)
+                    said = f"'{name}' cannot be a name: expressions could not read it; call it"
+                    raise self.error(f"{said} {name}_", group, name)
                 value = self.kernel.block.arguments.get(name, {}).get("value")
                 if name in seen and not (group == "arguments" and value == name):
                     said = f"'{name}' is a name under {seen[name]} too; give each its own name"
@@ -281,7 +279,7 @@ class _Checks:
             for name, level in levels.items():
                 self.level(name, level, "systems", system, name)
 
-    def level(self, name: str, level: int | str, *keys: str | int) -> None:
+    def level(self, name: str, level: int | str, *keys: Key) -> None:
         """The level of a factor. Raises ``StudyError`` for one that does not exist."""
         factors = self.kernel.factors
         if name not in factors:
@@ -325,17 +323,10 @@ class _Checks:
                 raise self.error(f"'{name}' has a meaning already; rename it", "metrics", name)
             self.number(metric.value, readable, "metrics", name)
 
-    def number(self, text: Any, known: Collection[str], *keys: str | int) -> None:
-        """An expression over numbers. Raises ``StudyError`` for an unknown name."""
-        if not isinstance(text, str):
-            return
-        with self.source.at((KERNEL, *keys), f"'{innermost(keys)}': "):
-            parsed = expressions.parse(text, expressions.STUDY)
-            for name in sorted(parsed.names - set(known)):
-                said = expressions.unknown_name(text, name, known, expressions.STUDY)
-                raise StudyError(said)
+    def number(self, text: Any, known: Collection[str], *keys: Key) -> None:
+        check_number(self.source, text, known, (KERNEL, *keys))
 
-    def text(self, text: str, *keys: str | int) -> None:
+    def text(self, text: str, *keys: Key) -> None:
         for match in BRACES.finditer(text):
             self.number(match[1], self.known, *keys)
 
@@ -386,7 +377,7 @@ class _Checks:
         self.number(value, self.known, "arguments", name, "value")
 
     def over_arrays(
-        self, text: str, known: Collection[str], *keys: str | int, also: Collection[str] = ()
+        self, text: str, known: Collection[str], *keys: Key, also: Collection[str] = ()
     ) -> None:
         """An expression of numpy; ``also`` are words that can stand in its place. Raises
         ``StudyError`` for one that is not allowed."""
