@@ -18,7 +18,7 @@ from nqbench.measure.launch import Launched, launch
 from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
-from nqbench.study.dictionary import DictSource
+from nqbench.study.load import DictSource
 from nqbench.system.files import printable
 from nqbench.system.suggest import shown, suggestion
 

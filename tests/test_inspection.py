@@ -15,7 +15,7 @@ from nqbench.inspection import explain_points
 from nqbench.measure.variants import workload_of
 from nqbench.report.explain import WarpAccess, listing
 from nqbench.simulator.tally import SOURCE_COUNTS
-from nqbench.study.chosen import chosen_points
+from nqbench.study.asked import chosen_points
 from tests.cli.call import call
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -58,7 +58,7 @@ def check(
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
-    from nqbench.study.chosen import chosen_points
+    from nqbench.study.asked import chosen_points
 
     simulator = open_simulator(device, checked=True)
     points = chosen_points(subject, simulator.facts, point or (), n or (), warn=note)
@@ -97,7 +97,7 @@ def explain(
     from nqbench.point import varied
     from nqbench.report.explain import write_explained
     from nqbench.report.table import Source
-    from nqbench.study.chosen import chosen_points
+    from nqbench.study.asked import chosen_points
     from nqbench.system.files import shown_command
     from nqbench.system.suggest import listing
 

@@ -170,7 +170,7 @@ def bottleneck(
     """Time kernels without their arithmetic and without their memory; say what limits them."""
     from nqbench.devices.registry import facts_for
     from nqbench.study import ReportItem
-    from nqbench.study.variants import variants_study
+    from nqbench.study.asked import variants_study
 
     asked, spec = variants_study(words, n or ()), choose(device)
     points = asked.points(facts_for(spec))

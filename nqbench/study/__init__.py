@@ -9,7 +9,7 @@ from nqbench.study.load import load_study
 from nqbench.study.model import Measure, Study, Sweep
 from nqbench.study.report_items import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
 from nqbench.study.schema import schema
-from nqbench.study.units import duration_s
+from nqbench.study.values import duration_s
 
 __all__ = [
     "MAX_POINTS",

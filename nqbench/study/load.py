@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
+from nqbench.errors import FileLine, StudyError
 from nqbench.point import COLD, HOT
-from nqbench.study import axes, units
-from nqbench.study.dictionary import read_dict
+from nqbench.study import values as forms
 from nqbench.study.model import (
     KINDS,
     SWEEP_KEYS,
@@ -34,7 +37,7 @@ from nqbench.study.report_items import (
 )
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source, fit, read
+from nqbench.system.yaml_marks import Key, KeyPath, Source, fit, parse, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, Outside, bring
 
@@ -52,7 +55,7 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
     file = fit(source, StudyFile)
     name = _workload(source, file)
-    sizes = axes.sizes(source, file.n, ("n",)) if file.n is not None else None
+    sizes = forms.sizes(source, file.n, ("n",)) if file.n is not None else None
     sweeps = _sweeps(source, file, sizes)
     return Study(
         name=file.name,
@@ -128,17 +131,17 @@ def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axi
     def conditions(key: str) -> tuple[Condition, ...]:
         raw = getattr(keys, key)
         mappings = key == "exclude"
-        return () if raw is None else axes.conditions(source, raw, (*path, key), mappings=mappings)
+        return () if raw is None else forms.conditions(source, raw, (*path, key), mappings=mappings)
 
     systems, programs = _systems(source, keys, path)
     sweep = Sweep(
         name=name,
         path=path,
-        n=axes.sizes(source, keys.n, (*path, "n")) if path and keys.n is not None else None,
+        n=forms.sizes(source, keys.n, (*path, "n")) if path and keys.n is not None else None,
         systems=systems,
-        fixed=group("fixed", axes.one),
-        matrix=group("matrix", axes.several),
-        zip=group("zip", axes.several),
+        fixed=group("fixed", forms.one),
+        matrix=group("matrix", forms.several),
+        zip=group("zip", forms.several),
         exclude=conditions("exclude"),
         where=conditions("where"),
         infeasible=keys.infeasible,
@@ -157,11 +160,11 @@ def _systems(
     if keys.system is not None and keys.systems is not None:
         raise source.error("give 'system' or 'systems', not both", (*path, "systems"))
     if keys.system is not None:
-        axis = axes.one(source, keys.system, (*path, "system"))
+        axis = forms.one(source, keys.system, (*path, "system"))
     elif keys.systems is not None:
         at = (*path, "systems")
         names, found = read_programs(source, keys.systems, at, KINDS)
-        axis = axes.several(source, names, at)
+        axis = forms.several(source, names, at)
         _check_programs(source, found)
         programs = {one.name: one for one in found}
     else:
@@ -230,11 +233,11 @@ def _check_zip(source: Source, sweep: Sweep) -> None:
 
 def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
     with source.at(("measure", "target"), "'target': "):
-        target = units.fraction(file.target)
+        target = forms.fraction(file.target)
     with source.at(("measure", "budget"), "'budget': "):
-        budget_s = units.duration_s(file.budget)
+        budget_s = forms.duration_s(file.budget)
     with source.at(("measure", "timeout"), "'timeout': "):
-        timeout_s = units.duration_s(file.timeout)
+        timeout_s = forms.duration_s(file.timeout)
     states = file.l2 if isinstance(file.l2, list) else [file.l2]
     if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
         said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
@@ -311,7 +314,7 @@ def _report_item(
         series=file.series,
         value=file.value,
         title=file.title,
-        n=axes.plain_sizes(source, file.n, (*path, "n")) if file.n is not None else (),
+        n=forms.plain_sizes(source, file.n, (*path, "n")) if file.n is not None else (),
     )
 
 
@@ -366,3 +369,71 @@ def _sweep_of(
             f"the {kind.form} '{kind.name}' needs 'of': one of the sweeps {listing(sweeps)}", path
         )
     return sweeps[0]
+
+
+STUDY: Final = Path("study")
+"""Its name in messages: ``study['n'][1]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DictKeys(FileLine):
+    """A position in a dictionary: the keys that lead there."""
+
+    keys: KeyPath = ()
+
+    def __str__(self) -> str:
+        return str(self.path) + "".join(f"[{key!r}]" for key in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class DictSource(Source):
+    """A dictionary; ``text`` is its form in a file."""
+
+    def place(self, path: KeyPath = ()) -> FileLine:
+        """The keys of the nearest enclosing value that exists."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return DictKeys(self.path, self.lines.get(path, 1), path)
+
+
+def read_dict(data: Mapping[str, Any]) -> Source:
+    """Read a study from a dictionary. Raises ``StudyError`` that names the keys of a mistake."""
+    if not data:
+        raise StudyError(f"the {STUDY} is empty; it is keys with values, as in a file")
+    try:
+        text = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
+    except yaml.representer.RepresenterError as error:
+        value = error.args[-1]
+        raise StudyError(
+            f"{STUDY} holds {shown(repr(value))}, of type {type(value).__name__}; it takes numbers,"
+            " text, lists and dictionaries"
+        ) from error
+    except RecursionError as error:
+        raise StudyError(f"{STUDY} is nested too deeply") from error
+    try:
+        source = parse(STUDY, text)
+    except StudyError as error:
+        line = error.place.line if error.place else 1
+        raise StudyError(error.message, DictKeys(STUDY, line, _keys_at(text, line))) from error
+    return DictSource(source.path, source.text, source.data, source.lines)
+
+
+def _keys_at(text: str, line: int) -> KeyPath:
+    """The keys of the value on a line of what ``safe_dump`` wrote."""
+    seen: set[int] = set()  # for a value in several places, or inside itself
+
+    def walk(node: yaml.Node, keys: KeyPath) -> KeyPath:
+        if not node.value or isinstance(node, yaml.ScalarNode):
+            return keys if node.start_mark.line + 1 == line else ()
+        if id(node) in seen:
+            return ()
+        seen.add(id(node))
+        inside: list[tuple[Key, yaml.Node]] = []
+        if isinstance(node, yaml.MappingNode):
+            inside = [(str(key.value), value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            inside = list(enumerate(node.value))
+        return next((found for key, item in inside if (found := walk(item, (*keys, key)))), ())
+
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    return () if root is None else walk(root, ())

@@ -2,7 +2,7 @@
 
 The descriptions here are the reference documentation: ``nqbench schema`` prints them as JSON
 Schema. Values with several forms (a list, a range, values by kind of device) are typed ``Any`` and
-read by :mod:`nqbench.study.axes`, which can point at the item that is wrong.
+read by :mod:`nqbench.study.values`, which can point at the item that is wrong.
 """
 
 from __future__ import annotations

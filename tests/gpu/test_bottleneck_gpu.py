@@ -14,7 +14,7 @@ from nqbench.plan import KernelPlan
 from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
-from nqbench.study.variants import variants_study
+from nqbench.study.asked import variants_study
 from nqbench.workloads import get
 from nqbench.workloads.base import VARIANTS, Variant
 from tests.measure.toy import ToyStudy

@@ -22,7 +22,7 @@ from nqbench.report.bottleneck import bottleneck_table as tabulate
 from nqbench.report.figures.style import styled
 from nqbench.simulator.models import load_model
 from nqbench.study import Measure, ReportItem
-from nqbench.study.variants import VariantsStudy, variants_study
+from nqbench.study.asked import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD as CEILINGS
 from tests.toys import TOY, run_here

@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.errors import StudyError
 from nqbench.study import Measure, ReportItem
-from nqbench.study.units import duration_s, fraction
+from nqbench.study.values import duration_s, fraction
 from nqbench.system.yaml_marks import parse
 from tests.study.fake import points_of, study_of
 

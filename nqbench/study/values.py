@@ -1,7 +1,8 @@
-"""Values with several forms: one value, a list, a range, or any of these by kind of device."""
+"""Values of a study: one, a list, a range, any of these by kind of device; ``10s``, ``0.5%``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +14,14 @@ from nqbench.system.yaml_marks import KeyPath, Source
 
 MAX_RANGE: Final = 20_000
 """Most numbers in one range: a longer one would exceed the limit of points in a study anyway."""
+
+_SECONDS: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_PART: Final = r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h)"
+_DURATION: Final = re.compile(rf"\s*(?:{_PART}\s*)+")
+_PERCENT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+LONGEST_S: Final = 7 * 24 * 3600.0
+"""A week: a longer limit on a single point has the wrong unit."""
 
 _FORMS: Final = ("range", "per_sm", *KINDS)
 
@@ -168,3 +177,33 @@ def _matched(source: Source, raw: Any, path: KeyPath) -> tuple[Item, ...]:
 def _key(path: KeyPath) -> str:
     """The key a value belongs to: kinds of device and list positions are not keys."""
     return next((p for p in reversed(path) if isinstance(p, str) and p not in KINDS), "study")
+
+
+def duration_s(text: object) -> float:
+    """Seconds in ``10s``, ``500ms``, ``2m``, ``1h`` or ``1m30s``.
+
+    Raises ``StudyError`` (without a place) for anything else, a bare number included: its unit
+    would be a guess.
+    """
+    if not isinstance(text, str) or len(text) > 40 or not _DURATION.fullmatch(text):
+        raise StudyError(
+            f"{shown(text)} is not a duration; write a number with its unit,"
+            " such as 500ms, 10s, 2m or 1h"
+        )
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(_PART, text))
+    if not 0 < seconds <= LONGEST_S:
+        raise StudyError(f"the duration {shown(text)} must be more than 0 and at most 7 days")
+    return seconds
+
+
+def fraction(text: object) -> float:
+    """``0.5%`` as ``0.005``. Raises ``StudyError`` (without a place) for anything else."""
+    match = _PERCENT.fullmatch(text) if isinstance(text, str) and len(text) < 40 else None
+    if match is None:
+        raise StudyError(
+            f"{shown(text)} is not a percentage; write a number with a % sign, such as 0.5%"
+        )
+    value = float(match[1]) / 100
+    if not 0 < value <= 0.5:
+        raise StudyError(f"the percentage {shown(text)} must be more than 0% and at most 50%")
+    return value
