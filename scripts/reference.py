@@ -2,27 +2,34 @@
 
     python scripts/reference.py            (part of `make docs`)
 
-The study format comes from the schema, the commands from their help, the troubles from the doctor.
-A test holds the committed pages equal to what this writes.
+The study format and that of papers come from their schemas, the functions of claims and the
+thresholds from their docstrings, the commands from their help, the troubles from the doctor. A test
+holds the committed pages equal to what this writes.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import typer
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from nqbench import workloads
+from nqbench.analysis.claims.functions import Values
 from nqbench.cli.app import app
 from nqbench.doctor.probe import ProbeResult
 from nqbench.doctor.report import CHECKS, FEATURES, Row
 from nqbench.expressions import DEVICE_FACTS
+from nqbench.papers import schema as papers
 from nqbench.study.own_kernel import (
     ArgumentFile,
     CheckFile,
@@ -44,7 +51,8 @@ from nqbench.study.schema import (
 )
 from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
 
-FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
+ROOT: Final = Path(__file__).resolve().parents[1]
+FOLDER: Final = ROOT / "docs" / "reference"
 WRITTEN: Final = "<!-- Written by scripts/reference.py (`make docs`); changes here are lost. -->"
 
 FORMS: Final[tuple[tuple[str, str, type[BaseModel]], ...]] = (
@@ -62,6 +70,29 @@ FORMS: Final[tuple[tuple[str, str, type[BaseModel]], ...]] = (
     ("`kernel: check`", "By buffer; an expression alone is `equals`.", CheckFile),
 )
 """Heading, a sentence, and the model of each mapping of a study file."""
+
+PUBLISHED: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
+    ("Top level", papers.Paper),
+    ("`source`", papers.Work),
+    ("`hardware`", papers.Hardware),
+    ("`systems`", papers.PaperSystem),
+    ("`parameters`", papers.Parameter),
+    ("`tables`", papers.PaperTable),
+    ("`tables: series`", papers.Series),
+    ("`tables: series: ratio`", papers.Ratio),
+    ("`tables: counterparts`", papers.Counterpart),
+    ("`figures`", papers.PaperFigure),
+    ("`figures: known`", papers.Known),
+    ("`data`", papers.DataFile),
+    ("`claims`", papers.Claim),
+    ("`claims: today`", papers.Today),
+    ("`effects`", papers.Effect),
+    ("`checks`", papers.Check),
+    ("`caveats`", papers.Caveat),
+)
+"""Heading and model of each mapping of ``published.yaml``."""
+DECIDING: Final = ("measure", "devices/cuda", "runs", "analysis")
+"""Folders of nqbench whose constants decide how long to measure, what counts and what is said."""
 
 QUOTE: Final = '"'
 PROGRAMS: Final = ("sudo", "make", "python", "export", "unset", "echo", "nqbench", "nvidia-smi")
@@ -98,7 +129,8 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """Every page by its file name."""
-    made = {"commands": commands(), "study": study(), "troubleshooting": troubleshooting()}
+    makers = commands, study, published, thresholds, troubleshooting
+    made = {maker.__name__: maker() for maker in makers}
     return {f"{name}.md": _page(*blocks) for name, blocks in made.items()}
 
 
@@ -189,6 +221,104 @@ def _keys(model: type[BaseModel], names: Iterable[str]) -> Iterator[Sequence[str
         given = None if key.default_factory else key.default
         default = "required" if key.is_required() else _default(given)
         yield f"`{name}`", key.description or "", default
+
+
+def published() -> list[str]:
+    """The grammar of ``published.yaml`` and the functions of its claims."""
+    blocks = [
+        "# A paper's file: every key",
+        "[The papers](../papers.md) explains `published.yaml` with an example. Values are text,"
+        " with the digits that the paper prints.",
+    ]
+    for heading, model in PUBLISHED:
+        sentences, meanings = _described(model)
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        said = {key: meanings.get(key) or _choices(field) for key, field in fields.items()}
+        explained = ([f"`{key}`", text] for key, text in said.items() if text)
+        blocks += [f"## {heading}", *sentences]
+        for words, required in (("Required", True), ("Optional", False)):
+            if keys := [key for key, field in fields.items() if field.is_required() == required]:
+                blocks.append(f"{words}: {_words(keys)}.")
+        if any(said.values()):
+            blocks.append(table(("key", "meaning"), explained))
+    functions = Values(*[None] * 3).functions  # type: ignore[arg-type]
+    rows = (
+        [f"`{name}({_parameters(function)})`", _plain(inspect.getdoc(function) or "")]
+        for name, function in functions.items()
+    )
+    return [
+        *blocks,
+        "## Functions of claims",
+        "`FACTOR=LEVEL` and `sweep=NAME` choose among the configurations of a system.",
+        table(("function", "gives"), rows),
+    ]
+
+
+def _choices(field: FieldInfo) -> str:
+    """The words that a key takes, if it takes no others."""
+    words = get_args(field.annotation)
+    return ", ".join(words) if words and all(isinstance(word, str) for word in words) else ""
+
+
+def _described(model: type[BaseModel]) -> tuple[list[str], dict[str, str]]:
+    """The sentences of a model's docstring, and what it says of its keys (``key``  meaning)."""
+    sentences: list[str] = []
+    meanings: dict[str, str] = {}
+    for paragraph in (inspect.getdoc(model) or "").split("\n\n"):
+        named = re.split(r"^``(\w+)``  +", paragraph, flags=re.MULTILINE)
+        meanings |= {k: _plain(text) for k, text in zip(named[1::2], named[2::2], strict=True)}
+        if text := _plain(named[0]):
+            sentences.append(text)
+    return sentences, meanings
+
+
+def _parameters(function: Any) -> str:
+    """As claims write them: levels are ``FACTOR=``."""
+    forms: dict[Any, str] = {
+        inspect.Parameter.VAR_KEYWORD: "FACTOR=",
+        inspect.Parameter.VAR_POSITIONAL: "...",
+    }
+    own = inspect.signature(function).parameters.values()
+    return ", ".join(forms.get(p.kind) or p.name + "=" * (p.default is not p.empty) for p in own)
+
+
+def _plain(text: str) -> str:
+    """A docstring on one line, its code and references in Markdown."""
+    return re.sub(r"(?::\w+:)?`+([^`]+)`+", r"`\1`", " ".join(text.split()))
+
+
+def thresholds() -> list[str]:
+    """Every constant that decides something, with its reason, which is its docstring."""
+    blocks = [
+        "# Thresholds",
+        "Every limit that decides how long nqbench measures, what counts and what a comparison or"
+        " a verdict says. [The study file](../study-format.md#measuring) lists what a study sets.",
+    ]
+    for folder in DECIDING:
+        room = ROOT / "nqbench" / folder
+        rows = (
+            [name, value, f"`{path.relative_to(room)}`", reason]
+            for path in sorted(room.rglob("*.py"))
+            for name, value, reason in _constants(path)
+        )
+        blocks += [f"## `nqbench/{folder}`", table(("threshold", "value", "in", "reason"), rows)]
+    return blocks
+
+
+def _constants(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Public numbers of a module that have a docstring; neighbours may share one."""
+    waiting: list[tuple[str, str]] = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.AnnAssign(
+                target=ast.Name(id=name), value=ast.Constant(value=int() | float() as value)
+            ) if not name.startswith("_"):
+                waiting.append((name, f"{value:,}" if isinstance(value, int) else f"{value:g}"))
+            case ast.Expr(value=ast.Constant(value=str() as text)) if waiting:
+                yield from ((f"`{name}`", value, _plain(text)) for name, value in waiting)
+                waiting = []
+            case _:
+                waiting = []
 
 
 def troubleshooting() -> list[str]:

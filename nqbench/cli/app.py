@@ -60,7 +60,7 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = {
     " (nqbench kernels lists the annealing systems that found them)",
     "scale": "predicted what 21 to 28 queens would cost; use nqbench count N --estimate",
     "import kernel_tuner": "made a study of a kernel_tuner T1 file; write the study by hand,"
-    " docs/coming-from.md has the rules",
+    " docs/your-kernels.md has the rules",
     "export kernel_tuner": "wrote a kernel_tuner T4 file; nqbench report RUN --csv writes every"
     " measurement",
     "export nvbench": "wrote nvbench's JSON; nqbench report RUN --csv writes every measurement",

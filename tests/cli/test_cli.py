@@ -393,7 +393,7 @@ REFERENCE = ROOT / "results" / "reference"
 
 
 def test_json_holds_what_the_documentation_says(folder: Path) -> None:
-    """The fields of each document, by command; all of them are in docs/command-line.md."""
+    """The fields of each document, by command; all of them are in docs/reading-results.md."""
     study = folder / "study.yaml"
     study.write_text(TINY.replace("sim: [6]", "sim: [6, 7]"))
     run = "results/local/sim-mini/tiny"
@@ -401,7 +401,7 @@ def test_json_holds_what_the_documentation_says(folder: Path) -> None:
     of_run |= {"effects", "findings"}
     of_row = {"reference", "compared", "point", "n", "quantity", "verdict", "ratio", "low", "high"}
     devices = {"spec", "kind", "name", "available", "note"}
-    documented = (ROOT / "docs" / "command-line.md").read_text()
+    documented = (ROOT / "docs" / "reading-results.md").read_text()
     cases: list[tuple[str, Callable[[Any], Any], set[str]]] = [
         ("run study.yaml -d sim --dry-run", lambda d: d, {"points", "estimate_s"}),
         ("run study.yaml -d sim", lambda d: d, {"runs", "files", "not_made"}),

@@ -1,32 +1,27 @@
-"""The documentation builds without a warning, and its reference is what the program says."""
+"""The documentation builds without a warning, is no longer than it may be, and what scripts write
+in it is up to date."""
 
 from __future__ import annotations
 
-import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 import nqbench
 from nqbench.papers import load_paper
+from scripts import paper_tables, reference
+from tests.docs.pages import DOCS, PAGES, ROOT
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-
-
-@pytest.fixture(scope="module")
-def reference() -> Any:
-    path = ROOT / "scripts" / "reference.py"
-    spec = importlib.util.spec_from_file_location("nqbench_reference", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+MAX_WORDS = 30_000
+MAX_WORDS_OF_A_PAGE = 3_500
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+NAMED = re.compile(r"`((?:nqbench|tests|scripts|configs|examples|experiments|results)/[\w./]*\w)`")
+INSIDE = re.compile(r"`([a-z_]+/[\w./]*)`")
+"""Files of nqbench, as the page for developers names them."""
 
 
 def test_no_page_has_a_warning(tmp_path: Path) -> None:
@@ -37,17 +32,62 @@ def test_no_page_has_a_warning(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_reference_is_up_to_date(reference: Any) -> None:
+def test_what_the_program_writes_is_up_to_date() -> None:
     pages = reference.pages()
     assert {page.name for page in (DOCS / "reference").iterdir()} == set(pages)
     for name, text in pages.items():
-        written = (DOCS / "reference" / name).read_text(encoding="utf-8")
-        assert written == text, f"docs/reference/{name} is not up to date; run `make docs`"
+        old = (DOCS / "reference" / name).read_text(encoding="utf-8")
+        assert old == text, f"docs/reference/{name} is not up to date; run `make docs`"
+    for page in paper_tables.PAGES:
+        old = page.read_text(encoding="utf-8")
+        assert old == paper_tables.written(page), f"{page} is not up to date; run `make docs`"
 
 
-def test_the_citation_is_of_this_version_and_these_papers() -> None:
+def test_the_pages_are_no_longer_than_they_may_be() -> None:
+    own = [ROOT / "README.md", *DOCS.glob("*.md")]
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in own}
+    assert sum(words.values()) <= MAX_WORDS
+    assert max(words.values()) <= MAX_WORDS_OF_A_PAGE, words
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_and_paths_lead_somewhere_and_lines_fit(name: str) -> None:
+    page = PAGES[name]
+    text = page.read_text(encoding="utf-8")
+    linked = [page.parent / t for t in LINK.findall(text) if "://" not in t]
+    named = [ROOT / t for t in NAMED.findall(text) if not re.search("[A-Z]{4}/|/local", t)]
+    assert [str(path) for path in (*linked, *named) if not path.exists()] == []
+    prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()
+    long = [line for line in prose if len(line) > 120 and not line.startswith(("|", "    ", "!"))]
+    assert long == []
+
+
+def test_anchors_of_other_pages_exist() -> None:
+    """Sphinx checks those of docs/; these are of README, examples, experiments and results."""
+    for name, page in PAGES.items():
+        for target, anchor in re.findall(r"\]\(([^)#\s]+\.md)#([^)]+)\)", page.read_text("utf-8")):
+            text = (page.parent / target).read_text(encoding="utf-8")
+            heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in heads}
+            assert anchor in slugs, f"{name}: {target}#{anchor}"
+
+
+def test_the_rooms_and_papers_are_on_their_pages() -> None:
+    page = (DOCS / "developing.md").read_text(encoding="utf-8")
+    rooms = {
+        path.stem
+        for path in (ROOT / "nqbench").iterdir()
+        if not path.name.startswith("_")
+        and (path.suffix == ".py" or (path / "__init__.py").exists())
+    }
+    assert rooms <= set(re.findall(r"`(\w+)/?`", page))
+    files = [name for name in INSIDE.findall(page) if not re.search("[A-Z]{4}", name)]
+    there = [(ROOT / name).exists() or (ROOT / "nqbench" / name).exists() for name in files]
+    assert [name for name, exists in zip(files, there, strict=True) if not exists] == []
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == nqbench.__version__
-    papers = [load_paper(file.parent.name) for file in ROOT.glob("experiments/*/published.yaml")]
-    own = {(p.title, p.source.year, len(p.source.authors)) for p in papers}
+    folders = [file.parent.name for file in ROOT.glob("experiments/*/published.yaml")]
+    papers = [load_paper(name) for name in folders]
+    own = {(p.source.title, p.source.year, len(p.source.authors)) for p in papers}
     assert {(r["title"], r["year"], len(r["authors"])) for r in cited["references"]} == own
+    assert all(name in (DOCS / "papers.md").read_text(encoding="utf-8") for name in folders)

@@ -1,106 +1,138 @@
-"""Every command in the documentation parses, every link leads somewhere."""
+"""Every command of the documentation runs, in the order of its page; what cannot run here is parsed
+and listed with the reason."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
-from collections.abc import Iterator
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from matplotlib.figure import Figure
 
 from nqbench.cli.app import app
+from tests.cli.call import call
+from tests.docs.pages import PAGES, ROOT, Command, commands, files
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PROSE = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    ROOT / "examples" / "README.md",
-    *PAGES,
-    *sorted((ROOT / "experiments").glob("*/README.md")),
-]
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
-
-
-def shell_lines(page: Path) -> Iterator[str]:
-    """Lines of shell blocks, and of indented blocks that begin with a known program."""
-    text = page.read_text(encoding="utf-8")
-    for language, body in BLOCK.findall(text):
-        if language in ("sh", "shell", "bash", "console"):
-            yield from (line for line in body.splitlines() if line.strip())
-    outside = BLOCK.sub("", text)
-    yield from re.findall(r"^ {4}(?=nqbench |make |python -m )(.*)$", outside, re.MULTILINE)
+ALL = [(name, command) for name, page in PAGES.items() for command in commands(page)]
+NOT_RUN = [(name, c) for name, c in ALL if c.skipped or name.startswith("results")]
+LINES = [f"{name}: {command.line[:70]}" for name, command in NOT_RUN]
+KERNELS = {
+    "vector_add.cu": 'extern "C" __global__ void vector_add(float *c, const float *a,'
+    " const float *b, int n) { int i = blockIdx.x * block_size_x + threadIdx.x;"
+    " if (i < n) c[i] = a[i] + b[i]; }"
+}
+"""Files that a page's study needs and that it does not show."""
+RUN_TOO = {"your-kernels": ["nqbench run vector_add.yaml --device sim:mini --no-report"]}
+"""Studies that a page shows without a command for them."""
 
 
-COMMANDS = [
-    pytest.param(line, id=f"{page.name}: {line[:60]}")
-    for page in [*PAGES, ROOT / "README.md"]
-    for line in dict.fromkeys(shell_lines(page))
-]
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like a checkout, with results of its own; figures are drawn as SVG alone."""
+    monkeypatch.setattr(Figure, "savefig", saved)
+    for name in ("configs", "experiments", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "reference").symlink_to(ROOT / "results" / "reference")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_command_parses(line: str) -> None:
-    words = shlex.split(line, comments=True)
-    if words[0].endswith("nqbench"):
-        check(words[1:])
-    elif words[0] == "make":
-        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
-    elif words[:2] == ["python", "-m"] and words[2].startswith("benchmarks."):
-        assert importlib.util.find_spec(words[2]) is not None
+def saved(figure: Figure, to: Any, *, save: Any = Figure.savefig, **options: Any) -> None:
+    """Embedding fonts in a PDF takes longer than all the rest of a small run."""
+    if options.get("format") == "svg":
+        save(figure, to, **options)
+    else:
+        Path(to).touch()
 
 
-def check(words: list[str]) -> None:
-    """Parse without running. Raises as the command line would."""
-    if words[0].startswith("--"):
+@pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("results")])
+def test_the_commands_run(name: str, folder: Path) -> None:
+    for file, text in (KERNELS | files(PAGES[name])).items():
+        (folder / file).write_text(quick(text), encoding="utf-8")
+    for study in folder.glob("examples/*/*.yaml"):
+        study.write_text(quick(study.read_text(encoding="utf-8")), encoding="utf-8")
+    more = [Command(line) for line in RUN_TOO.get(name, ())]
+    for command in [*commands(PAGES[name]), *more]:
+        if not command.skipped:
+            run(command, folder)
+
+
+def test_the_simulator_runs_from_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGES["nqbench/simulator"].read_text(encoding="utf-8")
+    [example] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    exec(compile(example, "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    assert said.startswith("16 [")
+    assert said.endswith("[]\n")
+
+
+def quick(study: str) -> str:
+    """The same study with little time for each point."""
+    return re.sub(r"\b(rounds|budget): \d+s?", lambda m: f"{m[1]}: {MEASURED[m[1]]}", study)
+
+
+MEASURED = {"rounds": "2", "budget": "100ms"}
+
+
+def run(command: Command, folder: Path) -> None:
+    """Run it as a user would. A failure names the line and what it said."""
+    program, *words = command.words
+    if program != "nqbench":
+        if shutil.which(program):
+            subprocess.run(command.words, cwd=folder, check=True, capture_output=True)
         return
+    done = call(*words, cwd=folder)
+    assert done.code == 0, f"{command.line}\n{done.said}"
+
+
+@pytest.mark.parametrize("command", [command for _, command in NOT_RUN], ids=LINES)
+def test_what_is_not_run_parses(command: Command) -> None:
+    program, *words = command.words
+    if program == "nqbench":
+        parse(words)
+    elif program == "make":
+        assert f"\n{words[0]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif command.line.startswith("python -m benchmarks."):
+        assert importlib.util.find_spec(words[1]) is not None
+    pytest.skip(command.skipped or "tells how a recorded run was made")
+
+
+def parse(words: list[str]) -> None:
+    """Parse without running. Raises as the command line would."""
     group: Any = typer.main.get_command(app)
-    name, command, rest = group.resolve_command(typer.Context(group), words)
-    command.make_context(name, rest)
-    for name in words[1:]:
-        if name.startswith(("configs/", "experiments/")):
-            assert (ROOT / name).exists(), name
+    if not words[0].startswith("--"):
+        group.commands[words[0]].make_context(words[0], words[1:])
 
 
-def test_there_are_commands_of_every_kind() -> None:
-    lines = [str(parameter.values[0]) for parameter in COMMANDS]
-    for start in ("nqbench run", "nqbench doctor", "make ablation", "python -m benchmarks."):
-        assert any(line.startswith(start) for line in lines), start
-
-
-def test_a_wrong_option_would_be_found() -> None:
+def test_mistakes_would_be_found(folder: Path) -> None:
     with pytest.raises(Exception, match="No such option"):
-        check(["run", "configs/quick.yaml", "--devise", "sim"])
-    with pytest.raises(Exception, match="No such command"):
-        check(["rum", "configs/quick.yaml"])
+        parse(["run", "configs/quick.yaml", "--devise", "sim"])
+    with pytest.raises(KeyError):
+        parse(["rum", "configs/quick.yaml"])
+    with pytest.raises(AssertionError, match="no study"):
+        run(Command("nqbench run my.yaml -d sim --dry-run"), folder)
+    of_each = {command.skipped for _, command in ALL}
+    assert {"", "needs a GPU", "takes minutes", "installs"} <= of_each
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PROSE:
-        targets = LINK.findall(page.read_text(encoding="utf-8"))
-        broken = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
-        assert broken == [], page
-
-
-def test_every_command_and_paper_is_in_the_guides() -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "README.md"])
+def test_every_command_of_the_program_is_on_a_page() -> None:
     group: Any = typer.main.get_command(app)
-    named = set(re.findall(r"nqbench ([a-z]+)", text))
-    assert named >= set(group.commands), set(group.commands) - named
-    papers = (ROOT / "Makefile").read_text(encoding="utf-8").partition("PAPERS := ")[2]
-    folders = {file.parent.name for file in ROOT.glob("experiments/*/published.yaml")}
-    assert set(papers.splitlines()[0].split()) == folders
+    named = {command.words[1] for _, command in ALL if command.words[0] == "nqbench"}
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES.values())
+    named |= set(re.findall(r"nqbench ([a-z]+)", text))
+    assert set(group.commands) <= named
 
 
-@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_lines_of_prose_fit_120_characters(page: Path) -> None:
-    text = re.sub(
-        r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    prose = (line for line in text.splitlines() if not line.startswith(("|", "    ", "!")))
-    assert [line for line in prose if len(line) > 120] == []
+def test_the_first_walk_takes_the_commands_of_the_readme() -> None:
+    clone, run = first_walk.commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert clone == f"git clone {first_walk.REPOSITORY} nqbench"
+    assert run == "cd nqbench && make verdict"

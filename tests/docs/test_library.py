@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import nqbench
 from nqbench.errors import AnalysisError, NqbenchError, StoreError, StudyError
+from nqbench.measure import runner
 from tests.toys import FAKE
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting workers takes the longest; tests of ``measure`` have them as their subject."""
+    monkeypatch.setattr(runner, "run_study", partial(runner.run_study, isolate=False))
 
 
 def test_examples_run(

@@ -135,6 +135,15 @@ CASES = {
         {"memory": "global"},
         "result[0, 2] is",
     ),
+    "signs": Case(
+        [
+            ("lane_efficiency", {"bound": "sum"}, {"bound": "none"}, 3),
+            ("warp_instructions", {"bound": "sum"}, {"bound": "none"}, 1.03),
+        ],
+        ("if (next > largest) break;", "if (next >= largest) break;"),
+        {"bound": "none"},
+        "the answer",
+    ),
 }
 
 

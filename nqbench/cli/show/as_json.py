@@ -1,4 +1,4 @@
-"""Results as JSON, for scripts. docs/command-line.md says what each field is."""
+"""Results as JSON, for scripts. docs/reading-results.md says what each field is."""
 
 from __future__ import annotations
 
