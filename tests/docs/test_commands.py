@@ -130,9 +130,3 @@ def test_every_command_of_the_program_is_on_a_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES.values())
     named |= set(re.findall(r"nqbench ([a-z]+)", text))
     assert set(group.commands) <= named
-
-
-def test_the_first_walk_takes_the_commands_of_the_readme() -> None:
-    clone, run = first_walk.commands((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert clone == f"git clone {first_walk.REPOSITORY} nqbench"
-    assert run == "cd nqbench && make verdict"
