@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,20 +14,20 @@ from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
-from tests.docs.test_adding_a_kernel import FILES, STUDIES
 from tests.toys import run_here
 
-MODULE = FILES["nqbench/workloads/signs/__init__.py"]
+SIGNS = Path(__file__).parents[2] / "examples" / "signs"
 METADATA = "Metadata-Version: 2.1\nName: signs-kernel\nVersion: 1.0\n"
 POINTS = "[nqbench.workloads]\nsigns = own_signs:WORKLOAD\nbroken = own_broken:WORKLOAD\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """The tutorial's workload as a file beside a study."""
+    """The example's workload as a file beside a study."""
     before, path = set(sys.modules), [*sys.path]
-    (tmp_path / "signs.cu").write_text(FILES["nqbench/workloads/signs/signs.cu"])
-    (tmp_path / "own_signs.py").write_text(MODULE + "\nimport own_helper\n")
+    shutil.copy(SIGNS / "signs.cu", tmp_path)
+    module = (SIGNS / "signs.py").read_text(encoding="utf-8")
+    (tmp_path / "own_signs.py").write_text(module + "\nimport own_helper\n")
     (tmp_path / "own_helper.py").write_text("")
     (tmp_path / "own_broken.py").write_text("import math\n\nX = math.sqrt(-1)\n")
     yield tmp_path
@@ -41,7 +42,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def study(folder: Path, workload: str) -> Path:
     path = folder / "study.yaml"
-    path.write_text(STUDIES[1].replace("workload: signs", f"workload: {workload}"))
+    text = (SIGNS / "signs.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("./signs.py:WORKLOAD", workload))
     return path
 
 
