@@ -86,7 +86,7 @@ def test_an_installed_package_adds_its_own(folder: Path, monkeypatch: pytest.Mon
         ("own_sgns:WORKLOAD", "ModuleNotFoundError: No module named 'own_sgns'"),
         ("./own_broken.py:X", "cannot be loaded: own_broken.py:3: ValueError: math domain error"),
         ("own_broken:X", "cannot be loaded: own_broken.py:3: ValueError: math domain error"),
-        ("own_signs:SOURCE", "not a Workload; let its class inherit from"),
+        ("own_signs:Path", "not a Workload; let its class inherit from"),
         ("./own_signs.py", "name its object too"),
     ],
 )
@@ -94,6 +94,6 @@ def test_a_mistake_is_one_sentence_with_its_place(folder: Path, workload: str, s
     path = study(folder, workload)
     with pytest.raises(StudyError) as caught:
         expand(load_study(path), facts_for("sim:mini"))
-    assert str(caught.value).startswith(f"{path}:3: ")
+    assert str(caught.value).startswith(f"{path}:4: ")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
