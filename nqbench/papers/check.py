@@ -6,9 +6,32 @@ import ast
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from nqbench import expressions
 from nqbench.errors import StudyError
-from nqbench.papers.formula import DEVICE, DEVICE_NUMBERS, OF_SYSTEM, OF_SYSTEMS, Formula, parse
-from nqbench.papers.schema import DIRECTIONS, FROM_DATA, Claim, Effect, Paper, PaperTable, Series
+from nqbench.papers.formula import (
+    CELL_ARGUMENTS,
+    CELL_NAMES,
+    CELLS,
+    DEVICE,
+    DEVICE_NUMBERS,
+    OF_SYSTEM,
+    OF_SYSTEMS,
+    RECORDED,
+    Formula,
+    parse,
+)
+from nqbench.papers.schema import (
+    DIRECTIONS,
+    Bars,
+    Claim,
+    Curves,
+    Effect,
+    Paper,
+    PaperFigure,
+    PaperTable,
+    Points,
+    Series,
+)
 from nqbench.point import PART
 from nqbench.system.suggest import listing, suggestion
 from nqbench.system.yaml_marks import Key, KeyPath, Source
@@ -18,6 +41,9 @@ from nqbench.workloads import get, names, phases
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What compiler and launch report about a kernel, in addition to the counters."""
+_COUNTERS: Final = (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES)
+_OTHER_WORDS: Final = ("alike", "best", "stat", "probe")
+"""Named arguments in formulas of cells that are not factors."""
 _LISTS: Final = (
     *("hardware", "systems", "tables", "figures"),
     *("claims", "effects", "caveats", "data"),
@@ -83,13 +109,7 @@ class _Check:
             self.table(table, ("tables", i))
         for i, figure in enumerate(self.paper.figures):
             self.devices(figure.hardware, ("figures", i))
-            if figure.draw == "pool" and not (
-                any(k.value for k in figure.known) and any(k.pool_size for k in figure.known)
-            ):
-                raise self.source.error(
-                    f"{figure.id} cannot be drawn: `known` needs a value and a pool_size",
-                    ("figures", i),
-                )
+            self.figure(figure, ("figures", i))
             self.file(figure.data, ("figures", i))
             for j, known in enumerate(figure.known):
                 if known.system:
@@ -128,23 +148,84 @@ class _Check:
         """A table: its rows, their counterparts today, and its series."""
         self.devices(table.hardware, path)
         self.file(table.data, path)
-        if bool(table.data) != (table.reproduce in FROM_DATA):
-            wanted = "needs the key 'data'" if table.reproduce in FROM_DATA else "takes no 'data'"
-            raise self.source.error(
-                f"reproduce '{table.reproduce}' of {table.id} {wanted}", (*path, "reproduce")
-            )
+        if (table.reproduce == "points") != bool(table.shown):
+            wanted = "takes no 'shown'" if table.shown else "needs its columns under 'shown'"
+            said = f"reproduce '{table.reproduce}' of {table.id} {wanted}"
+            raise self.source.error(said, (*path, "reproduce"))
+        self.points(table.points, (*path, "points"))
+        for i, column in enumerate(table.shown):
+            self.cell(column.value, (*path, "shown", i, "value"))
+        for i, here in enumerate(table.here):
+            for j, text in enumerate(here.cells):
+                self.cell(text, (*path, "here", i, "cells", j))
         for i, row in enumerate(table.rows):
             if len(row) != len(table.columns):
                 said = f"has {len(row)} cells, but there are {len(table.columns)} columns"
                 raise self.source.error(f"a row of {table.id} {said}", (*path, "rows", i))
         rows = [str(r[0]) for r in table.rows]
-        counters = (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES)
         for i, part in enumerate(table.counterparts):
             at = (*path, "counterparts", i)
             _known(self.source, f"{table.id} has no row", part.label, rows, at)
-            _known(self.source, "there is no counter", part.counter, counters, at)
+            _known(self.source, "there is no counter", part.counter, _COUNTERS, at)
         for i, series in enumerate(table.series):
             self.series(table, series, (*path, "series", i))
+
+    def figure(self, figure: PaperFigure, path: KeyPath) -> None:
+        """What a figure shows, under the key of its form."""
+        forms = {"curves": figure.curves, "stacked": figure.bars, "grid": figure.bars}
+        shown = forms.get(figure.draw)
+        if (shown is None) != (figure.curves is figure.bars is None) or (
+            figure.draw in forms and shown is None
+        ):
+            key = "bars" if figure.draw in ("stacked", "grid") else "curves"
+            said = f"{figure.id} cannot be drawn: draw '{figure.draw}' and '{key}' go together"
+            raise self.source.error(said, (*path, "draw"))
+        if shown is None:
+            return
+        key = "curves" if figure.draw == "curves" else "bars"
+        self.points(shown.points, (*path, key, "points"))
+        part = "y" if isinstance(shown, Curves) else "parts"
+        for i, height in enumerate(getattr(shown, part)):
+            for text in (height.value, height.line):
+                self.cell(text, (*path, key, part, i))
+        for known in figure.known:
+            self.cell(known.at, (*path, "known"))
+        if isinstance(shown, Bars):
+            for text in (shown.whole, shown.inside):
+                self.cell(text, (*path, key))
+
+    def points(self, points: Points, path: KeyPath) -> None:
+        """Systems and factors of a selection of points."""
+        words = ("kernels", "others", "every")
+        for name in (*points.systems, *points.best, *points.levels):
+            if name not in words:
+                self.system(name, (*path, "systems"))
+        levels = (name for levels in points.levels.values() for name in levels)
+        self.factor_names((*levels, *filter(None, (points.by, points.several))), path)
+
+    def cell(self, text: str, path: KeyPath) -> None:
+        """A formula of a table or figure, if there is one, and the names in it."""
+        if not text:
+            return
+        known = (*CELL_NAMES, *RECORDED, *self.factors)
+        try:
+            formula = expressions.parse(text, CELLS)
+            for name in sorted(formula.names.difference(known)):
+                raise StudyError(expressions.unknown_name(text, name, known, CELLS))
+        except StudyError as error:
+            raise self.source.error(error.message, path) from error
+        for call in formula.calls():
+            function = call.func.id if isinstance(call.func, ast.Name) else ""
+            words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
+            meant = dict(zip(CELL_ARGUMENTS.get(function, ()), words, strict=False))
+            if isinstance(system := meant.get("system"), str):
+                self.system(system, path)
+            if isinstance(phase := meant.get("phase"), str):
+                _known(self.source, "there is no phase", phase, phases(), path)
+            if isinstance(counter := meant.get("counter"), str):
+                _known(self.source, "there is no counter", counter, _COUNTERS, path)
+            named = [k.arg for k in call.keywords if k.arg and k.arg not in _OTHER_WORDS]
+            self.factor_names(named, path)
 
     def series(self, table: PaperTable, series: Series, path: KeyPath) -> None:
         """A series of a table, and the quotient that the paper derives from it."""

@@ -88,6 +88,30 @@ class _Rewrite(ast.NodeTransformer):
         return ast.ListComp(form.body, [loop])
 
 
+CELL_FUNCTIONS: Final = (
+    *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
+    *("launch", "launched", "printed", "printed_over", "known", "least", "min", "max", "abs"),
+)
+"""What the formulas of tables and figures call; ``report.papers.cells.Row`` explains each."""
+CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("time", "best", "launch", "printed_over"), ("system",)),
+    "phase": ("phase", "system"),
+    "level": ("", "system"),
+    "counter": ("counter", "kernel", "system"),
+}
+"""What their arguments are, where those are names."""
+CELL_NAMES: Final = (
+    *("N", "system", "version", "device", "card", "cpu", "unknown", "each"),
+    *("counted_at", "timed", "not_run", "slowest"),
+    *("fp32_per_s", "roots_per_s", "bytes_per_s", "copy_per_s", "logic_per_s"),
+)
+RECORDED: Final = (
+    *("threads", "occupancy", "bytes_moved", "operations", "evaluations", "moves_evaluated"),
+    *("final_length", "fp32_instructions_per_move", "roots_per_move", "bytes_per_move"),
+)
+"""Recorded numbers of a point that a formula may read, as it may every factor."""
+CELLS: Final = Language("formula", CELL_FUNCTIONS, loops=True)
+"""The language of claims for one point: a formula has a value with its interval."""
 CLAIMS: Final = Language("formula", FUNCTIONS, NAMES, loops=True, rewrite=_Rewrite)
 
 

@@ -39,6 +39,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def kept(kind: object, replaced: Mapping[str, str]) -> object:
+    """A word that still exists; for one that was replaced, the error says by what."""
+    if said := replaced.get(str(kind)):
+        raise PydanticCustomError("replaced", "{said}", {"said": said})
+    return kind
+
+
 class Work(_Part):
     """Where the paper was published."""
 
@@ -245,36 +252,89 @@ class Counterpart(_Part):
 
 
 Reproduction = Literal[
-    "series",
-    "devices",
-    "scaled",
-    "printed",
-    "environment",
-    "best",
-    "launch",
-    "granularity",
-    "divergence",
-    "pools",
-    "speedups",
-    "threads",
-    "thresholds",
-    "counters",
-    "coalescing",
-    "profile",
-    "searches",
-    "against_limits",
-    "limits",
-    "annealing",
-    "none",
+    "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing", "none"
 ]
-FROM_DATA = ("speedups", "threads", "thresholds")
-"""Tables that are made from a data file, without rows in the YAML file."""
+LISTED = "it is points now, with its columns listed under shown"
+REPLACED_TABLES = {
+    **dict.fromkeys(
+        ("environment", "launch", "granularity"), "it is printed now, with our rows under here"
+    ),
+    **dict.fromkeys(("best", "divergence", "pools", "speedups", "threads", "thresholds"), LISTED),
+    **dict.fromkeys(("coalescing", "searches", "against_limits", "limits"), LISTED),
+}
+
+
+class Points(_Part):
+    """Which points of a run are shown: one for each system and size, or each level of ``by``.
+
+    ``systems``  of the paper or of nqbench; also ``kernels`` (all on the GPU), ``others`` (those of
+                 them that the paper does not have), ``every``
+    ``sizes``    those ``listed`` (none: all); with the ``largest``; those of the ``run``; or the
+                 first at which a formula has a value (``counted``)
+    ``sweeps``   instead: the points of these sweeps, ``scaled`` and ``scaled_2``
+    ``levels``   those that a system's points must have
+    ``by``       a factor: a point for each of its numbers
+    ``several``  a factor of which two numbers at least were timed
+    ``choose``   of several points the main one, the fastest (``best``), or ``any``, timed or not
+    ``best``     systems of which the fastest is shown in any case
+    ``join``     with published times: rows are those that are ours, in both, or in either
+    ``explain``  whether notes say why points are missing
+    """
+
+    systems: list[str] = []
+    sizes: Literal["listed", "largest", "run", "counted"] = "listed"
+    sweeps: list[str] = []
+    levels: dict[str, Words] = {}
+    by: str = ""
+    several: str = ""
+    choose: Literal["main", "best", "any"] = "main"
+    best: list[str] = []
+    order: Literal["system", "n"] = "system"
+    join: Literal["ours", "both", "either"] = "ours"
+    explain: bool = False
+
+
+class PointColumn(_Part):
+    """A column of a table of points.
+
+    ``value``     its formula, in the language of claims (docs/papers.md)
+    ``of``        whose times it is about; quotients of the ``paper``'s are in brackets
+    ``interval``  whether bounds are shown where they are known
+    ``each``      a factor: a column for each of its numbers, which are ``each`` in the formula
+    ``needed``    whether rows without this value are left out
+    ``optional``  whether the column is left out where no row has a value
+    """
+
+    head: str
+    value: str
+    kind: Literal["text", "number", "time", "ratio"] = "text"
+    unit: str = ""
+    of: Literal["here", "paper"] = "here"
+    interval: bool = True
+    each: str = ""
+    needed: bool = False
+    optional: bool = False
+
+
+class HereRow(_Part):
+    """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
+
+    ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
+    ``words``  what its launch is said with, in a note
+    """
+
+    cells: list[str]
+    system: str = ""
+    after: str = ""
+    exact: bool = False
+    words: str = ""
 
 
 class PaperTable(_Part):
-    """A table as printed. ``data`` names its data file.
+    """A table as printed. ``data`` names its data file, ``notes`` explain what is shown here.
 
     ``reproduce``  how it is made again (``none``: it is not, and ``note`` says why); once ``twin``
+    ``after``      what our title adds to the paper's
     """
 
     id: str
@@ -287,10 +347,20 @@ class PaperTable(_Part):
     columns: list[str] = []
     rows: list[list[str | list[str]]] = []
     reproduce: Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
+    after: str = ""
     data: str = ""
     series: list[Series] = []
     counterparts: list[Counterpart] = []
+    points: Points = Points()
+    shown: list[PointColumn] = []
+    here: list[HereRow] = []
     note: str = ""
+    notes: list[str] = []
+
+    @field_validator("reproduce", mode="before")
+    @classmethod
+    def _kept(cls, kind: object) -> object:
+        return kept(kind, REPLACED_TABLES)
 
     @property
     def sizes(self) -> list[int]:
@@ -313,7 +383,12 @@ class PaperTable(_Part):
 
 
 class Known(_Part):
-    """One value of a figure that the text states."""
+    """One value of a figure that the text states.
+
+    ``label``  the words for its mark: a star at ``n``; a line at ``at``, a formula without names;
+               pools from ``pool_size`` to ``until`` shaded, or, without an end, hatched
+    ``times``  what a bar's value is multiplied by
+    """
 
     system: str = ""
     n: int | None = None
@@ -322,36 +397,91 @@ class Known(_Part):
     pool_size: int | None = None
     relation: str = ""
     role: str = ""
+    label: str = ""
+    at: str = ""
+    until: int | None = None
+    times: float = 1.0
 
 
-Draw = Literal[
-    "none",
-    "bars",
-    "pool",
-    "kernels",
-    "times",
-    "speedups",
-    "thread_curves",
-    "best_threads",
-    "thresholds",
-    "boards",
-    "annealing",
-    "distribution",
-    "evaluation_share",
-    "parts",
-    "phases",
-    "requests",
-]
+class Height(_Part):
+    """What a figure shows upwards: a formula, the words for it, and how its axis runs.
+
+    ``role``   the role of published values (``known``) of the same part
+    ``scale``  logarithmic, from ``zero``, or only ``near`` the values
+    ``line``   a formula of a line for each device, said with ``line_label``
+    ``marks``  whether published marks (``known``) are drawn here
+    ``ideal``  a dotted line; ``top`` the end of the axis
+    """
+
+    value: str
+    label: str
+    kind: Literal["time", "ratio", "number"] = "ratio"
+    role: str = ""
+    scale: Literal["log", "zero", "near"] = "log"
+    line: str = ""
+    line_label: str = ""
+    marks: bool = True
+    ideal: float | None = None
+    top: float | None = None
 
 
-GONE = ("mapping", "timeline", "averages", "versions", "limits", "speedup")
-"""Kinds of figures that reproduced nothing printed, and are drawn no more."""
+class Curves(_Part):
+    """Marks joined by lines: heights over ``x``.
+
+    ``x``          a factor, ``n`` among them, with its words and axis
+    ``panels``     a panel for each run, size or height
+    ``lines``      the lines in a panel: systems, runs, or sizes
+    ``published``  whether the paper's times have a ``panel`` of their own or are in each one; of
+                   the sizes ``published_n`` alone, if that is given
+    ``across``     panels beside each other; ``legend`` where the lines are named
+    """
+
+    points: Points
+    x: str = "n"
+    x_label: str = "N"
+    powers: bool = False
+    y: list[Height]
+    panels: Literal["runs", "n", "y"] = "y"
+    lines: Literal["systems", "runs", "n"] = "runs"
+    published: Literal["none", "panel", "overlay"] = "none"
+    published_n: list[int] = []
+    across: int = 2
+    legend: Literal["inside", "right", "below"] = "below"
+
+
+class Bars(_Part):
+    """Bars of systems. Stacked: a panel for each run and size, bars in ``parts`` that add up, with
+    the interval of the ``whole`` and words inside. In a grid: a row for each run, with a panel for
+    each of the ``parts``."""
+
+    points: Points
+    parts: list[Height]
+    whole: str = ""
+    inside: str = ""
+    label: str = ""
+
+
+Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]
+GONE = "this kind is gone: it showed nothing that a paper prints; write none"
+REPLACED_FIGURES = {
+    **dict.fromkeys(
+        ("mapping", "timeline", "averages", "versions", "limits", "speedup", "distribution"), GONE
+    ),
+    **dict.fromkeys(
+        ("pool", "kernels", "times", "speedups", "thread_curves", "best_threads", "thresholds",
+         "boards", "evaluation_share"),
+        "it is curves now, with what it shows under that key",
+    ),
+    **dict.fromkeys(("bars", "phases"), "it is stacked now, with what it shows under bars"),
+    "requests": "it is grid now, with what it shows under bars",
+    "parts": "it is bottleneck now",
+}  # fmt: skip
 
 
 class PaperFigure(_Part):
     """A figure. ``unknown`` lists what it draws without printing numbers, ``draw`` says how it is
     reproduced (``none``: it is not, and ``note`` says why), ``data`` names the data file of its
-    published points."""
+    published points, ``subtitle`` explains what is shown here."""
 
     id: str
     number: str
@@ -361,17 +491,17 @@ class PaperFigure(_Part):
     unit: str
     draw: Draw = "none"
     data: str = ""
+    curves: Curves | None = None
+    bars: Bars | None = None
+    subtitle: str = ""
     known: list[Known] = []
     unknown: list[str] = []
     note: str = ""
 
     @field_validator("draw", mode="before")
     @classmethod
-    def _known(cls, draw: object) -> object:
-        if draw in GONE:
-            said = "this kind is gone: it showed nothing that a paper prints; write none"
-            raise PydanticCustomError("gone", said)
-        return draw
+    def _kept(cls, kind: object) -> object:
+        return kept(kind, REPLACED_FIGURES)
 
 
 @dataclass(frozen=True, slots=True)

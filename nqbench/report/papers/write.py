@@ -18,16 +18,17 @@ from nqbench.analysis.data.observed import (
     in_times_of,
     observe,
     papers_of,
-    timed_runs,
     with_baseline,
 )
+from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.common import general_notes
-from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
+from nqbench.report.papers import annealing, bars, curves
+from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.layout import KINDS, PLOTS, RESULTS, default_out, recorded_runs
@@ -35,6 +36,16 @@ from nqbench.runs.layout import KINDS, PLOTS, RESULTS, default_out, recorded_run
 PAGE: Final = "paper"
 CPU_BASELINE: Final = "cpu_baseline"
 """The study of the sequential program at the papers' sizes."""
+
+
+FIGURES: Final = {
+    "curves": curves.curves,
+    "stacked": bars.stacked,
+    "grid": bars.grid,
+    "bottleneck": bars.variants,
+    "annealing": annealing.annealing,
+}
+"""By the word that ``published.yaml`` uses. A figure is drawn within ``style.styled()``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,8 @@ def _figures(
     page: _PaperPage, paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]
 ) -> None:
     """A forest plot per device, then the paper's own figures over all of them."""
-    source, timed = joint_source(runs), joint_source(timed_runs(runs) or runs)
+    with_times = [run for run in runs if any(p.values(TIME) for p in run.data.points)]
+    source, timed = joint_source(runs), joint_source(with_times or runs)
     with styled():
         for run, device in zip(runs, device_names(runs), strict=True):
             with page.attempt(f"claims against published values, {device}"):
@@ -98,7 +110,7 @@ def _figures(
         for figure in paper.figures:
             if figure.draw != "none":
                 with page.attempt(_named("figure", figure)):
-                    seen = timed if figure.draw in OF_TIMES else source
+                    seen = source if figure.draw == "grid" else timed
                     for drawing in FIGURES[figure.draw](paper, figure, runs, seen):
                         page.drawing(drawing, seen, level=3)
         lost = [f for f in paper.figures if f.draw == "none" and f.number != "none"]

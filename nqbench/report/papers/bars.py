@@ -1,0 +1,231 @@
+"""Bars of papers: stacked in parts that add up, or in a grid of panels; published ones hatched."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, time_of
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.wording import time as time_text
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Bars, Height, Paper, PaperFigure
+from nqbench.report.bottleneck import bottleneck_figure
+from nqbench.report.figures.axes import axis_label, value_axis
+from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers
+from nqbench.report.papers import cells, common
+from nqbench.report.table import Source, slug
+from nqbench.study.report_items import ReportItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PART_COLOURS: Final = (COLOURS[0], COLOURS[1], "#bbbbbb")
+"""Of the parts of a bar, from below."""
+_TITLE: Final = 27  # characters that fit over a panel of a grid
+
+
+@dataclass(frozen=True, eq=False)
+class Bar:
+    """A bar: the heights of its parts from below, its interval, and words above and within it."""
+
+    parts: Sequence[float]
+    text: str
+    whole: Estimate | None = None
+    inside: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class BarPanel:
+    """Bars by system; ``absent`` stands for a missing one. ``labels`` are the names of the parts of
+    ours, ``what`` is on the axis, ``ideal`` a dotted line, ``top`` the end of the axis."""
+
+    title: str
+    bars: Mapping[str, Bar | None]
+    absent: str
+    labels: Sequence[str] = ()
+    what: Quantity | None = None
+    ideal: float | None = None
+    top: float | None = None
+
+    def draw(self, ax: Axes) -> None:
+        """Everything of the panel."""
+        known = [bar for bar in self.bars.values() if bar]
+        tops = [max([sum(b.parts), *_ends(b.whole)]) for b in known]
+        if self.what is not None:
+            value_axis(ax, "y", tops, self.what, log=False)
+            ax.set_ylabel(axis_label(self.what))
+        else:
+            ax.set_ylim(0, self.top or max([1.2 * h for h in tops] + [1.3 * (self.ideal or 0.8)]))
+        if self.ideal:
+            ax.axhline(self.ideal, color="#333333", linestyle=":")
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+            ax.text(0.5, self.ideal, "ideal", ha="center", va="center", fontsize=6.5, bbox=box)
+        for x, bar in enumerate(self.bars.values()):
+            if bar is None:
+                ax.text(x, 0, self.absent, ha="center", va="bottom", color=GREY, fontsize=6.5)
+            else:
+                self._bar(ax, x, bar, named=bar is known[0])
+        names = [common.short(s).removeprefix("gpu_").replace("_", "\n") for s in self.bars]
+        ax.set_xticks(range(len(names)), names, fontsize=6.5)
+        ax.set_xlim(-0.6, len(names) - 0.4)
+        ax.set_title(self.title, fontsize=8 if self.what else 7)
+
+    def _bar(self, ax: Axes, x: int, bar: Bar, *, named: bool) -> None:
+        bottom = 0.0
+        for i, height in enumerate(bar.parts):
+            look: dict[str, Any] = {"color": PART_COLOURS[i]}
+            if not self.labels:
+                edge = PART_COLOURS[i] if len(bar.parts) > 1 else GREY
+                look = {"facecolor": "white", "edgecolor": edge, "hatch": HATCH}
+            elif named:
+                look["label"] = self.labels[i]
+            ax.bar(x, height, bottom=bottom, width=0.7, **look)
+            bottom += height
+        if bar.whole:
+            ends = whiskers([bar.whole])
+            ax.errorbar([x], [bar.whole.value], yerr=ends, color="#222222", capsize=3)
+        above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
+        clear = max([bottom, *_ends(bar.whole)])
+        ax.annotate(bar.text, (x, clear), (0, 1.5), fontsize=6.5, **above)
+        if bar.inside:
+            ax.text(x, 0, bar.inside, ha="center", va="bottom", color="white", fontsize=7)
+
+
+def _ends(whole: Estimate | None) -> list[float]:
+    return [end for end in (whole.value, whole.high) if end] if whole else []
+
+
+def stacked(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """A panel per published device and size, then one per run and size: a bar per system, in parts.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    spec = figure.bars
+    assert spec is not None
+    systems = cells.systems_of(paper, runs, spec.points.systems)
+    what = replace(time_of(paper), label=spec.label or time_of(paper).label)
+    labels = [part.label for part in spec.parts]
+    ours = []
+    for run in runs:
+        for n in figure.n:
+            bars = dict(_own_bars(paper, run, spec, n))
+            every = {system: bars.get(system) for system in systems}
+            if bars:
+                title = f"{run.name}, N = {n} (measured)"
+                ours.append(BarPanel(title, every, "not\ntimed", labels, what))
+    if not ours:
+        if systems:
+            common.refuse(runs[0], systems[0], "no time to draw")
+        raise NotMeasured("no kernel of the figure was timed", runs[0].data.command)
+    shown = [*_published_panels(paper, figure, spec, systems, what), *ours]
+    drawing, axes = panels(len(shown), 1.2, 2.6, most=2)
+    for ax, panel in zip(axes, shown, strict=True):
+        panel.draw(ax)
+    legend(drawing, axes[-1])
+    alt = f"Stacked bars of the times of {len(systems)} programs, published and measured."
+    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+
+
+def _own_bars(paper: Paper, run: Observed, spec: Bars, n: int) -> Iterator[tuple[str, Bar]]:
+    for row in cells.rows_of(paper, run, spec.points, [n]):
+        whole = row.value(spec.whole)
+        if isinstance(whole, Estimate):
+            parts = [cells.number(row.value(part.value)) or 0.0 for part in spec.parts]
+            inside = str(row.value(spec.inside)) if spec.inside else ""
+            yield row.system, Bar(parts, time_text(whole.value, 3), whole, inside)
+
+
+def _published_panels(
+    paper: Paper, figure: PaperFigure, spec: Bars, systems: Sequence[str], what: Quantity
+) -> Iterator[BarPanel]:
+    """A panel for each device and size of which the text states a bar."""
+    roles = [part.role for part in spec.parts]
+    own = [system for system in systems if system.startswith(paper.id)]
+    for device in figure.hardware:
+        for n in figure.n:
+            bars: dict[str, Bar | None] = dict.fromkeys(own)
+            for system in own:
+                values = {
+                    known.role: known.times * (known.value or 0.0)
+                    for known in figure.known
+                    if known.system == system
+                    and known.hardware in ("", device)
+                    and known.n in (None, n)
+                }
+                if any(role in values for role in roles if role):
+                    parts = [values.get(role, 0.0) for role in roles]
+                    bars[system] = Bar(parts, time_text(sum(parts), 3))
+                elif values:
+                    bars[system] = Bar([values[""]], f"{values['']:g} s")
+            if any(bars.values()):
+                title = f"{paper.device(device).name}, N = {n} (published)"
+                yield BarPanel(title, bars, "?", what=what)
+
+
+def grid(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """A row of panels per run: the published bars, then those of each part.
+
+    Raises ``NotMeasured`` where no run has the first part of all systems.
+    """
+    spec = figure.bars
+    assert spec is not None
+    lacks: dict[str, str] = {}
+    device = paper.device(figure.hardware[0]).name
+    printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
+    theirs = BarPanel(f"{figure.unit}\n{device} (published)", printed, "?", ideal=1.0)
+    shown: list[BarPanel] = []
+    for run in runs:
+        for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
+            rows = cells.rows_of(paper, run, spec.points, [n], lacks=lacks)
+            if rows and all(row.value(spec.parts[0].value) is not None for row in rows):
+                where = textwrap.fill(f"{run.data.device_short}, N = {n}", _TITLE)
+                shown += [theirs, *(_part_panel(part, rows, where) for part in spec.parts)]
+                break
+            for row in rows:
+                lacks |= row.lacks
+    if not shown:
+        raise NotMeasured(*next(iter(lacks.items())))
+    drawing, axes = panels(len(shown), 1.2, 2.4, most=1 + len(spec.parts))
+    for ax, panel in zip(axes, shown, strict=True):
+        panel.draw(ax)
+    alt = f"Bars of {len(spec.parts)} counters of {len(printed)} programs, published and counted."
+    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+
+
+def _part_panel(part: Height, rows: Sequence[cells.Row], where: str) -> BarPanel:
+    found = {row.system: cells.number(row.value(part.value)) for row in rows}
+    bars = {s: None if v is None else Bar([v], f"{v:.4g}") for s, v in found.items()}
+    absent = "counted by\nNsight Compute\nonly"
+    title = f"{part.label}\n{where}"
+    return BarPanel(title, bars, absent, [part.label], ideal=part.ideal, top=part.top)
+
+
+def variants(
+    _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], _source: Source
+) -> list[Drawing]:
+    """Bars Math, Memory and Total of every kernel with variants; a figure per run.
+
+    Raises ``AnalysisError`` where no run timed the variants of a kernel.
+    """
+    drawn, reasons = [], dict[str, None]()
+    for run in runs:
+        item = ReportItem("figure", "bottleneck", title=f"Figure {figure.number}: {figure.title}")
+        try:
+            (made,) = bottleneck_figure(run.data, item)
+        except AnalysisError as error:
+            reasons[str(error)] = None
+            continue
+        many = [run.device_id] if len(runs) > 1 else []
+        drawn.append(replace(made(), name=slug("paper", figure.id, *many)))
+    if not drawn:
+        raise AnalysisError("; ".join(reasons))
+    return drawn

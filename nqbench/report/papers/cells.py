@@ -1,0 +1,480 @@
+"""Formulas over the points of a run: cells of a paper's tables and heights in its figures.
+
+A published time is a point of a run too, one with a single round (:func:`published_run`), so that
+the formula of a curve gives the paper's curve as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
+from numbers import Real
+from pathlib import Path
+from typing import Any, Final
+
+from nqbench import expressions
+from nqbench.analysis.claims import functions as claims
+from nqbench.analysis.data import select
+from nqbench.analysis.data.dataset import Dataset, PointResult, missing
+from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.observed import Observed, probe_value
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.limits import ceilings
+from nqbench.errors import StudyError
+from nqbench.papers.formula import CELLS
+from nqbench.papers.schema import Paper, PaperTable, Points
+from nqbench.report.table import Cell
+from nqbench.vocabulary import of_kernel
+
+PEAKS: Final = {
+    "fp32_per_s": ceilings.fp32_per_s,
+    "roots_per_s": ceilings.roots_per_s,
+    "bytes_per_s": ceilings.bytes_per_s,
+}
+"""Limits of a GPU from its data sheet, by their names in formulas."""
+MOVED: Final = {"copy_per_s": "copy", "logic_per_s": "logic"}
+"""Likewise of bytes and integers, and the ceilings that are taken where both were measured. Logic
+does not fuse two operations, as some additions do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """A positive number of each round; two of them are paired by round.
+
+    ``point``  and ``what`` it is of that point, until it is calculated with
+    """
+
+    values: Mapping[int, float]
+    point: PointResult | None = None
+    what: Quantity | None = None
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether its rounds are another run's, so that it counts as a constant."""
+        return self.point is not None and self.point.borrowed
+
+    def estimate(self) -> Estimate | None:
+        """Value with its interval; ``None`` without any positive value."""
+        known = [value for value in self.values.values() if value > 0]
+        return combine(known) if known else None
+
+    def __truediv__(self, other: Rounds | float) -> Rounds:
+        if not isinstance(other, Rounds):
+            return self * (1 / other)
+        if self.point is other.point and self.what == other.what and self.point is not None:
+            return Rounds({})  # a point over itself says nothing
+        mine, theirs = self._paired(other), other._paired(self)
+        shared = sorted(mine.keys() & theirs.keys())
+        if not shared and (one := self.estimate()) and (two := other.estimate()):
+            return Rounds({0: one.value / two.value})
+        return Rounds({round_: mine[round_] / theirs[round_] for round_ in shared})
+
+    def _paired(self, other: Rounds) -> Mapping[int, float]:
+        own = self.estimate()
+        constant = own and self.borrowed and not other.borrowed
+        return dict.fromkeys(other.values, own.value) if own and constant else self.values
+
+    def __mul__(self, by: float) -> Rounds:
+        return Rounds({round_: by * value for round_, value in self.values.items()})
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, above: float) -> Rounds:
+        return Rounds({round_: above / value for round_, value in self.values.items()})
+
+
+Real.register(Rounds)  # formulas calculate with it as with a number
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What a formula is about: one point of a run, out of the ``group`` it was chosen from.
+
+    ``own``    levels that distinguish it from other rows, also where there is no point
+    ``sizes``  where a formula is tried in turn; without any, at ``n``
+    ``each``   the level of a column that stands for one
+    ``lacks``  why formulas had no value, with the command that would measure it
+    """
+
+    paper: Paper
+    run: Observed
+    system: str
+    n: int
+    point: PointResult | None = None
+    group: Sequence[PointResult] = ()
+    table: PaperTable | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Sequence[int] = ()
+    each: object = None
+    lacks: dict[str, str] = field(default_factory=dict)
+    used: dict[int, None] = field(default_factory=dict)
+
+    def value(self, text: str, **own: Any) -> Cell:
+        """A formula's value; ``None`` where something that it reads is not known."""
+        formula = expressions.parse(text, CELLS)
+        for n in self.sizes or (self.n,):
+            row = replace(self, n=n, **own)
+            lacks = dict(self.lacks)
+            try:
+                names = {name: row.name(name) for name in formula.names}
+                found = expressions.evaluate(formula, CELLS, names, row.functions)
+            except StudyError as error:  # such as a division by a counter that is 0
+                found = math.nan
+                self.lacks[error.message] = ""
+            found = found.estimate() if isinstance(found, Rounds) else found
+            if not missing(found):
+                self.lacks.clear()
+                self.lacks.update(lacks)
+                if self.sizes and "(" in text:
+                    self.used[n] = None
+                return found
+        return None
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """By the names of the language."""
+        own: tuple[Callable[..., Any], ...] = (self.time, self.best, self.phase, self.level)
+        own += (self.counter, self.probe, self.count)
+        own += (
+            self.highest,
+            self.rest,
+            self.launch,
+            self.launched,
+            self.printed,
+            self.printed_over,
+            known,
+            least,
+        )
+        return {**expressions.BASIC, **{function.__name__: function for function in own}}
+
+    def name(self, name: str) -> Any:
+        """A name of the language, else a level or a recorded number of the point."""
+        data = self.run.data
+        found: dict[str, Callable[[], Any]] = {
+            "N": lambda: self.n,
+            "system": lambda: self.system,
+            "version": lambda: self.system.partition(".")[2],
+            "device": lambda: data.device_short,
+            "card": lambda: data.device,
+            "cpu": lambda: self.run.cpu.removesuffix(" (cpu)"),
+            "unknown": lambda: math.nan,
+            "each": lambda: self.each,
+            "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
+            "timed": lambda: len(self.group),
+            "not_run": lambda: len(self._every()) - len(self.group),
+            "slowest": lambda: max(p.value(TIME) for p in self.group),
+        }
+        if name in PEAKS:
+            return PEAKS[name](data) or math.nan
+        if name in MOVED:
+            return peaks(self.run).get(name, math.nan)
+        return found[name]() if name in found else self.level(name)
+
+    def _every(self, system: str = "", **levels: object) -> list[PointResult]:
+        name = self.paper.system(system) if system else self.system
+        return select.configurations(self.run.data, name, self.n, levels)
+
+    def level(self, name: str, system: str = "") -> Any:
+        """A level or a recorded number of the row's point, or of a system's main one."""
+        if not system and name in self.own:
+            return self.own[name]
+        point = self._point(system, select.main_point) if system else self.point
+        level = "-" if point is None else point.level(name)
+        fact = point.detail(name) if point is not None and level == "-" else level
+        return math.nan if fact in (None, "-") else fact
+
+    def launched(self, *factors: str) -> str:
+        """Levels of some factors."""
+        return " \u00d7 ".join(str(self.level(factor)) for factor in factors)
+
+    def launch(self, system: str = "") -> str:
+        """The launch of the row's point, or of a system's main one."""
+        point = self._point(system, select.main_point)
+        return select.launch_text(self.run.data, point) if point else ""
+
+    def highest(self, name: str) -> float:
+        """The highest level or recorded number among the points of the group."""
+        found = (p.level(name) if p.level(name) != "-" else p.detail(name) for p in self.group)
+        return max((f for f in found if isinstance(f, int | float)), default=math.nan)
+
+    def time(self, system: str = "", alike: str = "", **levels: object) -> Rounds:
+        """Seconds of the row's point, of one of its group, or of a system's main configuration.
+
+        Only of one with the same level of the factor ``alike``, if that is given.
+        """
+        return self._rounds(TIME, select.main_point, system, alike, levels)
+
+    def best(self, system: str = "", **levels: object) -> Rounds:
+        """Seconds of a system's fastest configuration."""
+        return self._rounds(TIME, select.best_point, system or self.system, "", levels)
+
+    def phase(self, name: str, system: str = "", alike: str = "", best: int = 0) -> Rounds:
+        """Seconds of a phase; of a system's fastest configuration with ``best=1``."""
+        choose = select.best_point if best else select.main_point
+        return self._rounds(quantity(name), choose, system, alike, {})
+
+    def rest(self, *names: str) -> float:
+        """What the phases named leave of the time; unknown where that is nothing."""
+        parts = [found.value for name in names if (found := self.phase(name).estimate())]
+        whole = self.time().estimate()
+        return (whole and max(0.0, whole.value - sum(parts))) or math.nan
+
+    def _rounds(
+        self,
+        what: Quantity,
+        choose: Callable[..., PointResult],
+        system: str,
+        alike: str,
+        levels: Mapping[str, object],
+    ) -> Rounds:
+        point = self._point(system, choose, levels)
+        if point is None or (alike and (not self.point or point.level(alike) != self.level(alike))):
+            return Rounds({})
+        return Rounds(point.values(what), point, what)
+
+    def _point(
+        self,
+        system: str,
+        choose: Callable[..., PointResult],
+        levels: Mapping[str, object] | None = None,
+    ) -> PointResult | None:
+        if not system and not levels:
+            return self.point
+        if not system:
+            wanted = {name: str(level) for name, level in (levels or {}).items()}
+            alike = (p for p in self.group if all(str(p.level(k)) == v for k, v in wanted.items()))
+            return next(alike, None)
+        try:
+            name = self.paper.system(system)
+            select.check_timed(self.run.data, name)
+            return choose(self.run.data, name, self.n, levels or {})
+        except NotMeasured as error:
+            self.lacks[error.what] = error.command
+            return None
+
+    def counter(self, name: str, kernel: str = "", system: str = "") -> float:
+        """A counter or resource of the first point that has it: of the group, else of all."""
+        wanted = of_kernel(name, kernel) if kernel else name
+        try:
+            points = self.group if not system and self.group else self._every(system)
+            for point in select.finished(points, self.run.data):
+                try:
+                    return claims.counter_of(self.run, point, wanted)
+                except NotMeasured as error:
+                    self.lacks.setdefault(error.what, error.command)
+        except NotMeasured as error:
+            self.lacks[error.what] = error.command
+        return math.nan
+
+    def probe(self, name: str, probe: str = "") -> float:
+        """What an instrumented kernel counted with the paper's own split."""
+        found = probe_value(self.run, self.system, self.n, name, "own", probe)
+        if found is None:
+            words = select.described(self.system, self.n, {})
+            command = select.remedy(self.run.data, self.system, self.n)
+            self.lacks[f"no instrumented kernel counted {name} for {words}"] = command
+        return math.nan if found is None else found
+
+    def count(self, name: str, **given: Any) -> Any:
+        """A deterministic count, by an instrumented kernel or by enumeration."""
+        try:
+            about = {"N": self.n, "system": self.system, **given}
+            return claims.count(name, about, (self.run,), workload=self.paper.workload)[0]
+        except NotMeasured as error:
+            self.lacks[error.what] = error.command
+            return math.nan
+
+    def printed(self, column: str) -> str:
+        """The printed cell of a column in the row of this system and size; empty without one."""
+        assert self.table is not None
+        heads = self.table.columns
+        for row in self.table.rows:
+            cells = dict(zip(heads, map(str, row), strict=True))
+            own = self.paper.system(cells.get("system", self.system)) == self.system
+            if own and cells.get("n", str(self.n)) == str(self.n):
+                return cells[column]
+        return ""
+
+    def printed_over(self, base: str) -> str:
+        """Quotients of times that figures print, a system's over this one's, by device."""
+        texts = []
+        for figure in self.paper.figures:
+            known = {(k.system, k.hardware): k.value for k in figure.known if self.n in figure.n}
+            for device in figure.hardware:
+                above = known.get((self.paper.system(base), device))
+                below = known.get((self.system, device))
+                if above and below and self.system != self.paper.system(base):
+                    # As a person rounds: the float nearest to 14.7 / 12.0 lies below 1.225.
+                    quotient = Decimal(str(above)) / Decimal(str(below))
+                    texts.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
+        return ", ".join(texts)
+
+
+def number(cell: Cell) -> float | None:
+    """A cell without its interval."""
+    value = cell.value if isinstance(cell, Estimate) else cell
+    return float(value) if isinstance(value, int | float) else None
+
+
+def known(*values: Any) -> Any:
+    """The first value that is known."""
+    return next((value for value in values if not _unknown(value)), math.nan)
+
+
+def least(*values: Any) -> Any:
+    """The least of the numbers that are known."""
+    return min((value for value in values if not _unknown(value)), default=math.nan)
+
+
+def _unknown(value: Any) -> bool:
+    return not value.values if isinstance(value, Rounds) else missing(value)
+
+
+# Rows.
+
+
+def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
+    """The paper's GPU versions in its order, then ours."""
+    own = [s.system for s in paper.systems if s.system]
+    points = [p for run in runs for p in run.data.points if p.system]
+    on_cpu = {p.system for p in points if p.cpu}
+    kernels = dict.fromkeys(p.system for p in points if p.system not in on_cpu)
+    return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
+
+
+def systems_of(paper: Paper, runs: Sequence[Observed], named: Sequence[str]) -> list[str]:
+    """Systems by their names, or by the words of ``Points.systems``."""
+    kernels = shown_systems(paper, runs)
+    words = {
+        "kernels": kernels,
+        "others": [s for s in kernels if not s.startswith(f"{paper.id}.")],
+        "every": [p.system for run in runs for p in run.data.points if p.system],
+    }
+    found = [system for name in named for system in words.get(name, [paper.system(name)])]
+    return list(dict.fromkeys(found))
+
+
+def rows_of(
+    paper: Paper,
+    run: Observed,
+    points: Points,
+    listed: Sequence[int] = (),
+    *,
+    table: PaperTable | None = None,
+    lacks: dict[str, str] | None = None,
+) -> list[Row]:
+    """The rows that ``points`` asks for, at the sizes listed (empty: at all).
+
+    ``lacks`` collects why some are missing, with the command that would measure them.
+    """
+    lacks = {} if lacks is None else lacks
+    data = run.data
+    if points.sweeps:
+        found = (p for p in data.points if p.sweep.partition("_")[0] in points.sweeps)
+        return [Row(paper, run, p.system, p.n, p, [p], table) for p in found if p.ok and not p.cpu]
+    rows: list[Row] = []
+    for system in systems_of(paper, [run], points.systems):
+        own = sorted({p.n for p in data.points if p.system == system})
+        if points.sizes == "counted":
+            sizes = list(reversed(run.sizes)) if data.simulated else listed
+            rows.append(Row(paper, run, system, sizes[0], table=table, sizes=sizes))
+            continue
+        sizes = run.sizes if points.sizes == "run" else listed or own
+        at: list[Row] = []
+        for n in sorted({*sizes, *own}) if points.sizes == "largest" else sizes:
+            with lacking(lacks):
+                at += _rows_at(Row(paper, run, system, n, table=table), points)
+        if points.sizes == "largest":
+            at = [row for row in at if row.n in listed or row.n == at[-1].n]
+        rows += at
+    return rows if points.order == "system" else sorted(rows, key=lambda row: row.n)
+
+
+@contextmanager
+def lacking(lacks: dict[str, str]) -> Iterator[None]:
+    """Keep the reason where a run lacks something."""
+    try:
+        yield
+    except NotMeasured as error:
+        lacks[error.what] = error.command
+
+
+def _rows_at(row: Row, points: Points) -> Iterator[Row]:
+    """The rows of one system at one size. Raises ``NotMeasured``."""
+    data, system, n = row.run.data, row.system, row.n
+    named = {row.paper.system(name): levels for name, levels in points.levels.items()}
+    levels = {} if data.spec == PUBLISHED else named.get(system, {})
+    if points.choose == "any":
+        every = select.finished(select.configurations(data, system, n, levels), data)
+    else:
+        every = select.timed_points(data, system, n, levels)
+    if factor := points.several or points.by:  # ``auto`` is not a level
+        every = [p for p in every if isinstance(p.level(factor), int)]
+        if len({p.level(factor) for p in every}) < (2 if points.several else 1):
+            return
+    fastest = points.choose == "best" or system in map(row.paper.system, points.best)
+    if not points.by:
+        point = every[0] if points.choose == "any" else None
+        if fastest:
+            point = min(every, key=lambda p: p.value(TIME))
+        if point is None:
+            point = select.main_point(data, system, n, levels)
+        if points.choose == "any" or point.values(TIME):
+            yield replace(row, point=point, group=every)
+        return
+    for level in sorted({int(p.level(points.by)) for p in every}):
+        group = [p for p in every if p.level(points.by) == level]
+        point = min(group, key=lambda p: p.value(TIME)) if fastest else group[0]
+        yield replace(row, point=point, group=group, own={points.by: level})
+
+
+PUBLISHED: Final = "published"
+
+
+def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observed:
+    """Published times as a run of one round: those of a data file with those of the file of many
+    systems, or else those that tables print. A time of 0, below its last digit, is left out."""
+    points: list[PointResult] = []
+
+    def add(system: str, n: int, seconds: float, levels: Mapping[str, int]) -> None:
+        if seconds > 0:
+            row = {0: {"value_s": seconds}}
+            points.append(PointResult(PUBLISHED, system, n, levels, False, True, "ok", "", row))
+
+    if data:
+        of_all = next(part for part in paper.data if not part.system)
+        mine = paper.series(data)
+        for part in dict.fromkeys((mine.id, of_all.id)):
+            for row in paper.series(part).rows:
+                if part == mine.id or row.system != mine.system:
+                    add(row.system, row.n, row.seconds, row.levels)
+    else:
+        for table in paper.tables:
+            for series in (s for s in table.series if s.quantity == "time"):
+                for n in table.sizes:
+                    add(series.system, n, float(table.printed(series.label, n)), {})
+    device = {"spec": PUBLISHED, "kind": PUBLISHED, "identity": {"name": name}}
+    return Observed(Path(PUBLISHED), Dataset(paper.id, {"device": device}, tuple(points), 1))
+
+
+@lru_cache(maxsize=8)
+def peaks(run: Observed) -> dict[str, float]:
+    """Peak bytes and integer operations per second of a GPU, as far as known: measured if a run of
+    both ceilings of that GPU is next to the run, else from data sheets."""
+    if found := measured_peaks(run):
+        return found
+    sheet = {"copy_per_s": ceilings.bytes_per_s, "logic_per_s": ceilings.integers_per_s}
+    return {name: value for name, rate in sheet.items() if (value := rate(run.data))}
+
+
+def measured_peaks(run: Observed) -> dict[str, float]:
+    """The peaks out of measured ceilings; empty unless all of them were measured."""
+    beside = ceilings.ceilings_beside(run.path, run.data.device)
+    if beside is None or not set(MOVED.values()) <= set(beside.found):
+        return {}
+    return {name: beside.found[of].per_s.value for name, of in MOVED.items()}

@@ -1,0 +1,228 @@
+"""Curves of papers: heights over a size or a level, published ones hollow, ours filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.quantities import TIME
+from nqbench.papers.schema import Curves, Height, Paper, PaperFigure
+from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    interval_curve,
+    ordered_style,
+    panels,
+    series_style,
+)
+from nqbench.report.papers import cells, common
+from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OWN_COLOURS: Final = ("#882255", "#999933")
+"""Of systems that a paper does not have: the usual colours are those of its own."""
+HOLLOW: Final = {"markerfacecolor": "white", "linewidth": 0.8, "alpha": 0.8}
+WIDE: Final = 10
+"""Largest over smallest size above which their axis is logarithmic."""
+SMALL: Final = 4
+"""Points of a mark."""
+_LEGENDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "inside": {"loc": "best"},
+    "right": {"loc": "upper left", "bbox_to_anchor": (1.01, 1)},
+    "below": {"loc": "upper left", "bbox_to_anchor": (0, -0.16)},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Heights by place on the x axis, of a system of a run (published times are one as well).
+
+    ``n``       its size, if that is not the x axis
+    ``y``       which of the heights of the figure it has
+    ``points``  behind the heights
+    """
+
+    run: Observed
+    system: str
+    n: int | None
+    y: int
+    heights: Mapping[float, Estimate]
+    points: Sequence[PointResult]
+
+    @property
+    def published(self) -> bool:
+        """Whether it is the paper's."""
+        return self.run.data.spec == cells.PUBLISHED
+
+    def on(self, runs: Sequence[Observed]) -> str:
+        """The device that it is of; the CPU of one of several runs by the GPU beside it."""
+        if not self.points or not all(point.cpu for point in self.points):
+            return self.run.name
+        return f"CPU beside {self.run.name}" if len(runs) > 1 else common.cpu_name(self.run)
+
+
+def curves(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """A panel for each run, size or height. Raises ``NotMeasured`` where no run has a height."""
+    spec = figure.curves
+    assert spec is not None
+    systems = cells.systems_of(paper, runs, spec.points.systems)
+    ours = [curve for run in runs for curve in _curves_of(paper, run, spec, figure.n)]
+    if not ours:
+        common.refuse(runs[0], systems[0], "nothing to draw")
+    name = paper.series(figure.data).origin if figure.data else paper.device(figure.hardware[0]).name
+    run = cells.published_run(paper, figure.data, name)
+    theirs = list(_curves_of(paper, run, spec, spec.published_n or figure.n))
+    keys: dict[str, Callable[[Curve], object]] = {
+        "runs": lambda curve: curve.run, "n": lambda curve: curve.n, "y": lambda curve: curve.y
+    }  # fmt: skip
+    key = keys[spec.panels]
+    shown: dict[object, list[Curve]] = {}
+    for curve in [*theirs, *ours] if spec.published == "panel" else ours:
+        shown.setdefault(key(curve), []).append(curve)
+    if spec.published == "overlay":
+        for own, members in shown.items():
+            members[:0] = (c for c in theirs if spec.panels == "runs" or key(c) == own)
+    sizes = sorted({c.n for members in shown.values() for c in members if c.n is not None})
+    row_in = 4.4 if spec.across == 1 else 2.7 if len(shown) > 3 else 3.4
+    drawing, axes = panels(len(shown), 1.3, row_in, most=spec.across)
+    for ax, (own, members) in zip(axes, shown.items(), strict=True):
+        for curve in members:
+            style = _style(curve, spec, systems, runs, sizes)
+            interval_curve(ax, curve.heights, style, _label(curve, spec, systems, runs))
+        if spec.panels == "n":
+            ax.set_title(f"N = {own}", fontsize=8)
+        elif spec.panels == "runs":
+            last = next((c for c in members if not all(p.cpu for p in c.points)), members[-1])
+            kind = "published" if members[-1].published else "measured"
+            ax.set_title(f"{last.on([]) if last.run is own else members[-1].on([])} ({kind})", fontsize=8)
+        _finish(ax, paper, figure, spec.y[members[0].y], members, runs)
+    for ax in axes if spec.legend == "below" else axes[:1]:
+        columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1
+        if ax.get_legend_handles_labels()[1]:
+            ax.legend(fontsize=6.5, ncols=columns, **_LEGENDS[spec.legend])
+    alt = f"{figure.title[0].upper()}{figure.title[1:]}, published and measured."
+    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+
+
+def _curves_of(
+    paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]
+) -> Iterator[Curve]:
+    groups: dict[tuple[str, int | None], list[cells.Row]] = {}
+    for row in cells.rows_of(paper, run, spec.points, listed):
+        groups.setdefault((row.system, None if spec.x == "n" else row.n), []).append(row)
+    for (system, n), members in groups.items():
+        points = [row.point for row in members if row.point]
+        for y, height in enumerate(spec.y):
+            heights = {}
+            for row in members:
+                found = row.value(height.value)
+                if isinstance(found, Estimate | int | float):
+                    x = row.n if spec.x == "n" else row.level(spec.x)
+                    heights[x] = found if isinstance(found, Estimate) else Estimate(float(found))
+            if heights:
+                yield Curve(run, system, n, y, heights, points)
+
+
+def _label(curve: Curve, spec: Curves, systems: Sequence[str], runs: Sequence[Observed]) -> str:
+    if spec.lines == "n":
+        return f"N = {curve.n}"
+    parts = [common.short(curve.system)] if len(systems) > 1 else []
+    if spec.lines == "runs" and not curve.published:
+        parts.append(curve.on(runs))
+    name, kind = ", ".join(parts), "published" if curve.published else "measured"
+    if spec.published == "panel":
+        return name
+    return f"{name} ({kind})" if name else kind
+
+
+def _style(
+    curve: Curve,
+    spec: Curves,
+    systems: Sequence[str],
+    runs: Sequence[Observed],
+    sizes: Sequence[int],
+) -> dict[str, Any]:
+    """The look of a curve; systems keep theirs in every figure of a paper."""
+    hollow = HOLLOW if curve.published else {}
+    if spec.lines == "n":
+        style = ordered_style(sizes.index(curve.n or 0), len(sizes))
+    elif spec.lines == "systems":
+        style = series_style(systems.index(curve.system))
+        family = systems[0].partition(".")[0]
+        others = [system for system in systems if system.partition(".")[0] != family]
+        if curve.system in others:
+            style = replace(style, colour=OWN_COLOURS[others.index(curve.system) % len(OWN_COLOURS)])
+    elif curve.published:
+        return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
+    else:
+        place = runs.index(curve.run)
+        style = series_style(place * len(systems) + systems.index(curve.system))
+        # Devices of similar speed overlap: the larger mark shows beneath the smaller.
+        return {**style.keywords, "markersize": SMALL + 1.5 * (len(runs) - 1 - place)}
+    return {**style.keywords, "markersize": SMALL, **hollow}
+
+
+def _finish(
+    ax: Axes,
+    paper: Paper,
+    figure: PaperFigure,
+    height: Height,
+    drawn: Sequence[Curve],
+    runs: Sequence[Observed],
+) -> None:
+    """The published marks, the lines, and both axes of a panel."""
+    spec = figure.curves
+    assert spec is not None
+    places = sorted({x for curve in drawn for x in curve.heights})
+    shown = [b for c in drawn for e in c.heights.values() for b in (e.value, e.low, e.high) if b]
+    if height.line:
+        shown += _lines(ax, paper, figure, height, runs)
+    if height.marks:
+        marks = (common.mark(ax, known, places[-1]) for known in figure.known)
+        shown += [value for value in marks if value is not None]
+    if height.kind == "ratio":
+        shown.append(1.0)
+        ax.axhline(1.0, color="#333333", linewidth=0.9)
+    if height.scale == "log":
+        value_axis(ax, "y", shown, TIME, log=True)
+    elif height.scale == "zero":
+        ax.set_ylim(0, height.top or 1.05 * max(shown))
+    else:
+        pad = 0.15 * (max(shown) - min(shown))
+        ax.set_ylim(min(shown) - pad, max(shown) + pad)
+    if height.kind != "time":
+        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+    ax.set_ylabel(height.label)
+    if spec.powers:
+        powers_axis(ax, spec.x_label)
+    elif spec.x == "n" and places[-1] > WIDE * places[0]:
+        sizes_axis(ax, spec.x_label)
+    else:
+        ax.set_xlabel(spec.x_label)
+        if spec.x == "n":
+            ax.set_xticks(places)
+
+
+def _lines(
+    ax: Axes, paper: Paper, figure: PaperFigure, height: Height, runs: Sequence[Observed]
+) -> Iterator[float]:
+    """Draw a horizontal line for each run, in its colour; their heights."""
+    assert figure.curves is not None
+    for i, run in enumerate(runs):
+        for row in cells.rows_of(paper, run, figure.curves.points, figure.n)[:1]:
+            value = row.value(height.line)
+            if isinstance(value, Estimate):
+                # The dashes of one device fall into the gaps of the others, which may overlap.
+                dashes = (3 * i, (2, 3 * len(runs) - 2))
+                label = f"{run.name}, {height.line_label}"
+                ax.axhline(value.value, color=series_style(i).colour, linestyle=dashes, label=label)
+                yield value.value

@@ -1,0 +1,204 @@
+"""Tables that are series of printed times, counts or quotients: every one with ours next to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nqbench.analysis.data import select
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import TOTALS, Observed
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.wording import grouped
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper, PaperTable, Series
+from nqbench.report.papers import common
+from nqbench.report.papers.cells import Rounds
+from nqbench.report.table import Cell, Column, Field, Source, Table, tabulate
+from nqbench.report.tables.common import interval_note
+from nqbench.workloads import get
+
+ENUMERATED: Final = "counted by enumeration"
+_RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCell:
+    """A printed cell and what was measured for it. Empty texts: the paper prints none.
+
+    ``missing``  why nothing was measured, and the ``command`` that would do it
+    """
+
+    series: Series
+    n: int
+    printed: str
+    printed_ratio: str
+    here: Estimate | float | None = None
+    ratio: Estimate | None = None
+    launch: str = ""
+    missing: str = ""
+    command: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of ours stands in it."""
+        return self.here is None and self.ratio is None
+
+
+def compared(
+    paper: Paper, data: Dataset, table: PaperTable, series: Series, n: int
+) -> ComparedCell:
+    """The cell of a series at a size."""
+    printed = table.printed(series.label, n)
+    quotient = printed_ratio(paper, table, series, n)
+    if series.quantity == "jobs":  # by enumeration: no run is needed
+        depth = int(series.levels["depth"])
+        jobs = get("counting").count("jobs", n=n, system=series.system, depth=depth)
+        assert isinstance(jobs, int)
+        return ComparedCell(series, n, printed, quotient, jobs)
+    try:
+        point = _point(data, series, n)
+        what = TIME if series.quantity == "time" else None
+        here = None
+        if series.quantity != "ratio":
+            here = point.estimate(what or quantity(series.quantity))
+        ratio = _ratio(paper, data, point, series, n)
+    except NotMeasured as error:
+        return ComparedCell(series, n, printed, quotient, missing=error.what, command=error.command)
+    launch = select.launch_text(data, point)
+    return ComparedCell(series, n, printed, quotient, here, ratio, launch)
+
+
+def _point(data: Dataset, series: Series, n: int) -> PointResult:
+    select.check_timed(data, series.system)
+    choose = select.best_point if series.choose == "best" else select.main_point
+    return choose(data, series.system, n, series.levels)
+
+
+def _base(paper: Paper, series: Series) -> Series:
+    """The series that a quotient refers to."""
+    assert series.ratio is not None
+    table = paper.table(series.ratio.table)
+    return next(s for s in table.series if s.label == series.ratio.series)
+
+
+def _ratio(
+    paper: Paper, data: Dataset, point: PointResult, series: Series, n: int
+) -> Estimate | None:
+    """Our quotient where the paper draws one. Raises :class:`NotMeasured`."""
+    if series.ratio is None:
+        return None
+    if series.ratio.form == "share":
+        part = quantity(series.ratio.of or series.quantity)
+        return (Rounds(point.values(part)) / Rounds(point.values(quantity("total")))).estimate()
+    base = _base(paper, series)
+    return None if base == series else point_ratio(_point(data, base, n), point, TIME)
+
+
+def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> str:
+    """The paper's quotient: printed, or (in brackets) worked out from the printed values."""
+    ratio = series.ratio
+    if ratio is None:
+        return ""
+    if series.quantity == "ratio":
+        return table.printed(series.label, n)
+    if ratio.printed:
+        where = paper.table(ratio.printed_in) if ratio.printed_in else table
+        return where.printed(ratio.printed, n)
+    if (ratio.table, ratio.series) == (table.id, series.label):
+        return ""
+    own = table.printed(series.label, n)
+    base = paper.table(ratio.table).printed(ratio.series, n)
+    return common.bracketed(float(base) / float(own)) if own and base else ""
+
+
+def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Every printed number and quotient with ours."""
+    asked = [
+        compared(paper, run.data, table, series, n) for series in table.series for n in table.sizes
+    ]
+    cells = [cell for cell in asked if not (cell.series.ours and cell.empty)]
+    if all(cell.empty for cell in cells):
+        command = next((cell.command for cell in asked if cell.command), "")
+        raise NotMeasured(cells[0].missing, command)
+    counted = any(s.quantity == "jobs" for s in table.series)
+    quotient = next((_RATIO_NAMES[s.ratio.form] for s in table.series if s.ratio), "")
+    fields: list[Field[ComparedCell]] = [
+        (Column("series"), lambda cell: cell.series.label),
+        (Column("N"), lambda cell: str(cell.n)),
+    ]
+    if any(s.quantity != "ratio" for s in table.series):
+        here = Column("here", "number") if counted else Column("here", "time", spread=True)
+        fields.append((Column("paper", unit=table.unit), lambda cell: cell.printed))
+        fields.append((here, lambda cell: cell.here))
+    if quotient:
+        here = Column(f"{quotient}, here", "ratio", spread=True)
+        fields.append((Column(f"{quotient}, paper"), lambda cell: cell.printed_ratio))
+        fields.append((here, lambda cell: cell.ratio))
+    launches = list(dict.fromkeys(cell.launch for cell in cells if cell.launch))
+    if len(launches) > 1:
+        launch: Callable[[ComparedCell], Cell] = lambda c: "not measured" if c.empty else c.launch
+        fields.append((Column("configuration here"), launch))
+    columns, rows = tabulate(cells, *fields)
+    source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
+    notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
+    notes += _notes(paper, table, asked, run)
+    return common.reproduced(paper, table, run, columns, rows, notes, source=source)
+
+
+def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A row per device of the paper as printed, then one for each program that was run here.
+
+    Raises ``AnalysisError`` where the run has none of them.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    own: dict[tuple[object, ...], list[ComparedCell]] = {}
+    for series in table.series:
+        name, unit = paper.device(series.hardware).name, f" ({table.unit})"
+        printed = (table.printed(series.label, n) for n in table.sizes)
+        rows.append((f"{name}, paper{'' if series.quantity == 'ratio' else unit}", *printed))
+        program = (series.system, tuple(series.levels.items()), series.choose)
+        if program not in own:
+            own[program] = [compared(paper, run.data, table, series, n) for n in table.sizes]
+    notes: list[str] = []
+    cells = [cell for found in own.values() for cell in found]
+    if all(cell.empty for cell in cells):
+        raise AnalysisError(cells[0].missing)
+    for (system, *_), found in own.items():
+        values = [cell.ratio if cell.series.quantity == "ratio" else cell.here for cell in found]
+        on_cpu = any(p.cpu for p in run.data.points if p.system == system)
+        rows.append((f"{common.cpu_name(run) if on_cpu else run.name}, here", *values))
+        launches = dict.fromkeys(cell.launch for cell in found if cell.launch)
+        notes += [f"{system} here: {launch}" for launch in launches]
+    kind: Literal["ratio", "time"] = "ratio" if cells[0].series.quantity == "ratio" else "time"
+    columns = [Column("device"), *(Column(f"N={n}", kind, spread=True) for n in table.sizes)]
+    notes += _notes(paper, table, cells, run)
+    return common.reproduced(paper, table, run, columns, rows, notes)
+
+
+def _notes(
+    paper: Paper, table: PaperTable, cells: Sequence[ComparedCell], run: Observed
+) -> Iterator[str]:
+    if devices := ", ".join(paper.device(d).name for d in table.hardware):
+        yield f"paper: {devices}"
+    if any(s.quantity != "jobs" for s in table.series):
+        yield common.COMPARE_RATIOS
+        if paper.timed == "total":
+            yield TOTALS
+        yield interval_note(run.data.simulated, run.data.rounds)
+    if any(cell.printed_ratio.startswith("(") for cell in cells):
+        yield common.IN_BRACKETS
+    for cell in cells:
+        if isinstance(cell.here, int) and cell.printed != str(cell.here):
+            yield f"N={cell.n}, {cell.series.label}: {cell.printed} printed, {cell.here} counted"
+    if table.note:
+        yield f"on the paper: {table.note}"
+    for ours, words in ((False, "not measured"), (True, "beyond the paper, not measured")):
+        lacking = (c.missing for c in cells if c.missing and c.series.ours == ours)
+        for reason in grouped(lacking):
+            yield f"{words}: {reason}"
+    for command in dict.fromkeys(cell.command for cell in cells if cell.command):
+        yield f"`{command}` resumes and measures what is missing"

@@ -1,0 +1,329 @@
+"""Reproduced tables of papers: what is printed with the fresh numbers next to it.
+
+Speed-ups are compared with speed-ups. Times on the paper's device and on ours are shown, never
+divided: the devices are generations apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from nqbench.analysis.claims.functions import first_counted
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import TOTALS, Observed
+from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
+from nqbench.analysis.wording import grouped
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import HereRow, Paper, PaperTable, PointColumn, Points
+from nqbench.report.papers import annealing, cells, common, series
+from nqbench.report.papers.cells import Row
+from nqbench.report.table import Cell, Column, Source, Table, source_of
+from nqbench.report.tables.common import interval_note
+from nqbench.vocabulary import of_kernel
+
+DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
+SCALED: Final = (
+    PointColumn(head="system", value="version"),
+    PointColumn(head="N", value="N", kind="number"),
+    PointColumn(head="the paper's launch", value="launch(system)"),
+    PointColumn(head="scaled launch", value="launch()"),
+    PointColumn(head="threads, the paper's", value='level("threads", system)', kind="number"),
+    PointColumn(head="threads, scaled", value="threads", kind="number"),
+    PointColumn(head="time, the paper's", value="time(system)", kind="time", needed=True),
+    PointColumn(head="time, scaled", value="time()", kind="time", needed=True),
+    PointColumn(head="speed-up by scaling", value="time(system) / time()", kind="ratio"),
+)
+"""The paper's launch beside launches scaled to the device: the sweeps ``scaled`` of a study."""
+
+
+def _counted(head: str, counter: str, unit: str = "", scale: float = 1.0) -> PointColumn:
+    value = f'{scale:g} * counter("{counter}")'
+    kind = "time" if counter == "duration_ns" else "number"
+    return PointColumn(head=head, value=value, kind=kind, unit=unit, interval=False, optional=True)
+
+
+PROFILE: Final = (
+    PointColumn(head="system", value="version"),
+    PointColumn(head="N", value="N", kind="number"),
+    _counted("warp instructions", "warp_instructions", "M", 1e-6),
+    _counted("active lanes", "lane_efficiency", "%", 100),
+    _counted("branches", "branches", "M", 1e-6),
+    _counted("divergent branches", "divergent_branches", "M", 1e-6),
+    _counted("shared-memory requests", "shared_requests", "M", 1e-6),
+    _counted("bank conflicts", "bank_conflicts", "M", 1e-6),
+    _counted("local sectors (32 B)", "local_sectors", "M", 1e-6),
+    _counted("global sectors (32 B)", "global_sectors", "M", 1e-6),
+    _counted("L1 hits", "l1_hit_percent", "%"),
+    _counted("device memory", "dram_bytes", "MB", 1e-6),
+    _counted("achieved occupancy", "achieved_occupancy", "%", 100),
+    _counted("duration", "duration_ns", "", 1e-9),
+    PointColumn(head="launch", value="launch()"),
+)
+"""Counters of the kernels of the sweep ``counted``, by Nsight Compute or the simulator."""
+
+
+def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
+    match table.reproduce:
+        case "series":
+            return series.by_size(paper, table, run)
+        case "devices":
+            return series.by_device(paper, table, run)
+        case "points":
+            return _points(paper, table, run)
+        case "scaled":
+            empty = "the run has no time of a launch scaled to the device"
+            return _fixed(paper, table, run, "scaled", SCALED, empty)
+        case "profile":
+            by = "the simulator" if run.data.simulated else "Nsight Compute, one launch of each"
+            notes = [f"counted by {by}{'' if run.data.simulated else ' kernel'}"]
+            own = table.model_copy(update={"notes": notes})
+            return _fixed(
+                paper, own, run, "counted", PROFILE, "the run has no counters of the kernels"
+            )
+        case "printed":
+            return _printed(paper, table, run)
+        case "counters":
+            return _counters(paper, table, run)
+        case _:
+            return annealing.quartiles(paper, table, run)
+
+
+def _fixed(
+    paper: Paper,
+    table: PaperTable,
+    run: Observed,
+    sweep: str,
+    columns: Sequence[PointColumn],
+    empty: str,
+) -> Table:
+    """A table that several papers have, of the points of a sweep; ``empty`` if there is none."""
+    own = {"points": Points(sweeps=[sweep]), "shown": list(columns)}
+    try:
+        return _points(paper, table.model_copy(update=own), run)
+    except NotMeasured as error:
+        if run.data.simulated:
+            raise NotMeasured(no_time(run.data) if sweep == "scaled" else empty) from error
+        raise NotMeasured(empty, run.data.command) from error
+
+
+def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A row per point, with the columns that ``published.yaml`` lists.
+
+    Raises ``NotMeasured`` where the run has no row.
+    """
+    lacks: dict[str, str] = {}
+    rows = cells.rows_of(paper, run, table.points, table.n, table=table, lacks=lacks)
+    pairs = list(_joined(paper, table, rows))
+    shown = [one for column in table.shown for one in _each(column, rows)]
+    made = [[_cell(*pair, column, each) for column, each in shown] for pair in pairs]
+    needed = [i for i, (column, _) in enumerate(shown) if column.needed]
+    kept = [row for row in made if all(row[i] not in (None, "") for i in needed)]
+    optional = [i for i, (column, _) in enumerate(shown) if column.optional]
+    if optional:
+        kept = [row for row in kept if any(row[i] is not None for i in optional)]
+    if not kept:
+        for row in rows:
+            lacks |= row.lacks
+        if lacks:
+            raise NotMeasured(*next(iter(lacks.items())))
+        common.refuse(
+            run, [*cells.systems_of(paper, [run], table.points.systems), ""][0], "no point"
+        )
+    used = [
+        i for i in range(len(shown)) if i not in optional or any(r[i] is not None for r in kept)
+    ]
+    columns = [_column(*shown[i]) for i in used]
+    notes = [*_about(paper, table, run, shown), *table.notes]
+    if any(column.spread for column in columns):
+        notes.append(interval_note(run.data.simulated, run.data.rounds))
+        notes += [TOTALS] if paper.timed == "total" else []
+    notes.append(f"on the paper: {table.note}" if table.rows and table.note else table.note)
+    if table.points.explain:
+        notes += [f"not measured: {reason}" for reason in grouped(lacks)]
+    return common.reproduced(
+        paper, table, run, columns, [[row[i] for i in used] for row in kept], notes
+    )
+
+
+def _each(column: PointColumn, rows: Sequence[Row]) -> Iterator[tuple[PointColumn, object]]:
+    """A column, or one for each number of its factor among the points of the rows."""
+    if not column.each:
+        yield column, None
+        return
+    levels = {p.level(column.each) for row in rows for p in row.group}
+    for level in sorted(level for level in levels if isinstance(level, int)):
+        yield column.model_copy(update={"head": column.head.replace("{}", str(level))}), level
+
+
+def _joined(
+    paper: Paper, table: PaperTable, rows: Sequence[Row]
+) -> Iterator[tuple[Row, Row | None]]:
+    """The rows with the published ones of the same system, size and level."""
+    if not table.data:
+        yield from ((row, None) for row in rows)
+        return
+
+    def key(row: Row) -> tuple[object, ...]:
+        return (row.system, row.n, *row.own.values())
+
+    run = cells.published_run(paper, table.data)
+    theirs = {key(row): row for row in cells.rows_of(paper, run, table.points, table.n)}
+    found = {key(row): row for row in rows}
+    if table.points.join == "either":
+        sizes = {row.n for row in rows}
+        lacking = (k for k, row in theirs.items() if k not in found and row.n in sizes)
+        found |= {k: replace(theirs[k], run=rows[0].run, point=None, group=()) for k in lacking}
+        found = dict(sorted(found.items(), key=lambda item: item[0][1:]))
+    for k, row in found.items():
+        if k in theirs or table.points.join != "both":
+            yield row, theirs.get(k)
+
+
+def _cell(row: Row, theirs: Row | None, column: PointColumn, each: object) -> Cell:
+    found = None
+    if column.of == "here":
+        found = row.value(column.value, each=each)
+    elif theirs is not None:
+        found = theirs.value(column.value)
+    value = found.value if isinstance(found, Estimate) else found
+    if column.of == "paper" and isinstance(value, float):
+        return common.bracketed(value) if column.kind == "ratio" else f"{value:g}"
+    if column.kind == "text" and value is not None:
+        return str(value)
+    return found if column.interval and column.kind in ("time", "ratio") else value
+
+
+def _column(column: PointColumn, _: object) -> Column:
+    kind = "text" if column.of == "paper" else column.kind
+    spread = column.interval and kind in ("time", "ratio")
+    return Column(column.head, kind, column.unit, spread=spread)
+
+
+def _about(
+    paper: Paper,
+    table: PaperTable,
+    run: Observed,
+    shown: Sequence[tuple[PointColumn, object]],
+) -> Iterator[str]:
+    """What the cells of the paper are, and which limits of the device ours are set against."""
+    if table.data:
+        part = paper.series(table.data)
+        devices = ", ".join(paper.device(d).name for d in table.hardware)
+        yield f"paper: {devices}; {part.origin}: {part.file}" + (
+            f" ({part.note})" if part.note else ""
+        )
+        yield common.COMPARE_RATIOS
+        yield DATA_QUOTIENTS
+    if any(
+        "_per_s" in column.value and name in column.value
+        for column, _ in shown
+        for name in cells.MOVED
+    ):
+        yield limits_note(run)
+
+
+def limits_note(run: Observed) -> str:
+    """The limits of a GPU, and where they come from."""
+    known = cells.peaks(run)
+    if not known:
+        return "the limits of this device are unknown"
+    units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
+    bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
+    measured = "measured (configs/ceilings.yaml: copy; 32-bit logic)"
+    how = measured if cells.measured_peaks(run) else "from the data sheet"
+    return f"limits of the GPU, {how}: {bounds}"
+
+
+def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A table as printed, with our rows. Raises ``AnalysisError`` if the run has nothing of them."""
+    named = {here.after for here in table.here}
+    rows: list[tuple[Cell, ...]] = []
+    notes, lacks = [table.note, *table.notes], dict[str, str]()
+    ours: list[Cell] = []
+    for printed in table.rows:
+        texts = [", ".join(map(str, c)) if isinstance(c, list) else str(c) for c in printed]
+        label = texts[0]
+        rows.append((f"{label}, paper" if label in named else label, *texts[1:]))
+        for here in (one for one in table.here if one.after == label):
+            own = _here(paper, table, run, here, lacks, notes)
+            rows.append(own)
+            ours += own[1:]
+            if here.exact and all(isinstance(value, int | float) for value in own[1:]):
+                same = all(f"{v:.2E}" == text for v, text in zip(own[1:], texts[1:], strict=True))
+                notes.append(
+                    f"{label}: {'exactly as printed' if same else 'differ from the printed'}"
+                )
+    own = [_here(paper, table, run, here, lacks, notes) for here in table.here if not here.after]
+    ours += [value for row in own for value in row[1:]]
+    if table.here and all(value is None for value in ours):
+        raise NotMeasured(*next(iter(lacks.items())))
+    numbers = any(isinstance(value, int | float) for value in ours)
+    kind = "number" if numbers else "text"
+    columns = [
+        Column(c.replace("_", " "), "text" if i == 0 else kind) for i, c in enumerate(table.columns)
+    ]
+    source = source_of(run.data)
+    if not table.here:
+        source = Source("the paper", "as printed", run.data.command, run.data.name)
+    notes += [f"not measured: {what}; `{command}` measures it" for what, command in lacks.items()]
+    return common.reproduced(paper, table, run, columns, [*rows, *own], notes, source=source)
+
+
+def _here(
+    paper: Paper,
+    table: PaperTable,
+    run: Observed,
+    here: HereRow,
+    lacks: dict[str, str],
+    notes: list[str],
+) -> tuple[Cell, ...]:
+    """Our row of a printed table. Of its reasons for empty cells the first one is kept."""
+    n = table.n[0] if table.n else run.sizes[-1]
+    row = Row(paper, run, paper.system(here.system) if here.system else "", n, table=table)
+    if here.words:
+        point = main_point(run.data, row.system, n)
+        row = replace(row, point=point)
+        notes.append(f"here: {launch_text(run.data, point)} at N={n}{here.words}")
+    found = tuple(row.value(text) if text else None for text in here.cells)
+    lacks |= dict(list(row.lacks.items())[:1])
+    return found
+
+
+def _counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Each printed counter with the nearest one of today, by kernel.
+
+    Raises ``AnalysisError`` where the run has none of them.
+    """
+    system = table.series[0].system
+    own = sorted({p.n for p in run.data.points if p.system == system and p.ok})
+    if not own:
+        raise NotMeasured(f"the run has no {system} that came to an end", run.data.command)
+    n = next((n for n in table.sizes if n in own), own[-1])
+    printed = {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows}
+    rows: list[tuple[Cell, ...]] = []
+    missing: dict[str, dict[str, None]] = {}
+    for part in table.counterparts:
+        row: list[Cell] = [part.label]
+        for one, cell in zip(table.series, printed[part.label], strict=True):
+            name = of_kernel(part.counter, one.kernel)
+            try:
+                row += [cell, part.scale * first_counted(run, one.system, n, name)]
+            except NotMeasured as error:
+                row += [cell, None]
+                missing.setdefault(error.what.replace(name, "NAMES"), {})[part.counter] = None
+        scaled = "" if part.scale == 1 else f" \u00d7 {part.scale:g}"
+        rows.append((*row, part.unit, f"{part.counter}{scaled}", part.note))
+    reasons = [why.replace("NAMES", ", ".join(names)) for why, names in missing.items()]
+    if all(cell is None for row in rows for cell in row[2:-3:2]):
+        raise AnalysisError("; ".join(reasons))
+    pairs = [c for s in table.series for c in (Column(f"{s.label}, paper"),
+             Column(f"{s.label}, here", "number"))]  # fmt: skip
+    columns = (Column("counter"), *pairs, *map(Column, ("unit", "counter here", "difference")))
+    notes = [f"here: N={n}, {system}, first launch of each kernel"]
+    if n not in table.sizes:
+        notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
+    notes += [f"on the paper: {table.note}", *(f"not measured: {reason}" for reason in reasons)]
+    return common.reproduced(paper, table, run, columns, rows, notes)
