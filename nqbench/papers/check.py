@@ -172,27 +172,20 @@ class _Check:
 
     def figure(self, figure: PaperFigure, path: KeyPath) -> None:
         """What a figure shows, under the key of its form."""
-        forms = {"curves": figure.curves, "stacked": figure.bars, "grid": figure.bars}
-        shown = forms.get(figure.draw)
-        if (shown is None) != (figure.curves is figure.bars is None) or (
-            figure.draw in forms and shown is None
-        ):
-            key = "bars" if figure.draw in ("stacked", "grid") else "curves"
-            said = f"{figure.id} cannot be drawn: draw '{figure.draw}' and '{key}' go together"
-            raise self.source.error(said, (*path, "draw"))
-        if shown is None:
+        key = {"curves": "curves", "stacked": "bars", "grid": "bars"}.get(figure.draw)
+        if key is None:
             return
-        key = "curves" if figure.draw == "curves" else "bars"
-        self.points(shown.points, (*path, key, "points"))
-        part = "y" if isinstance(shown, Curves) else "parts"
-        for i, height in enumerate(getattr(shown, part)):
-            for text in (height.value, height.line):
-                self.cell(text, (*path, key, part, i))
-        for known in figure.known:
-            self.cell(known.at, (*path, "known"))
-        if isinstance(shown, Bars):
-            for text in (shown.whole, shown.inside):
-                self.cell(text, (*path, key))
+        shown: Curves | Bars | None = figure.curves if key == "curves" else figure.bars
+        if shown is None:
+            said = f"{figure.id} cannot be drawn: say under '{key}' what it shows"
+            raise self.source.error(said, (*path, "draw"))
+        at = (*path, key)
+        self.points(shown.points, (*at, "points"))
+        heights = shown.y if isinstance(shown, Curves) else shown.parts
+        texts = [text for height in heights for text in (height.value, height.line)]
+        texts += [shown.whole, shown.inside] if isinstance(shown, Bars) else []
+        for text in (*texts, *(known.at for known in figure.known)):
+            self.cell(text, at)
 
     def points(self, points: Points, path: KeyPath) -> None:
         """Systems and factors of a selection of points."""

@@ -13,8 +13,8 @@ from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import quantity
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.reproduced import FIGURES, reproduced_table
-from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.tables import reproduced_table
+from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.study import load_study
 from tests.toys import run_here
 

@@ -12,10 +12,11 @@ from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.papers import load_paper, paper_folder
+from nqbench.papers.schema import Points
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.brodtkorb_part1 import points_at, shares_s, shown_systems
-from nqbench.report.papers.reproduced import FIGURES, reproduced_table
-from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.cells import number, rows_of
+from nqbench.report.papers.tables import reproduced_table
+from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.study import load_study
 from tests.toys import run_here
 
@@ -67,7 +68,7 @@ def test_tables_and_figures(run: Observed) -> None:
     )  # version 8, ours
     with styled():
         for figure in paper.figures:
-            if figure.draw not in ("none", "averages", "requests"):  # two take a profiler
+            if figure.draw not in ("none", "grid"):  # a grid takes a profiler
                 assert FIGURES[figure.draw](paper, figure, [run], joint_source([run])), figure.id
 
 
@@ -86,11 +87,10 @@ def test_claims_on_times_get_a_verdict(run: Observed) -> None:
 
 def test_parts_of_a_search_fit_into_it(run: Observed) -> None:
     """Evaluation and application are inside the search, and other is what is left."""
-    systems = shown_systems(load_paper(PAPER), [run])
-    for system, point in points_at(run, systems, 2000).items():
-        parts = shares_s(point)
-        assert parts["evaluation"] > 0, system
-        assert (parts["apply"] > 0) == (system != "local_search.resident")
+    for row in rows_of(load_paper(PAPER), run, Points(systems=["kernels"]), [2000]):
+        assert number(row.value('phase("evaluation")')), row.system
+        applied = number(row.value('phase("apply")'))
+        assert bool(applied) == (row.system != "local_search.resident")
 
 
 def test_every_evaluation_kernel_has_its_parts(run: Observed) -> None:

@@ -13,7 +13,7 @@ from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.reproduced import reproduced_table
+from nqbench.report.papers.tables import reproduced_table
 from nqbench.study import load_study
 from tests.toys import run_here
 

@@ -14,16 +14,11 @@ from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from nqbench.papers.schema import Paper
+from nqbench.papers.schema import Paper, Points
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.brodtkorb_part1 import (
-    _sectors,
-    moves_per_s,
-    shares_s,
-    shown_systems,
-)
-from nqbench.report.papers.reproduced import FIGURES, reproduced_table
-from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.cells import number, rows_of, shown_systems
+from nqbench.report.papers.tables import reproduced_table
+from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
@@ -221,7 +216,7 @@ def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     made.time("processor", own, 0.4, f"{SEARCH}.cpu_mapped", **found)
     made.skip("versions", search_levels(1000, 10), "it is a GPU kernel", f"{V}1")
     alone = made.observed(SEARCH)
-    reasons = {"figure_7": "no variants of a kernel", "figure_10": "no search on a GPU",
+    reasons = {"figure_7": "no variants of a kernel", "figure_10": "is a GPU kernel",
                "figure_11": "the run has no"}  # fmt: skip
     for figure in (f for f in paper.figures if f.draw != "none"):
         with styled(), pytest.raises(AnalysisError, match=reasons[figure.id]):
@@ -254,7 +249,7 @@ def test_loads_stand_beside_the_printed_transactions(paper: Paper, own: Observed
 def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
     figure = next(f for f in paper.figures if f.id == "figure_10")
     with styled():
-        (drawing,) = FIGURES["phases"](paper, figure, [own], joint_source([own]))
+        (drawing,) = FIGURES["stacked"](paper, figure, [own], joint_source([own]))
     published = drawing.figure.axes[0]
     heights = [bar.get_height() for bar in published.patches if isinstance(bar, Rectangle)]
     assert sum(heights) == pytest.approx(1.836, abs=1e-3)  # `checks`: kernel_time_2500_iterations
@@ -262,26 +257,33 @@ def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Obse
     assert sum(text.get_text() == "?" for text in published.texts) == 7
 
 
-def test_parts_of_a_search_add_up_to_it(paper: Paper, own: Observed) -> None:
-    systems = shown_systems(paper, [own])
-    assert systems == [f"{V}{i}" for i in range(1, 9)]
-    point = next(p for p in own.data.points if p.system == f"{V}1" and p.n == 1000)
-    parts = shares_s(point)
-    assert parts["other"] == pytest.approx(2500 * 20e-6, rel=0.05)
-    assert sum(parts.values()) == pytest.approx(2500 * 755e-6, rel=1e-3)
-    assert moves_per_s(point) == pytest.approx(moves_of(1000) / 755e-6, rel=1e-3)
-    assert moves_per_s(point, "evaluation") == pytest.approx(moves_of(1000) / 460e-6, rel=1e-3)
+def test_formulas_of_a_search(paper: Paper, own: Observed) -> None:
+    assert shown_systems(paper, [own]) == [f"{V}{i}" for i in range(1, 9)]
+    row = next(row for row in rows_of(paper, own, Points(systems=["gpu_v1"]), [1000]))
+    for formula, value, off in (
+        ('rest("evaluation", "apply")', 2500 * 20e-6, 0.05),
+        ("time()", 2500 * 755e-6, 1e-3),
+        ("moves_evaluated / time()", moves_of(1000) / 755e-6, 1e-3),
+        ('moves_evaluated / phase("evaluation")', moves_of(1000) / 460e-6, 1e-3),
+        ('time("gpu_v8", alike="iterations") / time()', 398 / 755, 1e-3),
+        ("8 / roots_per_move", 1, 1e-9),
+    ):
+        assert number(row.value(formula)) == pytest.approx(value, rel=off), formula
+    for unknown in ("time() / time()", 'time("cpu_mapped", alike="iterations")', "bytes_per_move",
+                    'counter("dram_bytes", "apply")', "least(unknown)", "1 / 0"):  # fmt: skip
+        assert row.value(unknown) is None, unknown
+    assert row.value('known(counter("dram_bytes", "apply"), 3)') == 3
 
 
-def test_sectors_of_a_simulated_run_are_those_of_all_requests() -> None:
-    counted = {"global_sectors": 30.0, "global_requests": 4.0}
-
-    def read(_: str, name: str) -> float:
-        if name not in counted:
-            raise NotMeasured(name)
-        return counted[name]
-
-    assert _sectors(read, "any") == 7.5
+def test_sectors_of_a_simulated_run_are_those_of_all_requests(paper: Paper) -> None:
+    figure = next(f for f in paper.figures if f.draw == "grid")
+    made = Builder(MINI)
+    counted = {"global_sectors@evaluation": 30.0, "global_requests@evaluation": 4.0}
+    counted["warp_instructions"] = 1
+    made.count("versions", search_levels(100, 5), counted, f"{V}2")
+    assert figure.bars is not None
+    (row,) = rows_of(paper, made.observed(SEARCH), figure.bars.points, [100])
+    assert row.value(figure.bars.parts[0].value) == 7.5
 
 
 def test_the_derived_numbers_follow_from_the_code(paper: Paper) -> None:

@@ -14,8 +14,8 @@ from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.reproduced import FIGURES, reproduced_table
-from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.tables import reproduced_table
+from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.study import expand, load_study
 from tests.papers.runs import complete_run
 
@@ -86,7 +86,7 @@ def test_nothing_is_made_up_where_nothing_was_measured(runs: dict[str, Observed]
         with pytest.raises(AnalysisError):
             reproduced_table(paper, paper.table(name), runs["tanaka2011"])
     with pytest.raises(NotMeasured):
-        FIGURES["pool"](paper, paper.figures[0], [runs["tanaka2011"]], joint_source([]))
+        FIGURES["curves"](paper, paper.figures[0], [runs["tanaka2011"]], joint_source([]))
 
 
 def test_every_folder_is_complete() -> None:

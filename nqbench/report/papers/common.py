@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from nqbench import expressions
 from nqbench.analysis.data import select
@@ -12,11 +12,12 @@ from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.papers.formula import CELLS
 from nqbench.papers.schema import Known, Paper, PaperFigure, PaperTable
-from nqbench.report.figures.style import Drawing, finish
+from nqbench.report.figures.style import GREY, HATCH, Drawing, finish
 from nqbench.report.table import Cell, Column, Source, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 IN_BRACKETS: Final = "in brackets: quotients of the printed numbers; the paper gives none"

@@ -78,7 +78,9 @@ def curves(
     ours = [curve for run in runs for curve in _curves_of(paper, run, spec, figure.n)]
     if not ours:
         common.refuse(runs[0], systems[0], "nothing to draw")
-    name = paper.series(figure.data).origin if figure.data else paper.device(figure.hardware[0]).name
+    name = (
+        paper.series(figure.data).origin if figure.data else paper.device(figure.hardware[0]).name
+    )
     run = cells.published_run(paper, figure.data, name)
     theirs = list(_curves_of(paper, run, spec, spec.published_n or figure.n))
     keys: dict[str, Callable[[Curve], object]] = {
@@ -103,7 +105,9 @@ def curves(
         elif spec.panels == "runs":
             last = next((c for c in members if not all(p.cpu for p in c.points)), members[-1])
             kind = "published" if members[-1].published else "measured"
-            ax.set_title(f"{last.on([]) if last.run is own else members[-1].on([])} ({kind})", fontsize=8)
+            ax.set_title(
+                f"{last.on([]) if last.run is own else members[-1].on([])} ({kind})", fontsize=8
+            )
         _finish(ax, paper, figure, spec.y[members[0].y], members, runs)
     for ax in axes if spec.legend == "below" else axes[:1]:
         columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1
@@ -113,9 +117,7 @@ def curves(
     return common.finished(figure, drawing, source, alt=alt, runs=runs)
 
 
-def _curves_of(
-    paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]
-) -> Iterator[Curve]:
+def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
     groups: dict[tuple[str, int | None], list[cells.Row]] = {}
     for row in cells.rows_of(paper, run, spec.points, listed):
         groups.setdefault((row.system, None if spec.x == "n" else row.n), []).append(row)
@@ -160,7 +162,9 @@ def _style(
         family = systems[0].partition(".")[0]
         others = [system for system in systems if system.partition(".")[0] != family]
         if curve.system in others:
-            style = replace(style, colour=OWN_COLOURS[others.index(curve.system) % len(OWN_COLOURS)])
+            style = replace(
+                style, colour=OWN_COLOURS[others.index(curve.system) % len(OWN_COLOURS)]
+            )
     elif curve.published:
         return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -140,8 +140,8 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
         fields.append((here, lambda cell: cell.ratio))
     launches = list(dict.fromkeys(cell.launch for cell in cells if cell.launch))
     if len(launches) > 1:
-        launch: Callable[[ComparedCell], Cell] = lambda c: "not measured" if c.empty else c.launch
-        fields.append((Column("configuration here"), launch))
+        said = Column("configuration here")
+        fields.append((said, lambda c: "not measured" if c.empty else c.launch))
     columns, rows = tabulate(cells, *fields)
     source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
     notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []

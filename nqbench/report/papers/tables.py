@@ -121,9 +121,11 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     made = [[_cell(*pair, column, each) for column, each in shown] for pair in pairs]
     needed = [i for i, (column, _) in enumerate(shown) if column.needed]
     kept = [row for row in made if all(row[i] not in (None, "") for i in needed)]
+    ours = [
+        i for i, (column, _) in enumerate(shown) if "(" in column.value and column.kind != "text"
+    ]
+    kept = [row for row in kept if any(row[i] is not None for i in ours)]
     optional = [i for i, (column, _) in enumerate(shown) if column.optional]
-    if optional:
-        kept = [row for row in kept if any(row[i] is not None for i in optional)]
     if not kept:
         for row in rows:
             lacks |= row.lacks
@@ -142,7 +144,9 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
         notes += [TOTALS] if paper.timed == "total" else []
     notes.append(f"on the paper: {table.note}" if table.rows and table.note else table.note)
     if table.points.explain:
-        notes += [f"not measured: {reason}" for reason in grouped(lacks)]
+        notes += [f"not timed: {reason}" for reason in grouped(lacks)]
+    if table.points.sizes == "counted":
+        notes += dict.fromkeys(f"not counted: {why}" for row in rows for why in row.lacks)
     return common.reproduced(
         paper, table, run, columns, [[row[i] for i in used] for row in kept], notes
     )
@@ -238,38 +242,35 @@ def limits_note(run: Observed) -> str:
 
 
 def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """A table as printed, with our rows. Raises ``AnalysisError`` if the run has nothing of them."""
-    named = {here.after for here in table.here}
+    """A table as printed, with our rows. Raises ``NotMeasured`` if the run has nothing of them."""
     rows: list[tuple[Cell, ...]] = []
-    notes, lacks = [table.note, *table.notes], dict[str, str]()
     ours: list[Cell] = []
-    for printed in table.rows:
+    notes, lacks = [table.note, *table.notes], dict[str, str]()
+    every: list[list[str | list[str]]] = [*table.rows, [""]]  # our last rows stand below all
+    for printed in every:
         texts = [", ".join(map(str, c)) if isinstance(c, list) else str(c) for c in printed]
-        label = texts[0]
-        rows.append((f"{label}, paper" if label in named else label, *texts[1:]))
-        for here in (one for one in table.here if one.after == label):
+        below = [here for here in table.here if here.after == texts[0]]
+        if texts[0]:
+            rows.append((f"{texts[0]}, paper" if below else texts[0], *texts[1:]))
+        for here in below:
             own = _here(paper, table, run, here, lacks, notes)
             rows.append(own)
             ours += own[1:]
             if here.exact and all(isinstance(value, int | float) for value in own[1:]):
-                same = all(f"{v:.2E}" == text for v, text in zip(own[1:], texts[1:], strict=True))
-                notes.append(
-                    f"{label}: {'exactly as printed' if same else 'differ from the printed'}"
-                )
-    own = [_here(paper, table, run, here, lacks, notes) for here in table.here if not here.after]
-    ours += [value for row in own for value in row[1:]]
+                same = [f"{value:.2E}" for value in own[1:]] == texts[1:]
+                said = "exactly as printed" if same else "differ from the printed ones"
+                notes.append(f"{texts[0]}: {said}")
     if table.here and all(value is None for value in ours):
         raise NotMeasured(*next(iter(lacks.items())))
-    numbers = any(isinstance(value, int | float) for value in ours)
-    kind = "number" if numbers else "text"
-    columns = [
-        Column(c.replace("_", " "), "text" if i == 0 else kind) for i, c in enumerate(table.columns)
-    ]
     source = source_of(run.data)
     if not table.here:
         source = Source("the paper", "as printed", run.data.command, run.data.name)
+    counted = any(isinstance(value, int | float) for value in ours)
+    columns = [Column(head.replace("_", " ")) for head in table.columns]
+    if counted:
+        columns[1:] = [Column(column.name, "number") for column in columns[1:]]
     notes += [f"not measured: {what}; `{command}` measures it" for what, command in lacks.items()]
-    return common.reproduced(paper, table, run, columns, [*rows, *own], notes, source=source)
+    return common.reproduced(paper, table, run, columns, rows, notes, source=source)
 
 
 def _here(

@@ -26,8 +26,8 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.common import general_notes
 from nqbench.report.papers import annealing, bars, curves
+from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of

@@ -20,7 +20,6 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.common import COMPARE_RATIOS
-from nqbench.report.papers.reproduced import FIGURES
 from nqbench.report.papers.verdicts import (
     claims_table,
     counts_table,
@@ -29,7 +28,7 @@ from nqbench.report.papers.verdicts import (
     forest,
     measured_text,
 )
-from nqbench.report.papers.write import joint_source, write_paper
+from nqbench.report.papers.write import FIGURES, joint_source, write_paper
 from nqbench.report.table import Source
 from tests.builders import Builder
 from tests.papers.runs import device, fitness, tiny_paper, zhang
@@ -112,13 +111,13 @@ def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
     assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
 
 
-def draw(paper_id: str, kind: str, *builders: Builder) -> Drawing:
-    """The first figure of a paper of a kind, from runs of the builders."""
+def draw(paper_id: str, name: str, *builders: Builder) -> Drawing:
+    """A figure of a paper from runs of the builders."""
     paper = load_paper(paper_id)
-    figure = next(f for f in paper.figures if f.draw == kind)
+    figure = next(f for f in paper.figures if f.id == name)
     runs = [builder.observed(paper_id) for builder in builders]
     with styled():
-        (drawing,) = FIGURES[kind](paper, figure, runs, joint_source(runs))
+        (drawing,) = FIGURES[figure.draw](paper, figure, runs, joint_source(runs))
     return drawing
 
 
@@ -133,13 +132,13 @@ def drawn(figure: Any) -> list[str]:
 
 
 def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
-    figure = draw("feinbube2010", "bars", feinbube())
+    figure = draw("feinbube2010", "figure_4", feinbube())
     shown = [ax for ax in figure.figure.axes if ax.get_visible()]
     assert len(shown) == 3
     texts = drawn(figure)
     assert {"2.9 s", "1.1 s", "3.3 s", "1.6 s"} <= set(texts)
     assert texts.count("?") == 6  # three versions without a printed time on two cards
-    assert texts.count("not run") == 3
+    assert texts.count("not\ntimed") == 3
     hatched = [p for ax in shown for p in ax.patches if p.get_hatch()]
     assert len(hatched) == 4
     assert sum("(published)" in t for t in texts) == 2
@@ -150,7 +149,7 @@ def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
     for row in builder.rows:
         if "value_s" in row:
             row["value_s"] *= 1 + 0.2 * row["round"]
-    figure = draw("feinbube2010", "bars", builder)
+    figure = draw("feinbube2010", "figure_4", builder)
     ax = next(ax for ax in figure.figure.axes if "(measured)" in ax.get_title("left"))
     ends = {
         round(float(np.mean(segment[:, 0]))): float(np.max(segment[:, 1]))
@@ -167,8 +166,8 @@ def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
 
 
 def test_curves_mark_what_is_published() -> None:
-    all_kernels = draw("zhang2011", "kernels", zhang(rounds=3))
-    pools = draw("zhang2011", "pool", zhang(rounds=3))
+    all_kernels = draw("zhang2011", "figure_7", zhang(rounds=3))
+    pools = draw("zhang2011", "figure_6", zhang(rounds=3))
     left, right = all_kernels.figure.axes
     assert len(left.lines) == 7
     assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
@@ -185,7 +184,7 @@ def test_curves_mark_what_is_published() -> None:
 
 def test_lines_of_equal_devices_show_through_each_other() -> None:
     names = ("NVIDIA H100", "NVIDIA H200")
-    pools = draw("zhang2011", "pool", *(zhang(dev=device(name), rounds=3) for name in names))
+    pools = draw("zhang2011", "figure_6", *(zhang(dev=device(name), rounds=3) for name in names))
     plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
     offsets = {ln._unscaled_dash_pattern[0] for ln in plain}  # type: ignore[attr-defined]
     assert len(offsets) == len(plain) == 2
