@@ -61,26 +61,25 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's page alone (``page``), its files alone (``files``), and both (``both``)."""
     folder = tmp_path_factory.mktemp("page")
-    run = nasty_run().write(folder / "run")
-    (path,) = write_report([read_run(run)], folder / "out", ("html",)).paths
-    assert [p.name for p in (folder / "out").iterdir()] == ["report.html"]
-    return folder, Page(path)
+    run = [read_run(nasty_run().write(folder / "run"))]
+    for name, formats in {"page": ("html",), "files": FILES, "both": (*FILES, "html")}.items():
+        write_report(run, folder / name, formats, ("svg",))
+    return folder
 
 
 @pytest.fixture(scope="module")
-def files(written: tuple[Path, Page]) -> list[Path]:
-    folder, _ = written
-    return list(write_report([read_run(folder / "run")], folder / "files", FILES, ("svg",)).paths)
+def page(folder: Path) -> Page:
+    return Page(folder / "page/report.html")
 
 
 def texts(element: Element) -> list[str]:
     return ["".join(cell.itertext()) for cell in element]
 
 
-def test_nothing_in_it_refers_to_another_file(written: tuple[Path, Page]) -> None:
-    _, page = written
+def test_nothing_in_it_refers_to_another_file(page: Page) -> None:
     for element in page.root.iter():
         for name, value in element.attrib.items():
             if name.rpartition("}")[2] in ("src", "href", "action", "data", "poster"):
@@ -90,23 +89,15 @@ def test_nothing_in_it_refers_to_another_file(written: tuple[Path, Page]) -> Non
     assert "default-src 'none'" in page.text
 
 
-def test_every_anchor_leads_somewhere_and_no_name_is_used_twice(
-    written: tuple[Path, Page],
-) -> None:
-    _, page = written
-    names = [e.get("id") for e in page.root.iter() if e.get("id") is not None]
-    assert len(names) == len(set(names))
-    targets = {value[1:] for e in page.all(".//a[@href]") if (value := e.get("href") or "")}
-    labels = {
-        n for e in page.all(".//*[@aria-labelledby]") for n in e.attrib["aria-labelledby"].split()
-    }
-    assert targets | labels <= set(names)
+def test_the_contents_list_every_heading(page: Page) -> None:
     headings = [e for tag in ("h1", "h2", "h3") for e in page.all(f".//main//{tag}")]
     assert {f"#{e.get('id')}" for e in headings} == {e.get("href") for e in page.all(".//nav//a")}
+    names = {e.get("id") for e in page.root.iter()}
+    for element in page.all(".//*[@aria-labelledby]"):
+        assert set(element.attrib["aria-labelledby"].split()) <= names
 
 
-def test_what_others_wrote_is_text(written: tuple[Path, Page]) -> None:
-    _, page = written
+def test_what_others_wrote_is_text(page: Page) -> None:
     assert len(page.all(".//script")) == 1
     assert page.all(".//img") == []
     assert not [e for e in page.root.iter() if any(name.startswith("on") for name in e.attrib)]
@@ -114,17 +105,12 @@ def test_what_others_wrote_is_text(written: tuple[Path, Page]) -> None:
     assert texts(row)[-2:] == ["launch_error", f"{NASTY}\ufffd[0m\ufffd\ufffd"]
 
 
-def test_every_table_figure_and_point_is_on_it(
-    written: tuple[Path, Page], files: list[Path]
-) -> None:
-    _, page = written
-    tables = [path for path in files if path.match("table-*.csv")]
-    figures = {path.stem for path in files if path.name.startswith("figure-")}
+def test_every_table_figure_and_point_is_on_it(page: Page, folder: Path) -> None:
     drawn = page.all(".//{*}svg[@role='img']")
-    assert len(drawn) == len(figures) == 2
+    assert len(drawn) == len(list((folder / "files").glob("figure-*.svg"))) == 2
     assert all(len(svg[0].text or "") > 5 and len(svg[1].text or "") > 20 for svg in drawn)
     shown = [[texts(row)[0] for row in table.findall("tbody/tr")] for table in page.all(".//table")]
-    for path in tables:
+    for path in (folder / "files").glob("table-*.csv"):
         rows = list(csv.reader(path.read_text().splitlines()))[1:]
         assert [row[0] for row in rows] in shown, path
     assert len(page.all(".//div[@class='point']")) == 24 + 2
@@ -133,20 +119,16 @@ def test_every_table_figure_and_point_is_on_it(
     assert "no figure is called" in page.text
 
 
-def test_the_other_formats_are_the_same_with_and_without_it(
-    written: tuple[Path, Page], files: list[Path]
-) -> None:
-    folder, page = written
-    with_page = folder / "with"
-    write_report([read_run(folder / "run")], with_page, (*FILES, "html"), ("svg",))
-    assert (with_page / "report.html").read_text(encoding="utf-8") == page.text
-    (with_page / "report.html").unlink()
-    alone = {path.name: path.read_bytes() for path in files}
-    assert {path.name: path.read_bytes() for path in with_page.iterdir()} == alone
+def test_the_other_formats_are_the_same_with_and_without_it(folder: Path) -> None:
+    written = {
+        name: {path.name: path.read_bytes() for path in (folder / name).iterdir()}
+        for name in ("page", "files", "both")
+    }
+    assert list(written["page"]) == ["report.html"]
+    assert written["both"] == written["files"] | written["page"]
 
 
-def test_cells_carry_the_numbers_that_csv_files_have(written: tuple[Path, Page]) -> None:
-    _, page = written
+def test_cells_carry_the_numbers_that_csv_files_have(page: Page) -> None:
     results = page.table("Results of sweep factorial")
     heads = [head.attrib["data-names"] for head in results.findall("thead/tr/th")]
     time = next(i for i, head in enumerate(heads) if head.startswith("kernel_time_s|"))
@@ -212,8 +194,7 @@ def test_the_command_that_explains_a_point_names_what_was_varied(
     assert "depth" not in said  # its levels on a GPU are not those in the simulator
 
 
-def test_a_mark_says_its_series_value_and_interval(written: tuple[Path, Page]) -> None:
-    _, page = written
+def test_a_mark_says_its_series_value_and_interval(page: Page) -> None:
     marks = [title.text or "" for title in page.all(".//{*}use/{*}title")]
     found = [re.fullmatch(r"N=15: ([\d.]+) \[([\d.]+), ([\d.]+)\]", mark) for mark in marks]
     ratios = [[float(number) for number in match.groups()] for match in found if match]

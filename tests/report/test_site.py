@@ -11,8 +11,7 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +75,9 @@ class Table:
             ".map(row => [...row.cells].map(cell => cell.textContent))"
         )
         return found
+
+    def open_chart(self) -> None:
+        self.box.locator(".chart").evaluate("chart => { chart.open = true; }")
 
     def marks(self) -> list[str]:
         """The marks of its ranking from top to bottom, as what is said of them."""
@@ -151,55 +153,57 @@ PAGES: Final = {
     "index": "index.html",
 }
 """A page of each kind."""
+every_page = pytest.mark.parametrize("kind", PAGES)
 
 
-@contextmanager
-def tab(browser: Browser, path: Path) -> Iterator[Tab]:
-    """A page in a tab of its own."""
-    page = browser.new_page(viewport=WIDE)
-    page.set_default_timeout(5000)
-    opened = Tab(path, page)
-    page.on("request", lambda sent: opened.requests.append(sent.url))
-    page.on("pageerror", lambda error: opened.errors.append(str(error)))
-    page.on("console", lambda said: opened.errors.append(said.text))
-    page.on("dialog", lambda dialog: opened.errors.append(dialog.message))
-    page.goto(path.as_uri())
-    yield opened
-    page.close()
+@pytest.fixture(scope="module")
+def tabs(browser: Browser, site: Path) -> Iterator[Callable[[str], Tab]]:
+    """Opens a page of a kind, once. Whatever is done there, nothing is fetched or fails."""
+    opened: dict[str, Tab] = {}
 
+    def tab(kind: str) -> Tab:
+        if kind not in opened:
+            page, path = browser.new_page(viewport=WIDE), site / PAGES[kind]
+            page.set_default_timeout(5000)
+            found = opened[kind] = Tab(path, page)
+            page.on("request", lambda sent: found.requests.append(sent.url))
+            page.on("pageerror", lambda error: found.errors.append(str(error)))
+            page.on("console", lambda said: found.errors.append(said.text))
+            page.on("dialog", lambda dialog: found.errors.append(dialog.message))
+            page.goto(path.as_uri())
+        return opened[kind]
 
-@pytest.fixture(scope="module", params=PAGES)
-def opened(request: pytest.FixtureRequest, browser: Browser, site: Path) -> Iterator[Tab]:
-    """A page of each kind, as it opens; tests leave it so."""
-    with tab(browser, site / PAGES[request.param]) as found:
-        yield found
-
-
-@pytest.fixture
-def run(browser: Browser, site: Path) -> Iterator[Tab]:
-    """The page of a run, to click in. Whatever is done there, nothing is fetched or fails."""
-    with tab(browser, site / PAGES["run"]) as found:
-        yield found
+    yield tab
+    for found in opened.values():
+        found.page.close()
         assert set(found.requests) == {found.path.as_uri()}
         assert found.errors == []
 
 
-def test_markup_is_valid(opened: Tab) -> None:
-    parser = html5lib.HTMLParser()
-    parser.parse(opened.path.read_text(encoding="utf-8"))
+@pytest.fixture
+def run(tabs: Callable[[str], Tab]) -> Iterator[Tab]:
+    """The page of a run, to click in; the filters that a test sets are cleared after it."""
+    found = tabs("run")
+    yield found
+    found.page.evaluate(
+        "for (const one of document.querySelectorAll('.filters select, .filters input')) {"
+        " one.value = ''; one.dispatchEvent(new Event('input'));"
+        " one.dispatchEvent(new Event('change')); }"
+    )
+
+
+@every_page
+def test_markup_is_valid_and_links_lead_somewhere(kind: str, site: Path) -> None:
+    """Also without a browser."""
+    path = site / PAGES[kind]
+    parser = html5lib.HTMLParser(namespaceHTMLElements=False)
+    root = parser.parse(path.read_text(encoding="utf-8"))
     assert parser.errors == []
-    ids = opened.page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
-    assert sorted(ids) == sorted(set(ids))
-
-
-def test_links_lead_somewhere(opened: Tab) -> None:
-    links = opened.page.locator("a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
-    ids = set(opened.page.locator("[id]").evaluate_all("all => all.map(one => one.id)"))
-    for link in links:
+    ids = [name for one in root.iter() if (name := one.get("id")) is not None]
+    assert len(ids) == len(set(ids))
+    for link in (one.attrib["href"] for one in root.findall(".//a[@href]")):
         place, _, anchor = link.partition("#")
-        if "://" in place:
-            continue
-        assert (opened.path.parent / place).exists(), link
+        assert "://" in place or (path.parent / place).exists(), link
         assert place or anchor in ids, link
 
 
@@ -211,24 +215,18 @@ def violations(page: Page, *rules: str) -> list[tuple[str, str, str]]:
     return [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found]
 
 
-def test_everyone_can_read_it(opened: Tab) -> None:
-    assert violations(opened.page, *RULES) == []
-    assert opened.page.locator("svg[role=img]:not([aria-labelledby]), img:not([alt])").count() == 0
-
-
-@pytest.mark.parametrize(("medium", "size"), [("screen", PHONE), ("print", PAPER)])
-def test_it_fits_the_width(opened: Tab, medium: Any, size: ViewportSize) -> None:
-    opened.page.emulate_media(media=medium)
-    opened.page.set_viewport_size(size)
-    wide = opened.page.evaluate("document.documentElement.scrollWidth")
-    opened.page.emulate_media(media="screen")
-    opened.page.set_viewport_size(WIDE)
-    assert wide <= size["width"]
-
-
-def test_nothing_is_fetched_and_nothing_fails(opened: Tab) -> None:
-    assert opened.requests == [opened.path.as_uri()]
-    assert opened.errors == []
+@every_page
+def test_everyone_can_read_it(kind: str, tabs: Callable[[str], Tab]) -> None:
+    page = tabs(kind).page
+    assert violations(page, *RULES) == []
+    assert page.locator("svg[role=img]:not([aria-labelledby]), img:not([alt])").count() == 0
+    media: tuple[tuple[Any, ViewportSize], ...] = (("screen", PHONE), ("print", PAPER))
+    for medium, size in media:
+        page.emulate_media(media=medium)
+        page.set_viewport_size(size)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], medium
+    page.emulate_media(media="screen")
+    page.set_viewport_size(WIDE)
 
 
 def test_a_column_sorts_both_ways(run: Tab, times: Times) -> None:
@@ -241,11 +239,11 @@ def test_a_column_sorts_both_ways(run: Tab, times: Times) -> None:
     assert [row[4] for row in table.shown()] == ["15"] * 24 + ["16"] * 24
 
 
-def test_texts_that_are_numbers_sort_by_size(browser: Browser, site: Path) -> None:
-    with tab(browser, site / PAGES["comparison"]) as found:
-        table = found.table("kernel time: H200/feinbube2010 against H100/feinbube2010")
-        table.click("corrected p")
-        values = [float(row[5]) for row in table.shown()]
+def test_texts_that_are_numbers_sort_by_size(tabs: Callable[[str], Tab]) -> None:
+    found = tabs("comparison")
+    table = found.table("kernel time: H200/feinbube2010 against H100/feinbube2010")
+    table.click("corrected p")
+    values = [float(row[5]) for row in table.shown()]
     assert values == sorted(values)
     assert min(values) < 1e-4 < max(values)  # of both notations
 
@@ -254,8 +252,8 @@ def test_filters_leave_the_rows_that_fit(run: Tab, times: Times) -> None:
     table = run.table("Results of sweep")
     table.choose("memory", "shared")
     table.choose("loop", "irrc")
-    found = [tuple(row[:5]) for row in table.shown()]
-    assert found == [key for key in times if key[0] == "shared" and key[2] == "irrc"]
+    found = {tuple(row[:5]) for row in table.shown()}
+    assert found == {key for key in times if key[0] == "shared" and key[2] == "irrc"}
     assert table.box.locator("output").inner_text() == f"{len(found)} of {len(times)} rows"
     table.box.get_by_label("contains").fill("global_pool")
     assert [row[3] for row in table.shown()] == ["global_pool"] * 4
@@ -278,7 +276,7 @@ def test_visible_rows_are_copied_with_every_digit(run: Tab, times: Times) -> Non
 
 def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) -> None:
     table = run.table("Results of sweep")
-    table.box.locator(".chart").evaluate("chart => { chart.open = true; }")
+    table.open_chart()
     largest = {key: time for key, time in times.items() if key[4] == "16"}
     best = min(largest, key=lambda key: largest[key])
     assert len(table.marks()) == len(largest)
@@ -287,14 +285,15 @@ def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) ->
     assert len(table.marks()) == len(largest) / 2
     ranking = table.box.locator(".chart")
     ranking.get_by_role("combobox", name="N", exact=True).select_option("15")
-    ranking.get_by_role("combobox", name="quantity").select_option("split time")
+    table.choose("quantity", "split time")
     assert all(mark.endswith(": 100.0 µs") for mark in table.marks())
 
 
 def test_marks_say_their_values(run: Tab) -> None:
     """Those of a ranking and those of a figure, with their intervals."""
     table = run.table("Results of sweep")
-    table.box.locator(".chart").evaluate("chart => { chart.open = true; }")
+    table.open_chart()
+    table.choose("quantity", "kernel time")
     for mark in (
         table.box.locator(".chart circle").last,
         run.page.locator(".drawing use[data-tip]").last,
