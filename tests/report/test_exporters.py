@@ -48,14 +48,11 @@ def test_every_format_names_device_provenance_and_command(name: str) -> None:
 
 def test_csv_gives_back_every_digit_and_the_bounds() -> None:
     first, second, third = csv.DictReader(io.StringIO(exporter("csv")(table(*ROWS))))
-    assert float(first["time_s"]) == 0.0123456
-    assert (float(first["time_s_low"]), float(first["time_s_high"])) == (0.0123, 0.0124)
-    assert first["count"] == "1234567"
-    assert second["what"] == NASTY
-    assert second["time_s_low"] == ""
-    assert second["count"] == "0"
-    assert (third["time_s"], third["ratio"], third["count"]) == ("", "", "")
-    assert third["run_device"] == "H100 (cuda:0)"
+    time = ("time_s", "time_s_low", "time_s_high")
+    assert [float(first[name]) for name in time] == [0.0123456, 0.0123, 0.0124]
+    assert [second[name] for name in ("what", "time_s_low", "count")] == [NASTY, "", "0"]
+    assert [third[name] for name in ("time_s", "ratio", "count")] == [""] * 3
+    assert (first["count"], third["run_device"]) == ("1234567", "H100 (cuda:0)")
 
 
 @given(
@@ -68,26 +65,17 @@ def test_csv_round_trips_any_text_and_number(text: str, value: float) -> None:
     assert (row["what"], float(row["count"])) == (text, value)
 
 
-def unescaped(text: str, character: str) -> int:
-    return len(re.findall(rf"(?<!\\){re.escape(character)}", text))
-
-
-def test_latex_escapes_what_it_must() -> None:
-    escaped = latex_escape(NASTY)
-    for character in "%_#&$":
-        assert unescaped(escaped, character) == 0
-        assert f"\\{character}" in escaped
-    assert "~" not in escaped
-    assert r"\textbackslash{}" in escaped
-
-
 def test_a_reader_by_name_loses_no_column() -> None:
     columns = tuple(Column(name) for name in ("device", "command", "a b", "a_b"))
     own = Table("t", "T", columns, (("mine", "made", "1", "2"),), SOURCE)
     (row,) = csv.DictReader(io.StringIO(exporter("csv")(own)))
-    assert (row["device"], row["run_device"]) == ("mine", "H100 (cuda:0)")
-    assert (row["command"], row["command_2"]) == ("made", "nqbench run 'a|b.yaml'")
-    assert (row["a_b"], row["a_b_2"], row["provenance"]) == ("1", "2", "measured, 5 rounds")
+    made = {"device": "mine", "command": "made", "a_b": "1", "a_b_2": "2"}
+    source = {"run_device": "H100 (cuda:0)", "provenance": "measured, 5 rounds"}
+    assert row == made | source | {"command_2": "nqbench run 'a|b.yaml'"}
+
+
+def unescaped(text: str, character: str) -> int:
+    return len(re.findall(rf"(?<!\\){re.escape(character)}", text))
 
 
 def test_latex_labels_tell_runs_and_devices_apart() -> None:
@@ -98,21 +86,20 @@ def test_latex_labels_tell_runs_and_devices_apart() -> None:
     assert len({str(label) for label in labels}) == len(sources)
 
 
-def test_latex_uses_booktabs_and_has_as_many_cells_as_columns() -> None:
+def test_latex_escapes_uses_booktabs_and_sets_long_tables_over_pages() -> None:
+    escaped = latex_escape(NASTY)
+    assert all(unescaped(escaped, c) == 0 and f"\\{c}" in escaped for c in "%_#&$")
+    assert "~" not in escaped
+    assert r"\textbackslash{}" in escaped
     text = exporter("tex")(table(*ROWS))
-    for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
-        assert text.count(rule) == 1
+    assert all(text.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
     inside = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
     assert len(inside) == len(ROWS)
     assert all(unescaped(line, "&") == 3 and line.endswith(r"\\") for line in inside)
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
-
-
-def test_latex_sets_long_tables_over_pages() -> None:
-    rows = [("x", None, None, i) for i in range(LONG + 1)]
-    text = exporter("tex")(table(*rows))
-    assert r"\begin{longtable}" in text
-    assert r"\begin{table}" not in text
+    long = exporter("tex")(table(*(("x", None, None, i) for i in range(LONG + 1))))
+    assert r"\begin{longtable}" in long
+    assert r"\begin{table}" not in long
 
 
 def test_markdown_keeps_its_columns_whatever_a_cell_holds() -> None:
@@ -123,15 +110,14 @@ def test_markdown_keeps_its_columns_whatever_a_cell_holds() -> None:
     assert "<script>" not in "\n".join(rows)
 
 
-def test_people_see_units_and_intervals_and_a_dash_for_nothing() -> None:
+def test_people_see_units_intervals_and_how_many_rows_and_a_dash_for_nothing() -> None:
     first, second, third = table(*ROWS).texts()
-    assert first[1] == "12.35 ms ±0.41%"
-    assert first[3] == "1,234,567"
-    assert second[2] == "from 0"
-    assert second[3] == "0"
+    assert first[1:] == ["12.35 ms ±0.41%", "0.5000", "1,234,567"]
+    assert second[2:] == ["from 0", "0"]
     assert third[1:] == ["\u2013"] * 3
     ((_, lopsided, *_),) = table(("x", Estimate(0.004, 0.002, 0.008, 5), None, None)).texts()
     assert lopsided == "4.000 ms [2.000 ms, 8.000 ms]"
+    assert [table(*ROWS[:n]).size for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
 
 
 def test_a_row_of_another_length_and_an_unknown_format_are_refused() -> None:

@@ -14,7 +14,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.table import Column, Source, Table
+from nqbench.report.table import Table
 from nqbench.report.tables.common import CPU_NOTE, PROGRAM_NOTE
 from nqbench.report.tables.summary import best_points, strongest_effects
 from nqbench.report.writer import BUILDERS
@@ -47,8 +47,10 @@ def cells(table: Table, column: str) -> list[object]:
     return [row[i] for row in table.rows]
 
 
-def test_every_table_a_study_may_name_exists() -> None:
-    assert set(BUILDERS["table"]) == set(kinds("table"))
+def test_every_kind_that_a_study_may_name_exists() -> None:
+    assert {form: set(BUILDERS[form]) for form in BUILDERS} == {
+        form: set(kinds(form)) for form in ("table", "figure")
+    }
 
 
 def test_results_list_every_point(measured: Dataset) -> None:
@@ -72,7 +74,7 @@ def test_points_on_the_host_are_told_apart() -> None:
     assert cells(table, "evaluator") == ["serial", "tbb", "serial", "tbb"]
 
 
-def test_failed_points_are_listed_without_a_value() -> None:
+def test_failed_and_skipped_points_are_listed_without_a_value(measured: Dataset) -> None:
     builder = Builder(H100, rounds=2)
     builder.time("s", {"n": 15, "depth": 3}, 1.0)
     builder.fail("s", {"n": 15, "depth": 4}, "wrong", "answer 1, expected 2")
@@ -81,6 +83,9 @@ def test_failed_points_are_listed_without_a_value() -> None:
     assert cells(table, "kernel time")[1] is None
     (skipped,) = make(builder.data(), "skipped")
     assert skipped.rows == (("s", "depth 4", 15, "wrong", "answer 1, expected 2"),)
+    (skipped,) = make(measured, "skipped")
+    assert len(skipped.rows) == sum(not p.ok for p in measured.points)
+    assert all("bytes of shared memory" in str(reason) for reason in cells(skipped, "reason"))
 
 
 def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset) -> None:
@@ -124,24 +129,15 @@ def test_a_value_may_be_asked_for(simulated: Dataset) -> None:
     assert "barriers" in names(table)
 
 
-def test_resources_merge_sizes_that_agree(measured: Dataset) -> None:
+def test_resources_merge_sizes_that_agree_and_a_level_has_one_column(measured: Dataset) -> None:
     (table,) = make(measured, "resources", of="factorial")
     assert len(table.rows) == 24
     assert set(cells(table, "N")) == {"15, 16, 17, 18"}
-
-
-def test_a_level_has_one_column_among_the_resources() -> None:
     builder = Builder(sweeps=[{"name": "s", "matrix": {"blocks": []}}])
     for blocks in ("1/SM", "5/SM"):
         builder.time("s", {"n": 15, "blocks": blocks}, 0.1)
     (table,) = make(builder.data(), "resources")
     assert names(table).count("blocks") == 1
-
-
-def test_a_table_of_one_row_says_so() -> None:
-    source = Source("device", "measured", "")
-    sizes = [Table("t", "t", (Column("a"),), (("b",),) * n, source).size for n in (0, 1, 2)]
-    assert sizes == ["0 rows", "1 row", "2 rows"]
 
 
 def test_no_resources_says_where_to_find_them() -> None:
@@ -151,12 +147,6 @@ def test_no_resources_says_where_to_find_them() -> None:
         del builder.rows[0][name]
     with pytest.raises(AnalysisError, match="nqbench static"):
         make(builder.data(), "resources")
-
-
-def test_skipped_table_says_why(measured: Dataset) -> None:
-    (table,) = make(measured, "skipped")
-    assert len(table.rows) == sum(not p.ok for p in measured.points)
-    assert all("bytes of shared memory" in str(reason) for reason in cells(table, "reason"))
 
 
 @pytest.mark.parametrize(
