@@ -56,24 +56,19 @@ def describe() -> dict[str, Any]:
     A hash of its name identifies the machine, since manifests are published.
     """
     host = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    known = "SC_PHYS_PAGES" in os.sysconf_names
     return {
         "host": host,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": cpu_model(),
         "cores": cpu_count(),
-        "memory_bytes": _memory_bytes(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None,
         "python": platform.python_version(),
         "nqbench": __version__,
         "packages": versions(),
         "source_sha256": source_hash(),
         "git": _git(),
     }
-
-
-def _memory_bytes() -> int | None:
-    if "SC_PHYS_PAGES" not in os.sysconf_names:
-        return None
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _git() -> Mapping[str, Any] | None:

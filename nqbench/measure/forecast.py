@@ -7,7 +7,6 @@ import statistics
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import DeviceError
@@ -55,13 +54,16 @@ class TimeBook:
     def __init__(self, cores: float | None = None) -> None:
         self._cores = cores
         self._seen: dict[str, float] = {}
-        self._families: dict[str, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
+        # By size: the work of a launch in seconds of a CPU core, and its own seconds.
+        self._families: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         self._overheads_s: list[float] = []
         self._lock = threading.RLock()
 
     def observe(self, point: Point, launch_s: float, wall_s: float | None = None) -> None:
         """Note the seconds of one launch of a point, and those of the measurement it was in."""
-        seen = _Seen(max(core_s(point), MIN_WORK_S), launch_s)
+        seen = max(core_s(point), MIN_WORK_S), launch_s
         with self._lock:
             self._seen[_identity(point)] = launch_s
             self._families[_family(point)][point.n].append(seen)
@@ -87,32 +89,17 @@ class TimeBook:
         with self._lock:
             family = self._families[_family(point)]
             sizes = sorted((n for n in family if n < point.n), reverse=True)[:2]
-            nearest = [_middle(family[n]) for n in sizes]
+            nearest = [tuple(map(statistics.median, zip(*family[n], strict=True))) for n in sizes]
         if not nearest:
             return None
-        near, far = nearest[0], nearest[-1]
-        per_work_s = near.launch_s / near.work
-        if near.work >= WORK_STEP * far.work:
-            slope = (near.launch_s - far.launch_s) / (near.work - far.work)
+        (work, launch_s), (far_work, far_launch_s) = nearest[0], nearest[-1]
+        per_work_s = launch_s / work
+        if work >= WORK_STEP * far_work:
+            slope = (launch_s - far_launch_s) / (work - far_work)
             per_work_s = min(per_work_s, max(0.0, slope))
-        elif near.launch_s < SHORT_LAUNCH_S and (cores := _cores_of(point) or self._cores):
+        elif launch_s < SHORT_LAUNCH_S and (cores := _cores_of(point) or self._cores):
             per_work_s = min(per_work_s, 1 / cores)
-        return near.launch_s + per_work_s * max(0.0, core_s(point) - near.work), sizes[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A launch: its work in seconds of a CPU core, and its own seconds."""
-
-    work: float
-    launch_s: float
-
-
-def _middle(seen: Sequence[_Seen]) -> _Seen:
-    """The median work and time of launches of one size."""
-    return _Seen(
-        statistics.median(one.work for one in seen), statistics.median(one.launch_s for one in seen)
-    )
+        return launch_s + per_work_s * max(0.0, core_s(point) - work), sizes[0]
 
 
 def nominal_cores(facts: DeviceFacts) -> float:

@@ -18,8 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +32,6 @@ from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply, import_path
-from nqbench.record import Record
 from nqbench.vocabulary import of_kernel, plain_name
 
 PROGRAM: Final = "ncu"
@@ -194,12 +193,15 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
     verified = state.latest(task, 0)
     launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
     limit_s = START_S + PASSES * launch_s
-    kernels = _kernels(verified)
+    # A program's, the main one first, or one that makes the input; none for a single kernel.
+    named = (plain_name(name)[1] for name in (verified.resources if verified else ()))
+    kernels = tuple(dict.fromkeys(name for name in named if name))
+    asked = MeasureRequest(task.point, 0, False, Policy(), limit_s, profiled=bool(kernels))
     metrics = list(dict.fromkeys(part for parts in METRICS.values() for part in parts))
     with tempfile.TemporaryDirectory(prefix="nqbench-ncu-") as name:
         folder = Path(name)
         request, reply, log = folder / "request", folder / "reply", folder / "table.csv"
-        request.write_bytes(encode(Open(task.device)) + encode(_request(task, limit_s, kernels)))
+        request.write_bytes(encode(Open(task.device)) + encode(asked))
         target = (sys.executable, "-P", "-m", "nqbench.measure.ncu")
         while True:
             process = (*target, str(request), str(reply))
@@ -232,13 +234,6 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
     return Reply(found, worker=0)
 
 
-def _kernels(verified: Record | None) -> tuple[str, ...]:
-    """Names of a program's kernels, the main one first, or of one that makes the input; none for a
-    single kernel."""
-    named = (plain_name(name)[1] for name in (verified.resources if verified else ()))
-    return tuple(dict.fromkeys(name for name in named if name))
-
-
 def _counters(
     profiles: Sequence[Profile], kernels: Sequence[str], launched: Sequence[str]
 ) -> dict[str, float]:
@@ -253,17 +248,6 @@ def _counters(
     own = {plain_name(name): value for name, value in found.items()}
     main = {name: value for (name, kernel), value in own.items() if kernel == kernels[0]}
     return main | found
-
-
-def _request(task: Task, limit_s: float, kernels: Sequence[str]) -> MeasureRequest:
-    return MeasureRequest(
-        point=task.point,
-        round=0,
-        timed=False,
-        policy=Policy(),
-        timeout_s=limit_s,
-        profiled=bool(kernels),
-    )
 
 
 def _process(argv: Sequence[str], limit_s: float) -> Ended:
@@ -307,16 +291,14 @@ def read_launches(text: str) -> list[Profile]:
             launches.setdefault(row["ID"], []).append(row)
     if not launches:
         raise DeviceError(f"{PROGRAM} saw no launch; {complaint(text)}")
-    return [_of_launch(rows) for rows in launches.values()]
-
-
-def _of_launch(rows: Sequence[Mapping[str, str]]) -> Profile:
-    """One launch, from its lines of the table."""
-    if "Metric Name" in rows[0]:
-        cells = {row["Metric Name"]: row["Metric Value"] for row in rows}
-    else:
-        cells = {name: cell for name, cell in rows[0].items() if "__" in name}
-    return Profile(rows[0]["Kernel Name"], dict(_numbers(cells)))
+    found = []
+    for rows in launches.values():
+        if "Metric Name" in rows[0]:
+            cells = {row["Metric Name"]: row["Metric Value"] for row in rows}
+        else:
+            cells = {name: cell for name, cell in rows[0].items() if "__" in name}
+        found.append(Profile(rows[0]["Kernel Name"], _numbers(cells)))
+    return found
 
 
 def counters_of(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -363,14 +345,13 @@ def counters_by_kernel(profiles: Sequence[Profile], kernels: Sequence[str]) -> d
     return found
 
 
-def _numbers(cells: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+def _numbers(cells: Mapping[str, str]) -> dict[str, float]:
+    found = {}
     for name, cell in cells.items():
-        try:
-            number = float(cell.replace(",", ""))
-        except ValueError:
-            continue
-        if math.isfinite(number):
-            yield name, number
+        with suppress(ValueError):
+            if math.isfinite(number := float(cell.replace(",", ""))):
+                found[name] = number
+    return found
 
 
 def complaint(text: str) -> str:

@@ -124,16 +124,14 @@ _KINDS: Final = MappingProxyType(
 )
 
 
-def _hello(data: Mapping[str, Any] | None) -> Hello | None:
-    return Hello(**{**data, "facts": DeviceFacts.from_dict(data["facts"])}) if data else None
-
-
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     {
         "point": Point.from_json,
         "policy": lambda data: Policy(**data),
         "facts": DeviceFacts.from_dict,
-        "hello": _hello,
+        "hello": lambda data: (
+            data and Hello(**{**data, "facts": DeviceFacts.from_dict(data["facts"])})
+        ),
         "outside": lambda data: tuple(Outside(**one) for one in data),
         "measurement": Measurement.from_json,
     }

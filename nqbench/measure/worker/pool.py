@@ -323,7 +323,7 @@ class WorkerPool:
         waiting = iter(jobs)
         more = True
         while True:
-            while more and (slot := self._free()) is not None:
+            while more and (slot := next((s for s in self._slots if s.job is None), None)):
                 job = next(waiting, None)
                 more = job is not None
                 if job is not None:
@@ -347,9 +347,6 @@ class WorkerPool:
     def pids(self) -> list[int]:
         """The process of each worker."""
         return [slot.worker.pid for slot in self._slots if slot.worker is not None]
-
-    def _free(self) -> WorkerSlot | None:
-        return next((slot for slot in self._slots if slot.job is None), None)
 
     def _give(self, slot: WorkerSlot, job: Job) -> None:
         if slot.worker is None or not slot.worker.send(job.request):
