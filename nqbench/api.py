@@ -149,6 +149,9 @@ def run(
     loaded = _study(study)
     spec = choose_device(device, loaded.needs).spec
     facts, warn = facts_for(spec), listener.message if listener else None
+    command = ["nqbench", "run", printable(loaded.path), "--device", spec]
+    if isinstance(loaded.source, DictSource):
+        command = ["nqbench.run", loaded.name, spec]
     loaded.check_device(spec, facts)
     outcome = run_study(
         loaded,
@@ -158,7 +161,7 @@ def run(
         fresh=fresh,
         budget_s=_seconds(budget),
         listener=listener,
-        command=_command(loaded, spec),
+        command=command,
     )
     if outcome.interrupted:
         raise KeyboardInterrupt
@@ -234,13 +237,6 @@ def judge(*runs: Run | Path | str, paper: str | None = None) -> pd.DataFrame:
         for table in tables.values()
     ]
     return pd.concat(frames, ignore_index=True)
-
-
-def _command(study: Study, spec: str) -> list[str]:
-    """The command that a report names as the origin of the run."""
-    if isinstance(study.source, DictSource):
-        return ["nqbench.run", study.name, spec]
-    return ["nqbench", "run", printable(study.path), "--device", spec]
 
 
 def _seconds(budget: float | str | None) -> float | None:

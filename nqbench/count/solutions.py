@@ -21,7 +21,7 @@ from nqbench.count.choice import KernelChoice, choice_for, recorded_choice
 from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog, LogLine
 from nqbench.count.counters import CPU, ChunkCounter, CpuCounter, KernelCounter
 from nqbench.device import Device
-from nqbench.devices.registry import Choice, choose_device, facts_for, open_device
+from nqbench.devices.registry import DeviceChoice, choose_device, facts_for, open_device
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import Launched, launch
 from nqbench.point import Level
@@ -64,14 +64,14 @@ def check_size(n: int) -> None:
         raise StudyError(f"N must be from 1 to {MAX_N}, not {n}: a(N) is unknown beyond")
 
 
-def choose(spec: str) -> Choice:
+def choose(spec: str) -> DeviceChoice:
     """The device that counts: for ``auto`` a GPU, else the CPU, faster than any simulation.
 
     Raises ``DeviceUnavailable`` for a spec that names no kind of device.
     """
     choice = choose_device(spec)
     if spec == "auto" and choice.spec.startswith("sim"):
-        return Choice(CPU, choice.why)
+        return DeviceChoice(CPU, choice.why)
     return choice
 
 

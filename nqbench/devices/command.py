@@ -76,7 +76,20 @@ class CommandPrepared(Prepared):
         self._name = plan.name
         self._program = plan.program
         self._answer: int | None = None
-        _check_files(plan.name, plan.program)
+        where, word = plan.program.path(), plan.program.command[0]
+        if where is None or not where.is_file():
+            folder = "below the study's folder" if "/" in word else "on the PATH"
+            hint = "" if "/" in word else f"; write ./{word} for a program in the study's folder"
+            raise ProgramFault(
+                f"{plan.name} cannot start: there is no program {word} {folder}; build or install"
+                f" it{hint}"
+            )
+        for file in plan.program.depends:
+            if not (Path(plan.program.folder) / file).exists():
+                raise ProgramFault(
+                    f"{plan.name} depends on {file}, which is not in the study's folder; build it"
+                    " first, or correct `depends`"
+                )
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Start it, wait for its end, and read what it printed.
@@ -103,12 +116,16 @@ class CommandPrepared(Prepared):
 
 def run(name: str, program: Executable, timeout_s: float | None) -> Ran:
     """One process from start to end. Its whole group is ended with it, or after ``timeout_s``."""
+    # That of ``nqbench``, without the import path that it gives to its workers.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    own = inherited.pop(CALLER_PATH, "")
+    environment = inherited | ({"PYTHONPATH": own} if own else {})
     started = time.perf_counter()
     try:
         process = subprocess.Popen(
             program.command,
             cwd=program.folder,
-            env=_environment(program),
+            env=environment | dict(program.environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -198,32 +215,6 @@ def _left(started: float, timeout_s: float | None) -> float | None:
 
 def _timeout(name: str, timeout_s: float | None) -> LaunchTimeout:
     return LaunchTimeout(f"{name} did not end within {timeout_s:g} s and was stopped")
-
-
-def _environment(program: Executable) -> dict[str, str]:
-    """That of ``nqbench``, without the import path that it gives to its workers."""
-    inherited = dict(os.environ)
-    inherited.pop("PYTHONPATH", None)
-    own = inherited.pop(CALLER_PATH, "")
-    return inherited | ({"PYTHONPATH": own} if own else {}) | dict(program.environment)
-
-
-def _check_files(name: str, program: Executable) -> None:
-    where = program.path()
-    if where is None or not where.is_file():
-        raise ProgramFault(_absent(name, program.command[0]))
-    for file in program.depends:
-        if not (Path(program.folder) / file).exists():
-            raise ProgramFault(
-                f"{name} depends on {file}, which is not in the study's folder; build it first, or"
-                " correct `depends`"
-            )
-
-
-def _absent(name: str, word: str) -> str:
-    where = "below the study's folder" if "/" in word else "on the PATH"
-    hint = "" if "/" in word else f"; write ./{word} for a program in the study's folder"
-    return f"{name} cannot start: there is no program {word} {where}; build or install it{hint}"
 
 
 def _cannot_start(name: str, program: Executable, error: OSError) -> str:

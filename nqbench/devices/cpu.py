@@ -14,7 +14,7 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import find_function
 from nqbench.plan import CommandPlan, CpuPlan, CpuResult, Outputs, Plan
-from nqbench.system.machine import cpu_count, cpu_model
+from nqbench.system.machine import cpu_count, cpu_model, text
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -39,7 +39,7 @@ class CpuDevice(Device):
         return {
             "name": self.facts.name,
             "cores": self.facts.multiprocessors,
-            "governor": _governor(),
+            "governor": text(GOVERNOR).strip() or "unknown",
             "numba": installed("numba") or "none",
         }
 
@@ -104,10 +104,3 @@ def _form(argument: object) -> object:
     if isinstance(argument, np.ndarray):
         return str(argument.dtype), argument.shape, argument.flags.writeable
     return argument
-
-
-def _governor() -> str:
-    try:
-        return GOVERNOR.read_text(encoding="ascii").strip()
-    except OSError:
-        return "unknown"

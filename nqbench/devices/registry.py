@@ -19,7 +19,6 @@ from nqbench.simulator.models import (
     ORDERS,
     REPRESENTATIVES,
     ROUND_ROBIN,
-    Model,
     is_model,
     load_model,
     model_names,
@@ -33,7 +32,7 @@ KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeviceChoice:
     """The device that a spec resolves to, the reason, and a remark about its results, in words."""
 
     spec: str
@@ -64,7 +63,7 @@ class FactRow:
     source: str
 
 
-def choose_device(spec: str = "auto", name: str = "") -> Choice:
+def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
     """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
 
     ``name``: ``auto`` is the first GPU whose name contains it, whatever the case.
@@ -75,7 +74,7 @@ def choose_device(spec: str = "auto", name: str = "") -> Choice:
     kind, rest = _split(spec)
     if kind != "auto":
         model = load_model(_model_and_modes(rest)[0] or DEFAULT_MODEL) if kind == "sim" else None
-        return Choice(_full(kind, rest), "asked for", model.remark if model else "")
+        return DeviceChoice(_full(kind, rest), "asked for", model.remark if model else "")
     from nqbench.devices.cuda.query import find_gpus
 
     try:
@@ -88,8 +87,8 @@ def choose_device(spec: str = "auto", name: str = "") -> Choice:
         if name:
             raise
         cause = str(absence).partition(";")[0]  # behind it: advice to name another device
-        return Choice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
-    return Choice(first.spec, f"the first CUDA GPU: {first.name}")
+        return DeviceChoice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
+    return DeviceChoice(first.spec, f"the first CUDA GPU: {first.name}")
 
 
 def open_device(spec: str) -> Device:
@@ -157,7 +156,9 @@ def list_devices() -> list[DeviceRow]:
     compiler = _compiler_absence()
     for name in model_names():
         model = load_model(name)
-        note = compiler or f"{model.facts.multiprocessors} multiprocessors, {_arch(model)}"
+        also = [f" (also sim:{arch})" for arch, one in REPRESENTATIVES.items() if one == name][:1]
+        arch = model.remark or "".join((model.facts.arch, *also))
+        note = compiler or f"{model.facts.multiprocessors} multiprocessors, {arch}"
         rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
     return rows
@@ -166,16 +167,11 @@ def list_devices() -> list[DeviceRow]:
 def model_facts(name: str) -> list[FactRow]:
     """Every fact of a model, with its source. Raises ``DeviceUnavailable`` for an unknown one."""
     model = load_model(name.removeprefix("sim:"))
-    return [FactRow(key, _text(f.value), f.origin) for key, f in model.stated.items()]
-
-
-def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _arch(model: Model) -> str:
-    also = [arch for arch, name in REPRESENTATIVES.items() if name == model.name]
-    return model.remark or model.facts.arch + (f" (also sim:{also[0]})" if also else "")
+    rows = []
+    for key, fact in model.stated.items():
+        values = fact.value if isinstance(fact.value, tuple) else (fact.value,)
+        rows.append(FactRow(key, ", ".join(map(str, values)), fact.origin))
+    return rows
 
 
 def _compiler_absence() -> str:

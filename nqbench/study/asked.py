@@ -69,7 +69,11 @@ def _of_system(
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
     wanted = dict(_condition(word) for word in conditions)
-    given = [*sizes, *(_size(word) for word in wanted.pop("n", ()))]
+    given = [*sizes]
+    for word in wanted.pop("n", ()):
+        if not word.isdecimal():
+            raise StudyError(f"--point n={word}: a size is a whole number")
+        given.append(int(word))
     words = [
         [level_of(f"{factor}={v}", [(name, workload)]) for v in vs] for factor, vs in wanted.items()
     ]
@@ -109,12 +113,6 @@ def _condition(word: str) -> tuple[str, list[str]]:
     if not equals or not name or not level:
         raise StudyError(f"--point {word}: write FACTOR=LEVEL, for example --point block_size=64")
     return name, level.split(",")
-
-
-def _size(word: str) -> int:
-    if not word.isdecimal():
-        raise StudyError(f"--point n={word}: a size is a whole number")
-    return int(word)
 
 
 def _level(point: Point, name: str) -> str | None:

@@ -40,7 +40,8 @@ def expand(
     an entry of ``exclude`` that removes nothing, a kernel without a check. Raises ``StudyError``
     with file:line, also if nothing would run.
     """
-    chosen = workload or _workload(study)
+    with study.source.at(("workload",)):
+        chosen = workload or workloads.bring(study.outside)
     name = chosen.name if workload else study.workload
     check(study, chosen)
     check_size(study, facts.kind)
@@ -53,38 +54,24 @@ def expand(
         if warn is not None:
             for sentence in expansion.unused_exclusions():
                 warn(sentence)
-    if not points:
-        raise _nothing(
-            study,
-            f"nothing would run: no sweep gives values for a device of kind '{facts.kind}';"
-            f" add {facts.kind}: [...] to n, or choose another device",
-            "n",
-        )
     if all(point.skip for point in points):
-        raise _nothing(
-            study,
-            f"nothing would run on {facts.name}: {_skipped(points)} because {points[0].skip}",
-            "sweeps",
-        )
+        error = study.source.error(*_nothing(points, facts))
+        raise NothingRuns(error.message, error.place)
     points = _variants(study, points, chosen, facts)
     return _cache_states(points, study.measure.l2, facts.kind, chosen.cpu_systems)
 
 
-def _nothing(study: Study, message: str, key: str) -> NothingRuns:
-    error = study.source.error(message, (key,))
-    return NothingRuns(error.message, error.place)
-
-
-def _skipped(points: Sequence[Point]) -> str:
-    first = points[0].label()
-    if len(points) == 1:
-        return f"the only point ({first}) is skipped"
-    return f"all {len(points)} points are skipped, the first ({first})"
-
-
-def _workload(study: Study) -> Workload:
-    with study.source.at(("workload",)):
-        return workloads.bring(study.outside)
+def _nothing(points: Sequence[Point], facts: DeviceFacts) -> tuple[str, KeyPath]:
+    """Why nothing would run, and the key of the study that says so."""
+    if not points:
+        return (
+            f"nothing would run: no sweep gives values for a device of kind '{facts.kind}';"
+            f" add {facts.kind}: [...] to n, or choose another device"
+        ), ("n",)
+    first, many = points[0].label(), len(points)
+    who = f"all {many} points are skipped, the first ({first})"
+    who = who if many > 1 else f"the only point ({first}) is skipped"
+    return f"nothing would run on {facts.name}: {who} because {points[0].skip}", ("sweeps",)
 
 
 @dataclass(slots=True)
@@ -113,7 +100,8 @@ class _Expansion:
         for combination in given:
             point = self.point(combination)
             if point is not None:
-                found.setdefault(_identity(point), point)
+                levels = sorted((name, plain(level)) for name, level in point.factors.items())
+                found.setdefault(repr((point.system, levels)), point)
         if given and not found:
             raise self.study.source.error(
                 f"no point of the sweep '{self.sweep.name}' is left: of {self.total},"
@@ -165,7 +153,10 @@ class _Expansion:
         levels = _Levels(source, self.sweep, self.workload, self.device, given).all()
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read
-        final: dict[str, Any] = {f: v for f, v in levels.items() if _is_final(v)}
+        # Resolving cannot change these.
+        final: dict[str, Any] = {
+            f: v for f, v in levels.items() if v != "auto" and not isinstance(v, Mapping)
+        }
         final["system"] = system or ""
         early = [i for i, c in enumerate(self.conditions) if c.names <= final.keys()]
         if self.is_left_out(early, final, levels, given):
@@ -374,16 +365,6 @@ class _Levels:
             " give; add it under fixed or matrix",
             self.given[waiting[-1]].path,
         )
-
-
-def _is_final(value: Level) -> bool:
-    """Whether resolving cannot change a given level."""
-    return value != "auto" and not isinstance(value, Mapping)
-
-
-def _identity(point: Point) -> str:
-    """Equal for points that are the same configuration."""
-    return repr((point.system, sorted((name, plain(v)) for name, v in point.factors.items())))
 
 
 def check_size(study: Study, kind: DeviceKind) -> None:

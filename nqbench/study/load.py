@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -232,47 +232,37 @@ def _check_zip(source: Source, sweep: Sweep) -> None:
 
 
 def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
-    with source.at(("measure", "target"), "'target': "):
-        target = forms.fraction(file.target)
-    with source.at(("measure", "budget"), "'budget': "):
-        budget_s = forms.duration_s(file.budget)
-    with source.at(("measure", "timeout"), "'timeout': "):
-        timeout_s = forms.duration_s(file.timeout)
+    def given(key: str, read_as: Callable[[object], float]) -> float:
+        with source.at(("measure", key), f"'{key}': "):
+            return read_as(getattr(file, key))
+
+    def named(key: str) -> tuple[str, ...]:
+        return _sweep_names(source, key, getattr(file, key), sweeps)
+
     states = file.l2 if isinstance(file.l2, list) else [file.l2]
     if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
         said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
         raise source.error(said, ("measure", "l2"))
-    return Measure(
-        target,
-        file.rounds,
-        budget_s,
-        file.samples,
-        file.warmup,
-        timeout_s,
-        tuple(states),
-        file.counters,
-        _counted(source, file, sweeps),
-        _sweep_names(source, "long", file.long, sweeps),
-        _variants(source, file, sweeps),
-    )
-
-
-def _counted(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str, ...]:
-    """The sweeps that ``counters`` applies to; empty for all."""
-    named = _sweep_names(source, "counted", file.counted, sweeps)
-    if named and file.counters == "none":
+    counted, apart = named("counted"), named("apart")
+    if counted and file.counters == "none":
         said = "'counted' needs a counter: add 'counters: ncu'"
         raise source.error(said, ("measure", "counted"))
-    return named
-
-
-def _variants(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str, ...]:
-    """The sweeps with variants of their kernels; ``apart`` is the key's old name."""
-    old = _sweep_names(source, "apart", file.apart, sweeps)
-    if old and file.variants is not None:
+    if apart and file.variants is not None:
         said = "'apart' is the old name of 'variants'; keep one of them"
         raise source.error(said, ("measure", "apart"))
-    return old or _sweep_names(source, "variants", file.variants, sweeps)
+    return Measure(
+        target=given("target", forms.fraction),
+        rounds=file.rounds,
+        budget_s=given("budget", forms.duration_s),
+        samples=file.samples,
+        warmup=file.warmup,
+        timeout_s=given("timeout", forms.duration_s),
+        l2=tuple(states),
+        counters=file.counters,
+        counted=counted,
+        long=named("long"),
+        variants=apart or named("variants"),
+    )
 
 
 def _sweep_names(source: Source, key: str, named: Any, sweeps: list[str]) -> tuple[str, ...]:

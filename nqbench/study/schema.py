@@ -406,17 +406,15 @@ def _meanings(workloads: list[Workload]) -> dict[str, str]:
     found: dict[str, dict[str, list[str]]] = {}
     for workload in workloads:
         for factor in workload.factors.values():
-            found.setdefault(factor.name, {}).setdefault(_meaning(factor), []).append(workload.name)
+            found.setdefault(factor.name, {}).setdefault(
+                f"{factor.meaning}. Levels: {levels_of(factor)}.", []
+            ).append(workload.name)
     return {"system": f"A named system: {', '.join(systems)}."} | {
         name: next(iter(texts))
         if len(texts) == 1
         else " ".join(f"{', '.join(who)}: {text}" for text, who in texts.items())
         for name, texts in found.items()
     }
-
-
-def _meaning(factor: Factor) -> str:
-    return f"{factor.meaning}. Levels: {levels_of(factor)}."
 
 
 def levels_of(factor: Factor) -> str:

@@ -25,7 +25,7 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 
 def cpu_model() -> str:
     """Name of the CPU, as the operating system gives it."""
-    for line in _text(Path("/proc/cpuinfo")).splitlines():  # empty if not Linux, or hidden
+    for line in text(Path("/proc/cpuinfo")).splitlines():  # empty if not Linux, or hidden
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
@@ -58,10 +58,10 @@ def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int |
     """
     found = [
         int(line.split()[1]) * 1024
-        for line in _text(meminfo).splitlines()
+        for line in text(meminfo).splitlines()
         if line.startswith("MemAvailable:")
     ]
-    limit, used = _text(cgroup / "memory.max"), _text(cgroup / "memory.current")
+    limit, used = text(cgroup / "memory.max"), text(cgroup / "memory.current")
     if limit.strip().isdigit() and used.strip().isdigit():
         found.append(max(0, int(limit) - int(used)))
     if not found and "SC_AVPHYS_PAGES" in os.sysconf_names:
@@ -69,7 +69,8 @@ def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int |
     return min(found, default=None)
 
 
-def _text(path: Path) -> str:
+def text(path: Path) -> str:
+    """The text of a file; empty if it is not there or cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

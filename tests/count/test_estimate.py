@@ -11,7 +11,7 @@ import pytest
 from nqbench.count import solutions as estimating
 from nqbench.count.choice import NAME
 from nqbench.count.solutions import estimate, span
-from nqbench.devices.registry import Choice
+from nqbench.devices.registry import DeviceChoice
 from nqbench.devices.simulator import SimDevice
 from nqbench.workloads.counting.border import allowed
 from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, eighth_nodes, solutions
@@ -31,7 +31,7 @@ def test_a_gpu_is_predicted_from_its_choice_for_that_board(
     monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
     half = replace(SimDevice("sm_80").facts, kind="cuda", multiprocessors=54, name="half an A100")
     monkeypatch.setattr(estimating, "facts_for", lambda _: half)
-    monkeypatch.setattr(estimating, "choose", lambda _: Choice("cuda:0", ""))
+    monkeypatch.setattr(estimating, "choose", lambda _: DeviceChoice("cuda:0", ""))
     for n, system in [(5, "unrolled"), (24, "unrolled"), (25, "lookahead"), (28, "lookahead")]:
         seconds = 2 * eighth_nodes(n) / EIGHTH_NODES[18]
         by_solutions = 2 * solutions(n) / SOLUTIONS[18]

@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
-from nqbench.devices.cuda.query import Gpu
+from nqbench.devices.cuda.query import UsableGpu
 from nqbench.devices.registry import (
     choose_device,
     facts_for,
@@ -19,7 +19,7 @@ from nqbench.errors import DeviceUnavailable
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> list[Gpu]:
+    def absent() -> list[UsableGpu]:
         raise DeviceUnavailable("there is no NVIDIA driver on this machine")
 
     monkeypatch.setattr(cuda, "find_gpus", absent)
@@ -27,7 +27,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Gpu("cuda:0", "H100", "132 multiprocessors"), Gpu("cuda:1", "T4", "40")]
+    found = [UsableGpu("cuda:0", "H100", "132 multiprocessors"), UsableGpu("cuda:1", "T4", "40")]
     monkeypatch.setattr(cuda, "find_gpus", lambda: found)
 
 

@@ -16,7 +16,7 @@ import pytest
 from nqbench.compiler.compile import compile_cubin
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
-from nqbench.devices.cuda.driver import OccupancyProbe
+from nqbench.devices.cuda.driver import LoadedCopy
 from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 from nqbench.simulator.models import is_model, load_model
@@ -160,7 +160,7 @@ def test_occupancy_equals_the_drivers_calculator(device: CudaDevice, tmp_path: P
         built = compile_cubin(source, "crowded", facts.arch, (f"--maxrregcount={most}",))
         taken = resources_of(built)
         registers.add(taken.registers)
-        probe = OccupancyProbe(built.image, built.symbol)
+        probe = LoadedCopy(built.image, built.symbol)
         for block in (1, 32, 33, 96, 128, 192, 256, 512, 1024):
             for shared in sizes:
                 ours = occupancy(facts, taken.registers, shared, block)

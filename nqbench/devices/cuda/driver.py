@@ -16,8 +16,6 @@ from nqbench.errors import DeviceError, DeviceUnavailable
 
 LIBRARY: Final = "libcuda.so.1"
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
-_PREFERRED_CARVEOUT: Final = "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"
-_MAX_DYNAMIC_SHARED: Final = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
 
 
 def require_driver() -> None:
@@ -106,10 +104,11 @@ def allow_pending_launches(count: int) -> None:
         _checked(driver.cuCtxSetLimit(limit, count), action)
 
 
-class CooperativeKernel:
-    """A kernel loaded a second time, whose blocks may wait for one another.
+class LoadedCopy:
+    """A kernel loaded a second time: PyCUDA does not expose its function handles.
 
-    PyCUDA has no cooperative launches, and does not expose its function handles.
+    It answers for its occupancy in the current context, and is what a cooperative launch launches,
+    which PyCUDA has not: its blocks may wait for one another.
     """
 
     def __init__(self, image: bytes, symbol: str) -> None:
@@ -122,17 +121,14 @@ class CooperativeKernel:
 
     def variable(self, symbol: str) -> tuple[int, int]:
         """Address and size of a module variable."""
-        driver = _driver()
-        status, address, nbytes = driver.cuModuleGetGlobal(self._module, symbol.encode())
+        status, address, nbytes = _driver().cuModuleGetGlobal(self._module, symbol.encode())
         if int(status) != 0:
             raise DeviceError(f"the CUDA driver could not find {symbol}: {status.name}")
         return int(address), int(nbytes)
 
     def allow_shared(self, nbytes: int) -> None:
         """Allow so much dynamic shared memory per block."""
-        driver = _driver()
-        attribute = getattr(driver.CUfunction_attribute, _MAX_DYNAMIC_SHARED)
-        _checked(driver.cuFuncSetAttribute(self._function, attribute, nbytes), "set shared memory")
+        self._set("MAX_DYNAMIC_SHARED_SIZE_BYTES", nbytes)
 
     def launch(
         self,
@@ -142,54 +138,30 @@ class CooperativeKernel:
         values: Sequence[Any],
         types: Sequence[Any],
     ) -> None:
-        """Queue a launch; ``types`` are the ctypes of the values. The driver refuses a grid whose
-        blocks do not all fit on the GPU at a time."""
+        """Queue a cooperative launch; ``types`` are the ctypes of the values. The driver refuses a
+        grid whose blocks do not all fit on the GPU at a time."""
         answer = _driver().cuLaunchCooperativeKernel(
             self._function, *grid, *block, shared_bytes, 0, (tuple(values), tuple(types))
         )
         _checked(answer, f"launch {self._symbol} with all blocks of {grid} at a time")
 
-    def close(self) -> None:
-        """Unload the copy."""
-        _checked(_driver().cuModuleUnload(self._module), "unload a kernel")
-
-
-class OccupancyProbe:
-    """A kernel loaded a second time, to query its occupancy in the current context.
-
-    PyCUDA does not expose its function handles, so the driver is asked about a copy.
-    """
-
-    def __init__(self, image: bytes, symbol: str) -> None:
-        driver = _driver()
-        self._module = _checked(driver.cuModuleLoadData(image), f"load kernel {symbol}")
-        self._function = _checked(
-            driver.cuModuleGetFunction(self._module, symbol.encode()), f"find kernel {symbol}"
-        )
-
     def blocks_per_multiprocessor(
         self, block_size: int, shared_bytes: int, carveout_percent: int
     ) -> int:
         """The driver's count of resident blocks; ``shared_bytes`` is the dynamic part."""
-        driver = _driver()
-        attribute = driver.CUfunction_attribute
-        for name, value in (
-            (_PREFERRED_CARVEOUT, carveout_percent),
-            (_MAX_DYNAMIC_SHARED, shared_bytes),
-        ):
-            _checked(
-                driver.cuFuncSetAttribute(self._function, getattr(attribute, name), value),
-                f"set {name}",
-            )
-        return int(
-            _checked(
-                driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                    self._function, block_size, shared_bytes
-                ),
-                "report the occupancy",
-            )
+        self._set("PREFERRED_SHARED_MEMORY_CARVEOUT", carveout_percent)
+        self._set("MAX_DYNAMIC_SHARED_SIZE_BYTES", shared_bytes)
+        answer = _driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            self._function, block_size, shared_bytes
         )
+        return int(_checked(answer, "report the occupancy"))
 
     def close(self) -> None:
         """Unload the copy."""
         _checked(_driver().cuModuleUnload(self._module), "unload a kernel")
+
+    def _set(self, name: str, value: int) -> None:
+        attribute = getattr(_driver().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        _checked(
+            _driver().cuFuncSetAttribute(self._function, attribute, value), f"set {name.lower()}"
+        )

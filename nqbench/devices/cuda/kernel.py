@@ -184,9 +184,9 @@ class LoadedKernel:
             cuda_driver.allow_pending_launches(kernel.pending_launches)
         self._module = device.cuda.module_from_buffer(compiled.image)
         self._function = self._module.get_function(compiled.symbol)
-        self._cooperative: cuda_driver.CooperativeKernel | None = None
+        self._cooperative: cuda_driver.LoadedCopy | None = None
         if kernel.cooperative:
-            self._cooperative = cuda_driver.CooperativeKernel(compiled.image, compiled.symbol)
+            self._cooperative = cuda_driver.LoadedCopy(compiled.image, compiled.symbol)
         self._symbols = self._find_symbols(compiled)
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
@@ -214,14 +214,12 @@ class LoadedKernel:
             self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
         )
 
-    def _launch_together(
-        self, kernel: cuda_driver.CooperativeKernel, arguments: Sequence[Any]
-    ) -> None:
+    def _launch_together(self, kernel: cuda_driver.LoadedCopy, arguments: Sequence[Any]) -> None:
         values = [a.item() if isinstance(a, np.generic) else a for a in arguments]
         kernel.launch(self._grid, self._block, self._kernel.shared_bytes, values, self._types)
 
     def _timed_together(
-        self, kernel: cuda_driver.CooperativeKernel, arguments: Sequence[Any]
+        self, kernel: cuda_driver.LoadedCopy, arguments: Sequence[Any]
     ) -> Callable[[], float]:
         """Queue a cooperative launch between two events; the function gives the seconds."""
         start, end = (self._device.cuda.Event() for _ in range(2))
@@ -324,7 +322,7 @@ class LoadedKernel:
         static_shared = int(self._function.get_attribute(attribute.SHARED_SIZE_BYTES))
         shared = static_shared + kernel.shared_bytes
         ours = occupancy(facts, registers, shared, block_size, kernel.cache)
-        probe = cuda_driver.OccupancyProbe(compiled.image, compiled.symbol)
+        probe = cuda_driver.LoadedCopy(compiled.image, compiled.symbol)
         blocks = probe.blocks_per_multiprocessor(block_size, kernel.shared_bytes, self._carveout)
         probe.close()
         warps = blocks * -(-block_size // facts.warp_size)

@@ -55,7 +55,11 @@ class CudaProgram(Prepared):
         except DeviceError:
             self.close()
             raise
-        self.resources = self._resources()
+        found: dict[str, int | float | str] = {}
+        for name, one in self._kernels.items():
+            found = {**one.loaded.resources, **found}  # the plain names are the first kernel's
+            found |= {of_kernel(what, name): v for what, v in one.loaded.resources.items()}
+        self.resources = found
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Restore what is overwritten (untimed), then run the program once, from idle to idle.
@@ -64,7 +68,10 @@ class CudaProgram(Prepared):
         fault) and ``LaunchTimeout`` (``fatal``: something may still run), as for a single kernel.
         """
         if self._profiling:
-            return self._profile(timeout_s)
+            context = ProfiledContext(self._program)
+            elapsed_s = self._run(context, timeout_s)
+            self.profiled = tuple(context.profiled)
+            return Launch(elapsed_s)
         if self._timed is None:
             raise DeviceError(f"{self._label} is closed and cannot be launched")
         return Launch(self._run(self._timed, timeout_s))
@@ -132,17 +139,3 @@ class CudaProgram(Prepared):
                 context.release()
         self._outputs = context.kept
         return elapsed_s
-
-    def _profile(self, timeout_s: float | None) -> Launch:
-        context = ProfiledContext(self._program)
-        elapsed_s = self._run(context, timeout_s)
-        self.profiled = tuple(context.profiled)
-        return Launch(elapsed_s)
-
-    def _resources(self) -> Mapping[str, int | float | str]:
-        found: dict[str, int | float | str] = {}
-        for name, kernel in self._kernels.items():
-            one = kernel.loaded.resources
-            found = {**one, **found}  # the plain names are the main, first kernel's
-            found |= {of_kernel(what, name): value for what, value in one.items()}
-        return found

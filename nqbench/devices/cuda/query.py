@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared me
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class UsableGpu:
     """A GPU that nqbench can use."""
 
     spec: str
@@ -50,7 +51,7 @@ def load_pycuda() -> Any:
     return cuda
 
 
-def find_gpus() -> list[Gpu]:
+def find_gpus() -> list[UsableGpu]:
     """All usable GPUs, at least one, without creating a context.
 
     Raises ``DeviceUnavailable`` naming what is missing: driver, PyCUDA or GPU.
@@ -61,14 +62,13 @@ def find_gpus() -> list[Gpu]:
         raise DeviceUnavailable(
             "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and 'nvidia-smi'"
         )
-    return [_gpu(index) for index in range(count)]
-
-
-def _gpu(index: int) -> Gpu:
-    facts = gpu_facts(index)
-    gib = facts.memory_bytes / 2**30
-    note = f"{facts.multiprocessors} multiprocessors, {facts.arch}, {gib:.0f} GiB"
-    return Gpu(f"cuda:{index}", facts.name, note)
+    found = []
+    for index in range(count):
+        facts = gpu_facts(index)
+        gib = facts.memory_bytes / 2**30
+        note = f"{facts.multiprocessors} multiprocessors, {facts.arch}, {gib:.0f} GiB"
+        found.append(UsableGpu(f"cuda:{index}", facts.name, note))
+    return found
 
 
 def _hidden() -> str:
@@ -139,11 +139,14 @@ def gpu_identity(index: int) -> dict[str, object]:
     bus_id = device.pci_bus_id()
     from nqbench.compiler.nvrtc import compiler_version
 
+    uuid = None
+    with suppress(DeviceError):
+        uuid = cuda_driver.device_uuid(index)
     built = ".".join(str(part) for part in cuda.get_version()[:2])
     version = cuda.get_driver_version()
     return {
         "name": device.name(),
-        "uuid": _uuid(index),
+        "uuid": uuid,
         "pci_bus_id": bus_id,
         "compute_capability": f"{major}.{minor}",
         "cuda_driver": f"{version // 1000}.{version % 1000 // 10}",
@@ -153,13 +156,6 @@ def gpu_identity(index: int) -> dict[str, object]:
         "cuda_bindings": installed("cuda-bindings"),
         **nvml_settings(bus_id),
     }
-
-
-def _uuid(index: int) -> str | None:
-    try:
-        return cuda_driver.device_uuid(index)
-    except DeviceError:
-        return None
 
 
 def _first_line(error: BaseException) -> str:

@@ -50,7 +50,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeDriver]
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.setitem(sys.modules, "pycuda.driver", module)
     monkeypatch.setattr(cuda_driver, "require_driver", lambda: None)
-    monkeypatch.setattr(cuda_driver, "OccupancyProbe", Probe)
+    monkeypatch.setattr(cuda_driver, "LoadedCopy", Probe)
     monkeypatch.setattr(cuda_driver, "sticky_error", lambda: "")
     monkeypatch.setattr(cuda_driver, "error_name", lambda text: "CUDA_ERROR_INVALID_VALUE")
     monkeypatch.setattr(cuda_driver, "device_uuid", lambda index: "1234-5678")
@@ -387,13 +387,10 @@ def test_module_variables_get_their_contents_before_every_launch(
         CudaDevice().prepare(too_long)
 
 
-class Together:
-    """Stands for the driver's cooperative launches."""
+class Together(Probe):
+    """Stands for the driver's cooperative launches too."""
 
     launches: list[tuple[Any, ...]] = []  # noqa: RUF012  # read by the test
-
-    def __init__(self, image: bytes, symbol: str) -> None:
-        assert symbol.encode() in image
 
     def launch(self, *arguments: Any) -> None:
         self.launches.append(arguments)
@@ -402,7 +399,7 @@ class Together:
 def test_a_cooperative_launch_goes_through_the_driver(
     gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_driver, "CooperativeKernel", Together)
+    monkeypatch.setattr(cuda_driver, "LoadedCopy", Together)
     with CudaDevice().prepare(dataclasses.replace(plan, cooperative=True)) as prepared:
         assert prepared.launch().kernel_s == pytest.approx(gpu.kernel_ms * 1e-3)
     ((grid, block, shared, values, types),) = Together.launches

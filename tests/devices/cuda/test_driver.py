@@ -103,8 +103,8 @@ def test_a_refusal_is_a_sentence(driver: Driver) -> None:
 def test_the_names_asked_of_the_bindings_exist() -> None:
     from cuda.bindings import driver as bindings
 
-    for name in (cuda_driver._PREFERRED_CARVEOUT, cuda_driver._MAX_DYNAMIC_SHARED):
-        assert getattr(bindings.CUfunction_attribute, name).name == name
+    for name in ("PREFERRED_SHARED_MEMORY_CARVEOUT", "MAX_DYNAMIC_SHARED_SIZE_BYTES"):
+        assert getattr(bindings.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
     for call in (
         "cuCtxSynchronize",
         "cuDeviceGet",
