@@ -9,17 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock, skipping
 from nqbench.simulator.ir import LANES
-from nqbench.simulator.ptx import (
-    Instruction,
-    Memory,
-    Name,
-    Operand,
-    PtxKernel,
-    PtxVariable,
-    UnsupportedPtx,
-)
 
 GLOBAL_BASE = 1 << 44
 """First address of global memory. Far from 0, so that an index mistaken for a pointer faults."""
@@ -273,27 +265,29 @@ class Symbols:
     parameters: dict[str, tuple[int, int]]
     static_shared_bytes: int
     local_bytes: int
-    module: tuple[PtxVariable, ...]
+    module: tuple[ptx.PtxVariable, ...]
     shared: tuple[tuple[str, int, int], ...]
     """Static shared variables: name, offset, size."""
 
-    def address(self, name: Name) -> int | None:
+    def address(self, name: ptx.Name) -> int | None:
         """Address of a variable, or ``None`` if the name is not one."""
         base = self.addresses.get(name.name)
         return None if base is None else base + name.offset
 
-    def parameter(self, source: Operand, extra: int, nbytes: int, instruction: Instruction) -> int:
+    def parameter(
+        self, source: ptx.Operand, extra: int, nbytes: int, instruction: ptx.Instruction
+    ) -> int:
         """Byte offset of a parameter access; raises ``UnsupportedPtx`` if it is not plain."""
-        if isinstance(source, Memory) and isinstance(source.base, Name):
+        if isinstance(source, ptx.Memory) and isinstance(source.base, ptx.Name):
             place = self.parameters.get(source.base.name)
             if place is not None and 0 <= source.offset + extra <= place[1] - nbytes:
                 return place[0] + source.offset + extra
-        raise UnsupportedPtx(
+        raise ptx.UnsupportedPtx(
             "a parameter access that is not inside one parameter", instruction.where
         )
 
 
-def assign(kernel: PtxKernel) -> Symbols:
+def assign(kernel: ptx.PtxKernel) -> Symbols:
     """Place every variable. Dynamic shared memory (``extern``) follows the static variables."""
     addresses: dict[str, int] = {}
     ends = {"shared": 0, "local": 0}
@@ -318,7 +312,7 @@ def assign(kernel: PtxKernel) -> Symbols:
     return Symbols(addresses, kernel.parameters, static, ends["local"], module, tuple(shared))
 
 
-def _resolved(variable: PtxVariable, addresses: dict[str, int]) -> PtxVariable:
+def _resolved(variable: ptx.PtxVariable, addresses: dict[str, int]) -> ptx.PtxVariable:
     """A variable whose initial value holds the addresses of others."""
     data = bytearray(variable.initial)
     for place, name in variable.references:

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.ptx import (
-    Immediate,
-    Instruction,
-    Memory,
-    Name,
-    Operand,
-    Register,
-    registers,
-)
 
 NO_RESULT = frozenset(
     {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",
@@ -23,7 +15,7 @@ NO_RESULT = frozenset(
 
 CHANGING_SPECIALS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 
-CARRY = Register("%cc", 1)
+CARRY = ptx.Register("%cc", 1)
 """The carry bit, which ``.cc`` writes and ``addc``, ``subc`` and ``madc`` read."""
 CARRYING = ("addc", "subc", "madc")
 
@@ -31,7 +23,7 @@ SLOT_ALIGN = 64
 """Bytes; a 512-bit vector register, so that register-file accesses never split a cache line."""
 
 
-def results(instruction: Instruction) -> list[Register]:
+def results(instruction: ptx.Instruction) -> list[ptx.Register]:
     """Registers that the instruction writes."""
     if instruction.opcode in NO_RESULT or not instruction.operands:
         return []
@@ -42,13 +34,13 @@ def results(instruction: Instruction) -> list[Register]:
     ):
         return []
     carry = [CARRY] if "cc" in instruction.modifiers else []
-    return registers(instruction.operands[0]) + carry
+    return ptx.registers(instruction.operands[0]) + carry
 
 
-def sources(instruction: Instruction) -> list[Register]:
+def sources(instruction: ptx.Instruction) -> list[ptx.Register]:
     """Registers that the instruction reads; a predicated write reads the value it may keep."""
     written = results(instruction)
-    read = [r for operand in _sources(instruction, bool(written)) for r in registers(operand)]
+    read = [r for operand in _sources(instruction, bool(written)) for r in ptx.registers(operand)]
     if instruction.guard is not None:
         read += [instruction.guard, *written]
     if instruction.opcode in CARRYING:
@@ -56,7 +48,7 @@ def sources(instruction: Instruction) -> list[Register]:
     return read
 
 
-def _sources(instruction: Instruction, writes: bool) -> tuple[Operand, ...]:
+def _sources(instruction: ptx.Instruction, writes: bool) -> tuple[ptx.Operand, ...]:
     if instruction.opcode in NO_RESULT or not writes:
         return instruction.operands
     return instruction.operands[1:]
@@ -73,20 +65,20 @@ class RegisterFile:
                  thread indices), with the instruction that does it
     """
 
-    slots: dict[Register, int]
+    slots: dict[ptx.Register, int]
     nbytes: int
-    live_out: list[set[Register]]
-    remade: dict[Register, Instruction]
+    live_out: list[set[ptx.Register]]
+    remade: dict[ptx.Register, ptx.Instruction]
 
 
 def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     """Liveness of every register over the blocks."""
     remade = _remade(blocks)
-    reads: list[set[Register]] = []
-    writes: list[set[Register]] = []
+    reads: list[set[ptx.Register]] = []
+    writes: list[set[ptx.Register]] = []
     for block in blocks:
-        read: set[Register] = set()
-        written: set[Register] = set()
+        read: set[ptx.Register] = set()
+        written: set[ptx.Register] = set()
         closing = [] if block.closing is None else [block.closing]
         for instruction in [*block.instructions, *closing]:
             read |= {r for r in sources(instruction) if r not in written and r not in remade}
@@ -94,7 +86,7 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
         reads.append(read)
         writes.append(written)
     live_in = [set(read) for read in reads]
-    live_out: list[set[Register]] = [set() for _ in blocks]
+    live_out: list[set[ptx.Register]] = [set() for _ in blocks]
     changed = True
     while changed:
         changed = False
@@ -111,7 +103,7 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
                 live_out[i], live_in[i] = out, into
                 changed = True
     crossing = set().union(*live_out, *live_in)
-    slots: dict[Register, int] = {}
+    slots: dict[ptx.Register, int] = {}
     offset = 0
     for register in sorted(crossing, key=lambda r: (r.width == 1, r.name)):
         slots[register] = offset
@@ -119,8 +111,8 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     return RegisterFile(slots, offset, live_out, remade)
 
 
-def _remade(blocks: list[BasicBlock]) -> dict[Register, Instruction]:
-    definitions: dict[Register, list[Instruction]] = {}
+def _remade(blocks: list[BasicBlock]) -> dict[ptx.Register, ptx.Instruction]:
+    definitions: dict[ptx.Register, list[ptx.Instruction]] = {}
     for block in blocks:
         closing = [] if block.closing is None else [block.closing]
         for instruction in [*block.instructions, *closing]:
@@ -133,17 +125,17 @@ def _remade(blocks: list[BasicBlock]) -> dict[Register, Instruction]:
     }
 
 
-def _constant(instruction: Instruction, register: Register) -> bool:
+def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
     if len(instruction.operands) != 2 or instruction.operands[0] is not register:
         return False
     source = instruction.operands[1]
     if instruction.opcode == "mov":
-        return isinstance(source, Immediate) or (
-            isinstance(source, Name) and source.name not in CHANGING_SPECIALS
+        return isinstance(source, ptx.Immediate) or (
+            isinstance(source, ptx.Name) and source.name not in CHANGING_SPECIALS
         )
     return (
         instruction.opcode == "ld"
         and instruction.modifiers[:1] == ("param",)
-        and isinstance(source, Memory)
-        and isinstance(source.base, Name)
+        and isinstance(source, ptx.Memory)
+        and isinstance(source.base, ptx.Name)
     )

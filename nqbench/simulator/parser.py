@@ -9,24 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nqbench.simulator import calls
-from nqbench.simulator.ptx import (
-    WIDTHS,
-    Immediate,
-    Instruction,
-    Label,
-    Memory,
-    Name,
-    Negated,
-    Operand,
-    Pair,
-    PtxKernel,
-    PtxVariable,
-    Register,
-    UnsupportedPtx,
-    Vector,
-    Where,
-)
+from nqbench.simulator import calls, ptx
 
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
@@ -37,7 +20,7 @@ _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
 _PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
 
 
-def parse(text: str, entry: str) -> PtxKernel:
+def parse(text: str, entry: str) -> ptx.PtxKernel:
     """Read the kernel called ``entry`` (mangled) out of a PTX module, with all that it calls.
 
     Raises :class:`UnsupportedPtx` for a missing entry or text it cannot read.
@@ -61,22 +44,22 @@ class _Module:
             if match is not None:
                 self.statements[match.group(4)] = line, statement
         self.bodies = {match[2]: match for match in _FUNCTION.finditer(text)}
-        self.functions: dict[str, PtxKernel] = {}
+        self.functions: dict[str, ptx.PtxKernel] = {}
 
-    def kernel(self, entry: str) -> PtxKernel:
+    def kernel(self, entry: str) -> ptx.PtxKernel:
         found = re.search(rf"^.*\.entry\s+{re.escape(entry)}\s*\(", self.text, re.MULTILINE)
         if found is None:
-            raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
+            raise ptx.UnsupportedPtx(f"entry {entry} is not in the PTX", ptx.Where(1))
         return self._read(entry, found.end() - 1, "")
 
-    def function(self, name: str) -> PtxKernel | None:
+    def function(self, name: str) -> ptx.PtxKernel | None:
         """A function with a body, or ``None``."""
         if name not in self.functions and name in self.bodies:
             match = self.bodies[name]
             self.functions[name] = self._read(name, match.end() - len(match[3]), match[1] or "")
         return self.functions.get(name)
 
-    def _read(self, name: str, start: int, gives: str) -> PtxKernel:
+    def _read(self, name: str, start: int, gives: str) -> ptx.PtxKernel:
         """Read a kernel or function whose parameters begin at ``start``."""
         line = self.text.count("\n", 0, start)
         body = next(
@@ -84,13 +67,13 @@ class _Module:
         )
         header = "\n".join([self.text[start:].split("\n", 1)[0], *self.lines[line + 1 : body]])
         places, nbytes = parameters(header, line + 1)
-        kernel = PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
+        kernel = ptx.PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
         end = _Body(kernel, self.lines, body, self.files).read()
         used = set(re.findall(r"[\w$]+", "\n".join(self.lines[body:end])))
         self._variables(kernel, [name for name in self.statements if name in used])
         return kernel
 
-    def _variables(self, kernel: PtxKernel, names: list[str]) -> None:
+    def _variables(self, kernel: ptx.PtxKernel, names: list[str]) -> None:
         """Those of the module that a body or another variable mentions."""
         for name in names:
             if name in kernel.variables or name not in self.statements:
@@ -106,20 +89,20 @@ class _Body:
     """Reads the statements between the braces of one kernel or function."""
 
     def __init__(
-        self, kernel: PtxKernel, lines: list[str], start: int, files: dict[str, str]
+        self, kernel: ptx.PtxKernel, lines: list[str], start: int, files: dict[str, str]
     ) -> None:
         self.kernel = kernel
         self.lines = lines
         self.start = start
-        self.scopes: list[dict[str, Register]] = []
+        self.scopes: list[dict[str, ptx.Register]] = []
         self.parameters: dict[str, str] = {}
         self.opened = 0
         self.files = files
         self.file = ""
         self.source_line = 0
 
-    def _where(self, line: int) -> Where:
-        return Where(line, self.file, self.source_line)
+    def _where(self, line: int) -> ptx.Where:
+        return ptx.Where(line, self.file, self.source_line)
 
     def read(self) -> int:
         """Read all statements; returns the index of the line with the closing brace."""
@@ -149,7 +132,7 @@ class _Body:
                         if rest.startswith(".branchtargets"):
                             table = label.group(1)
                         elif not rest.startswith((".callprototype", ".calltargets")):
-                            self.kernel.body.append(Label(label.group(1)))
+                            self.kernel.body.append(ptx.Label(label.group(1)))
                         continue
                     first = number + 1
                 head, semicolon, rest = rest.partition(";")
@@ -158,7 +141,7 @@ class _Body:
                 if semicolon:
                     self._statement(pending.strip(), first, table)
                     pending, table = "", ""
-        raise UnsupportedPtx("the entry has no end", Where(self.start + 1))
+        raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(self.start + 1))
 
     def _scope(self, brace: str) -> None:
         if brace == "{":
@@ -183,78 +166,80 @@ class _Body:
                 name = _PARAM.findall(text)[0][2]
                 self.parameters[name] = f"{name}@{self.opened}"
             elif not text.startswith((".pragma", ".callprototype", ".calltargets")):
-                raise UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
+                raise ptx.UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
             return
         self.kernel.body.append(self._instruction(text, line))
 
     def _declare(self, text: str, line: int) -> None:
         match = _REG.match(text)
-        if match is None or match.group(1) not in WIDTHS:
-            raise UnsupportedPtx(f"register declaration {text!r}", self._where(line))
-        width = WIDTHS[match.group(1)]
+        if match is None or match.group(1) not in ptx.WIDTHS:
+            raise ptx.UnsupportedPtx(f"register declaration {text!r}", self._where(line))
+        width = ptx.WIDTHS[match.group(1)]
         suffix = f"@{self.opened}" if len(self.scopes) > 1 else ""
         for name in (part.strip() for part in match.group(2).split(",")):
             counted = re.match(r"(.+)<(\d+)>$", name)
             names = [f"{counted[1]}{i}" for i in range(int(counted[2]))] if counted else [name]
-            self.scopes[-1].update((n, Register(n + suffix, width)) for n in names)
+            self.scopes[-1].update((n, ptx.Register(n + suffix, width)) for n in names)
 
-    def _register(self, name: str) -> Register | None:
+    def _register(self, name: str) -> ptx.Register | None:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return None
 
-    def _instruction(self, text: str, line: int) -> Instruction:
+    def _instruction(self, text: str, line: int) -> ptx.Instruction:
         match = _OPCODE.match(text)
         if match is None:
-            raise UnsupportedPtx(f"statement {text!r}", self._where(line))
+            raise ptx.UnsupportedPtx(f"statement {text!r}", self._where(line))
         negated, guard_name, opcode, rest = match.groups()
         guard = self._register(guard_name) if guard_name else None
         if guard_name and guard is None:
-            raise UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
+            raise ptx.UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
         words = opcode.split(".")
         if words[0] in REFUSED:
-            raise UnsupportedPtx(f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line))
+            raise ptx.UnsupportedPtx(
+                f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line)
+            )
         try:
             operands = tuple(self._operand(part) for part in _split(rest))
         except ValueError as error:
-            raise UnsupportedPtx(f"operand in {text!r}: {error}", self._where(line)) from None
-        return Instruction(
+            raise ptx.UnsupportedPtx(f"operand in {text!r}: {error}", self._where(line)) from None
+        return ptx.Instruction(
             words[0], tuple(words[1:]), operands, guard, bool(negated), self._where(line)
         )
 
-    def _operand(self, text: str) -> Operand:
+    def _operand(self, text: str) -> ptx.Operand:
         if text.startswith("["):
             inner = text.strip("[]").strip()
             place = _PLACE.match(inner)
             base, offset = (place[1], int(place[2], 0)) if place else (inner, 0)
-            return Memory(self._operand(base), offset)
+            return ptx.Memory(self._operand(base), offset)
         if text.startswith("("):
-            return Vector(tuple(self._operand(part) for part in _split(text.strip("()"))))
+            return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("()"))))
         if text.startswith("{"):
-            return Vector(tuple(self._operand(part) for part in _split(text.strip("{}"))))
+            return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("{}"))))
         if "|" in text:
             first, second = text.split("|")
-            return Pair(self._operand(first.strip()), self._operand(second.strip()))
+            return ptx.Pair(self._operand(first.strip()), self._operand(second.strip()))
         if text.startswith("!"):
             inner_operand = self._operand(text[1:].strip())
-            if not isinstance(inner_operand, Register):
+            if not isinstance(inner_operand, ptx.Register):
                 raise ValueError("only a predicate register can be negated")
-            return Negated(inner_operand)
+            return ptx.Negated(inner_operand)
         if _INTEGER.match(text):
-            return Immediate(int(text.rstrip("U"), 0))
+            return ptx.Immediate(int(text.rstrip("U"), 0))
         if text[:2] in ("0f", "0F") and len(text) == 10:
-            return Immediate(int(text[2:], 16), "f32")
+            return ptx.Immediate(int(text[2:], 16), "f32")
         if text[:2] in ("0d", "0D") and len(text) == 18:
-            return Immediate(int(text[2:], 16), "f64")
+            return ptx.Immediate(int(text[2:], 16), "f64")
         register = self._register(text)
         if register is not None:
             return register
         place = _PLACE.match(text)
         if place:
-            return Name(self.parameters.get(place[1], place[1]), int(place[2], 0))
+            return ptx.Name(self.parameters.get(place[1], place[1]), int(place[2], 0))
         if re.match(r"[%$\w.]+$", text):
-            return Name(self.parameters.get(text, text))
+            return ptx.Name(self.parameters.get(text, text))
         raise ValueError(f"cannot read {text!r}")
 
 
@@ -306,10 +291,10 @@ def parameters(header: str, line: int) -> tuple[dict[str, tuple[int, int]], int]
     found: dict[str, tuple[int, int]] = {}
     offset = 0
     for align, kind, name, length in _PARAM.findall(header):
-        if kind not in WIDTHS:
-            raise UnsupportedPtx(f"parameter type .{kind}", Where(line))
-        nbytes = WIDTHS[kind] // 8 * int(length or 1)
-        step = int(align or WIDTHS[kind] // 8)
+        if kind not in ptx.WIDTHS:
+            raise ptx.UnsupportedPtx(f"parameter type .{kind}", ptx.Where(line))
+        nbytes = ptx.WIDTHS[kind] // 8 * int(length or 1)
+        step = int(align or ptx.WIDTHS[kind] // 8)
         offset = -(-offset // step) * step
         found[name] = (offset, nbytes)
         offset += nbytes
@@ -332,11 +317,11 @@ def module_statements(lines: list[str]) -> Iterator[tuple[int, str]]:
         depth += line.count("{") - line.count("}")
 
 
-def read_variable(match: re.Match[str], line: int) -> PtxVariable:
+def read_variable(match: re.Match[str], line: int) -> ptx.PtxVariable:
     space, align, kind, name, extents, initial = match.groups()
-    if kind not in WIDTHS:
-        raise UnsupportedPtx(f"variable {name} of type .{kind}", Where(line))
-    width = WIDTHS[kind] // 8
+    if kind not in ptx.WIDTHS:
+        raise ptx.UnsupportedPtx(f"variable {name} of type .{kind}", ptx.Where(line))
+    width = ptx.WIDTHS[kind] // 8
     count = 1
     for extent in re.findall(r"\[(\d*)\]", extents):
         count *= int(extent or 0)
@@ -348,12 +333,12 @@ def read_variable(match: re.Match[str], line: int) -> PtxVariable:
                 reference = _REFERENCE.match(word)
                 if reference is not None:
                     offset = int(reference[2] or "0", 0)
-                    references.append((len(data), Name(reference[1], offset)))
+                    references.append((len(data), ptx.Name(reference[1], offset)))
                 data += bytes(width) if reference is not None else _initial(word, width)
         except ValueError:
-            raise UnsupportedPtx(f"initial value of variable {name}", Where(line)) from None
+            raise ptx.UnsupportedPtx(f"initial value of variable {name}", ptx.Where(line)) from None
     nbytes = count * width
-    return PtxVariable(name, space, int(align or width), nbytes, data, tuple(references))
+    return ptx.PtxVariable(name, space, int(align or width), nbytes, data, tuple(references))
 
 
 def _initial(word: str, width: int) -> bytes:

@@ -9,15 +9,9 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench import multi_launch
 from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, LaunchError, LaunchTimeout
-from nqbench.multi_launch import (
-    CheckedContext,
-    check_kernels,
-    find_function,
-    kernel_of,
-    launch_arguments,
-)
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
@@ -85,7 +79,7 @@ class SimKernel:
         return Tally(self._run).lines(self._names)
 
 
-class SimContext(CheckedContext):
+class SimContext(multi_launch.CheckedContext):
     """A program context over simulated memory; every operation is done at once."""
 
     def __init__(
@@ -108,8 +102,8 @@ class SimContext(CheckedContext):
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
         """See ``ProgramContext``. Raises ``KernelFault`` and ``LaunchTimeout`` as a launch does."""
-        described = kernel_of(self._plan, kernel)
-        arguments = launch_arguments(kernel, described, variables)
+        described = multi_launch.kernel_of(self._plan, kernel)
+        arguments = multi_launch.launch_arguments(kernel, described, variables)
         loaded = self._kernels[kernel]
         parameters = parameter_bytes(loaded.code, arguments, self._addresses)
         self._memory.use(loaded.code)
@@ -158,9 +152,9 @@ class SimProgram(Prepared):
 
     def __init__(self, simulation: Simulation, plan: MultiLaunchPlan) -> None:
         """Raises what ``SimDevice.prepare`` raises."""
-        check_kernels(plan)
+        multi_launch.check_kernels(plan)
         self.simulation, self.plan = simulation, plan
-        self.function = find_function(plan.function)
+        self.function = multi_launch.find_function(plan.function)
         codes = {
             name: load(simulation, kernel, plan.buffers) for name, kernel in plan.kernels.items()
         }

@@ -14,19 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.layout import Symbols
 from nqbench.simulator.liveness import results
-from nqbench.simulator.ptx import (
-    WIDTHS,
-    Immediate,
-    Instruction,
-    Memory,
-    Name,
-    Operand,
-    Register,
-    Vector,
-)
 
 WIDEST: Final = 16
 """Bytes of the widest access."""
@@ -53,16 +44,16 @@ class Assembled:
     ``predicated``  by the block of a predicated branch its head, which ends with the branch
     """
 
-    wide: dict[Instruction, Merged] = field(default_factory=dict)
-    dropped: set[Instruction] = field(default_factory=set)
+    wide: dict[ptx.Instruction, Merged] = field(default_factory=dict)
+    dropped: set[ptx.Instruction] = field(default_factory=set)
     predicated: dict[int, int] = field(default_factory=dict)
 
-    def closing(self, block: BasicBlock) -> list[Instruction]:
+    def closing(self, block: BasicBlock) -> list[ptx.Instruction]:
         """The instruction that ends a block, unless it is a branch that is predicated away."""
         gone = block.index in self.predicated or block.index in self.predicated.values()
         return [] if gone or block.closing is None else [block.closing]
 
-    def left(self, block: BasicBlock) -> list[Instruction]:
+    def left(self, block: BasicBlock) -> list[ptx.Instruction]:
         """The instructions of a block without those that are merged into others."""
         return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
 
@@ -73,7 +64,7 @@ class Assembled:
         for i in (i for block in blocks for i in block.instructions if i not in self.dropped):
             if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
                 wide = self.wide.get(i)
-                bits = 8 * wide.nbytes if wide else i.elements * WIDTHS[i.modifiers[-1]]
+                bits = 8 * wide.nbytes if wide else i.elements * ptx.WIDTHS[i.modifiers[-1]]
                 found[f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}"] += 1
         return found
 
@@ -91,14 +82,14 @@ def assemble(blocks: list[BasicBlock], symbols: Symbols) -> Assembled:
 # Merging.
 
 VARIABLES: Final = "variables"
-_Key = Register | str
+_Key = ptx.Register | str
 _KINDS: Final = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 _ORDERED: Final = frozenset({"membar", "fence", "bar", "barrier", "call", "cp", "atom", "red"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    instruction: Instruction
+    instruction: ptx.Instruction
     base: _Key
     offset: int
     nbytes: int
@@ -120,7 +111,7 @@ class _Merging:
         self.stores: dict[_Key, list[_Access]] = {}
         self.stored: list[_Access] = []  # since the oldest load that is held
 
-    def run(self, instructions: Iterable[Instruction]) -> None:
+    def run(self, instructions: Iterable[ptx.Instruction]) -> None:
         for instruction in instructions:
             access = _plain_access(instruction, self.alignment.symbols)
             if access is not None:
@@ -192,23 +183,23 @@ def _pieces(group: list[_Access], nbytes: int) -> Iterator[list[_Access]]:
     yield from places.values()
 
 
-def _plain_access(i: Instruction, symbols: Symbols) -> _Access | None:
+def _plain_access(i: ptx.Instruction, symbols: Symbols) -> _Access | None:
     """A load or store of one 32- or 64-bit value that may be merged. Variables have one base."""
     if i.opcode not in ("ld", "st") or i.modifiers[:1] != ("shared",) or i.guard is not None:
         return None
     if len(i.modifiers) != 2 or i.modifiers[1] not in _KINDS:
         return None
     place = i.operands[i.opcode == "ld"]
-    if not isinstance(place, Memory):
+    if not isinstance(place, ptx.Memory):
         return None
-    nbytes = WIDTHS[i.modifiers[1]] // 8
-    if isinstance(place.base, Register):
+    nbytes = ptx.WIDTHS[i.modifiers[1]] // 8
+    if isinstance(place.base, ptx.Register):
         return _Access(i, place.base, place.offset, nbytes)
-    address = symbols.address(place.base) if isinstance(place.base, Name) else None
+    address = symbols.address(place.base) if isinstance(place.base, ptx.Name) else None
     return None if address is None else _Access(i, VARIABLES, address + place.offset, nbytes)
 
 
-def _may_touch_shared(i: Instruction) -> bool:
+def _may_touch_shared(i: ptx.Instruction) -> bool:
     if i.opcode in _ORDERED:
         return True
     return i.opcode in ("ld", "ldu", "st") and i.spaces <= {"shared"}
@@ -223,7 +214,7 @@ class _Alignment:
     def __init__(self, blocks: list[BasicBlock], symbols: Symbols) -> None:
         self.symbols = symbols
         definitions = [(r, i) for b in blocks for i in b.instructions for r in results(i)]
-        self.bits: dict[Register, int] = {register: self.MOST for register, _ in definitions}
+        self.bits: dict[ptx.Register, int] = {register: self.MOST for register, _ in definitions}
         changed = True
         while changed:
             changed = False
@@ -234,25 +225,25 @@ class _Alignment:
 
     def of_base(self, base: _Key) -> int:
         """The power of two in bytes."""
-        return 1 << (self.bits.get(base, 0) if isinstance(base, Register) else self.MOST)
+        return 1 << (self.bits.get(base, 0) if isinstance(base, ptx.Register) else self.MOST)
 
-    def _of(self, operand: Operand) -> int:
-        if isinstance(operand, Register):
+    def _of(self, operand: ptx.Operand) -> int:
+        if isinstance(operand, ptx.Register):
             return self.bits.get(operand, 0)
-        value = operand.value if isinstance(operand, Immediate) else None
-        if isinstance(operand, Name):
+        value = operand.value if isinstance(operand, ptx.Immediate) else None
+        if isinstance(operand, ptx.Name):
             value = self.symbols.address(operand)
         if value is None:
             return 0
         return min((value & -value).bit_length() - 1, self.MOST) if value else self.MOST
 
-    def _result(self, i: Instruction) -> int:
+    def _result(self, i: ptx.Instruction) -> int:
         given = i.operands[1:]
         rule = _RULES.get(i.opcode)
-        if rule is None or not given or any(isinstance(o, Vector) for o in i.operands):
+        if rule is None or not given or any(isinstance(o, ptx.Vector) for o in i.operands):
             return 0
         if i.opcode in ("shl", "shr"):
-            by = given[1].value if isinstance(given[1], Immediate) else 0
+            by = given[1].value if isinstance(given[1], ptx.Immediate) else 0
             return max(min(self._of(given[0]) + (by if i.opcode == "shl" else -by), self.MOST), 0)
         if "hi" in i.modifiers or not {"f32", "f64", "f16"}.isdisjoint(i.modifiers):
             return 0
@@ -311,15 +302,15 @@ def _is_short(found: Assembled, block: BasicBlock, most: int, shared: set[str]) 
     return others + math.ceil(len(logic) / 2) <= most  # two of them are one LOP3
 
 
-def _predicable(i: Instruction, shared: set[str]) -> bool:
-    if i.opcode == "mov" and any(isinstance(o, Name) and o.name in shared for o in i.operands):
+def _predicable(i: ptx.Instruction, shared: set[str]) -> bool:
+    if i.opcode == "mov" and any(isinstance(o, ptx.Name) and o.name in shared for o in i.operands):
         return False  # the block's window of shared memory comes from a special register
     if i.opcode == "ld":
         return not {"shared", "local", "param", "const"}.isdisjoint(i.modifiers)
     return i.opcode not in {*_ORDERED, "ldu", "brx", "shfl", "vote", "match", "redux", "elect"}
 
 
-def _machine_instructions(i: Instruction) -> int:
+def _machine_instructions(i: ptx.Instruction) -> int:
     if i.opcode in _FREE:
         return 0
     wide = not {"b64", "u64", "s64"}.isdisjoint(i.modifiers)

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+from nqbench.simulator import layout
 from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, PTR, V64, Fields, Function, Module, const
-from nqbench.simulator.layout import (
-    LOCAL_WINDOW,
-    PRINT_RECORD,
-    PRINTED_BYTES,
-    Context,
-    Fault,
-    Print,
-    Warp,
-)  # fmt: skip
 from nqbench.simulator.ptx import Instruction, Name
 
 
@@ -21,14 +13,17 @@ def built_in(k: KernelWriter, i: Instruction) -> None:
     what = next((o.name for o in i.operands[1:2] if isinstance(o, Name)), "")
     if "depth" in i.modifiers:
         deep = k.f.compare("uge", k.read(i.operands[1], 32), k.read(i.operands[2], 32))
-        k.fault_if(Fault.DEPTH, k.f.as_bits(k.f.and_(deep, k.active)), i)
+        k.fault_if(layout.Fault.DEPTH, k.f.as_bits(k.f.and_(deep, k.active)), i)
     elif "nowhere" in i.modifiers:
         k.fault_if(
-            Fault.NOT_A_FUNCTION, k.f.or_(k.lanes, const(I32, 0)), i, k.read(i.operands[1], 64)
+            layout.Fault.NOT_A_FUNCTION,
+            k.f.or_(k.lanes, const(I32, 0)),
+            i,
+            k.read(i.operands[1], 64),
         )
     elif what == "__assertfail":
         message = k.read(i.operands[2], 64)
-        k.fault_if(Fault.ASSERTION, k.f.or_(k.lanes, const(I32, 0)), i, message)
+        k.fault_if(layout.Fault.ASSERTION, k.f.or_(k.lanes, const(I32, 0)), i, message)
     elif what == "vprintf":
         _print(k, i)
 
@@ -37,7 +32,7 @@ def _print(k: KernelWriter, i: Instruction) -> None:
     """Store the address of the text and the values, which the engine puts into words."""
     text, values = (k.read(operand, 64) for operand in i.operands[2:4])
     f = k.f
-    offset = f.sub(values, const(V64, LOCAL_WINDOW))
+    offset = f.sub(values, const(V64, layout.LOCAL_WINDOW))
     local = f.offset(k.warp, k.layout.local)
     f.call(
         "void",
@@ -63,25 +58,27 @@ def define_print(module: Module) -> None:
     texts, places = f.spilled(text), f.spilled(values)
     with f.each_lane(lanes) as lane32:
         lane = f.resize(lane32, 64)
-        number = context.get(Context.PRINTED)
-        context.add(Context.PRINTED, 1)
-        with f.when(f.compare("ult", number, context.get(Context.PRINT_ROOM))):
-            record = f.element(context.get(Context.PRINTS), const(I64, PRINT_RECORD), number)
+        number = context.get(layout.Context.PRINTED)
+        context.add(layout.Context.PRINTED, 1)
+        with f.when(f.compare("ult", number, context.get(layout.Context.PRINT_ROOM))):
+            record = f.element(
+                context.get(layout.Context.PRINTS), const(I64, layout.PRINT_RECORD), number
+            )
             fields = Fields(f, record)
-            thread = f.add(f.op("shl", warp.get(Warp.INDEX), const(I64, 5)), lane)
+            thread = f.add(f.op("shl", warp.get(layout.Warp.INDEX), const(I64, 5)), lane)
             for field, value in (
-                (Print.TEXT, f.load(I64, f.offset(texts, lane, I64), 8)),
-                (Print.THREAD, thread),
-                (Print.BLOCK_X, warp.get(Warp.CTAID_X)),
-                (Print.BLOCK_Y, warp.get(Warp.CTAID_Y)),
-                (Print.BLOCK_Z, warp.get(Warp.CTAID_Z)),
+                (layout.Print.TEXT, f.load(I64, f.offset(texts, lane, I64), 8)),
+                (layout.Print.THREAD, thread),
+                (layout.Print.BLOCK_X, warp.get(layout.Warp.CTAID_X)),
+                (layout.Print.BLOCK_Y, warp.get(layout.Warp.CTAID_Y)),
+                (layout.Print.BLOCK_Z, warp.get(layout.Warp.CTAID_Z)),
             ):
                 fields.set(field, value)
             start = f.load(I64, f.offset(places, lane, I64), 8)
-            with f.counted(const(I64, PRINTED_BYTES // 4)) as word:
+            with f.counted(const(I64, layout.PRINTED_BYTES // 4)) as word:
                 at = f.add(start, f.op("shl", word, const(I64, 2)))
                 with f.when(f.compare("ult", at, local_bytes)):
                     row = f.op("shl", f.op("lshr", at, const(I64, 2)), const(I64, 5))
                     value = f.load(I32, f.offset(local, f.add(row, lane), I32), 4)
-                    f.store(value, f.offset(fields.place(Print.END), word, I32), 4)
+                    f.store(value, f.offset(fields.place(layout.Print.END), word, I32), 4)
     f.ret()

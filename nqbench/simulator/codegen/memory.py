@@ -7,21 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.codegen import halves, reach, watch
+from nqbench.simulator.codegen import halves, reach, watch, writer
 from nqbench.simulator.codegen.reach import (
     AddressRange,
     Places,
     check_written,
     mark_written,
     note_written,
-)
-from nqbench.simulator.codegen.writer import (
-    SITE_FIELDS,
-    AccessSite,
-    Handler,
-    KernelWriter,
-    PtxType,
-    kinds,
 )
 from nqbench.simulator.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
@@ -56,7 +48,7 @@ def _has_register(operand: Operand) -> bool:
     return isinstance(operand, Memory) and isinstance(operand.base, Register)
 
 
-def address_of(k: KernelWriter, operand: Operand) -> Value:
+def address_of(k: writer.KernelWriter, operand: Operand) -> Value:
     """The address operand of an access in every lane."""
     if not isinstance(operand, Memory):
         raise ValueError("the address is not in brackets")
@@ -66,8 +58,8 @@ def address_of(k: KernelWriter, operand: Operand) -> Value:
     return k.f.add(value, const(value.type, operand.offset)) if operand.offset else value
 
 
-def _span(k: KernelWriter, i: Instruction) -> tuple[PtxType, AddressRange]:
-    (kind,) = kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
+def _span(k: writer.KernelWriter, i: Instruction) -> tuple[writer.PtxType, AddressRange]:
+    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
     return kind, AddressRange(kind.bits, i.elements)
 
 
@@ -77,7 +69,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 @contextmanager
 def visits(
-    k: KernelWriter, i: Instruction, address: Value
+    k: writer.KernelWriter, i: Instruction, address: Value
 ) -> Iterator[list[tuple[str, Value, Value]]]:
     """The spaces an access may reach: (space, lanes that go there, addresses in it)."""
     space = space_of(i)
@@ -97,7 +89,7 @@ def visits(
 
 
 def places(
-    k: KernelWriter,
+    k: writer.KernelWriter,
     i: Instruction,
     space: str,
     address: Value,
@@ -121,7 +113,7 @@ def places(
 
 
 @contextmanager
-def visiting(k: KernelWriter, i: Instruction, active: Value) -> Iterator[None]:
+def visiting(k: writer.KernelWriter, i: Instruction, active: Value) -> Iterator[None]:
     """Code for the lanes that go to one space; skipped if there are none."""
     if not k.narrowed and space_of(i) != "generic":
         yield  # the lanes of a block are never none
@@ -130,7 +122,7 @@ def visiting(k: KernelWriter, i: Instruction, active: Value) -> Iterator[None]:
         yield
 
 
-def load(k: KernelWriter, i: Instruction) -> None:
+def load(k: writer.KernelWriter, i: Instruction) -> None:
     kind, span = _span(k, i)
     targets = _items(i.operands[0])
     if len(targets) != span.count:
@@ -162,7 +154,7 @@ def load(k: KernelWriter, i: Instruction) -> None:
         k.write(target, k.f.load(type_, slot, CACHE_LINE), kind.signed)
 
 
-def store(k: KernelWriter, i: Instruction) -> None:
+def store(k: writer.KernelWriter, i: Instruction) -> None:
     kind, span = _span(k, i)
     items = _items(i.operands[1])
     if len(items) != span.count or space_of(i) in ("const", "param"):
@@ -179,7 +171,7 @@ def store(k: KernelWriter, i: Instruction) -> None:
 
 
 def fetched(
-    k: KernelWriter, i: Instruction, space: str, found: Places, span: AddressRange
+    k: writer.KernelWriter, i: Instruction, space: str, found: Places, span: AddressRange
 ) -> list[Value]:
     """All elements, checked for memory that was never written."""
     values = [fetch(k, found, e) for e in range(span.count)]
@@ -189,7 +181,7 @@ def fetched(
 
 
 def stored(
-    k: KernelWriter, space: str, found: Places, span: AddressRange, values: list[Value]
+    k: writer.KernelWriter, space: str, found: Places, span: AddressRange, values: list[Value]
 ) -> None:
     """Store all elements, and tell the shadow."""
     for e, value in enumerate(values):
@@ -198,7 +190,7 @@ def stored(
         note_written(k, found, span, values)
 
 
-def _outlined(k: KernelWriter, i: Instruction, space: str) -> bool:
+def _outlined(k: writer.KernelWriter, i: Instruction, space: str) -> bool:
     """Whether the access is a call; merged ones are counted in a way of their own."""
     merged = i in k.assembled.dropped or i in k.assembled.wide
     return k.outlines and space in OUTLINED and not merged
@@ -219,7 +211,7 @@ def outlines(blocks: Iterable[BasicBlock]) -> bool:
 
 
 def _called(
-    k: KernelWriter,
+    k: writer.KernelWriter,
     i: Instruction,
     space: str,
     address: Value,
@@ -247,7 +239,7 @@ def _called(
         k.lanes,
         address,
         where,
-        k.counter(site, SITE_FIELDS[0]),
+        k.counter(site, writer.SITE_FIELDS[0]),
         values,
     )
     going = f.fresh("going")
@@ -261,7 +253,7 @@ def _called(
 
 
 def _function(
-    k: KernelWriter, i: Instruction, space: str, span: AddressRange, *, stores: bool
+    k: writer.KernelWriter, i: Instruction, space: str, span: AddressRange, *, stores: bool
 ) -> str:
     """A function that does such an access; it returns 1 after a fault."""
     name = f"sim_{'store' if stores else 'load'}_{space}_{span.count}x{span.bits}"
@@ -277,7 +269,7 @@ def _function(
     )  # fmt: skip
     inner.lanes, inner.active = lanes, f.as_lanes(lanes)
     inner.watched = k.watched
-    site = AccessSite(0, i, 0, space)
+    site = writer.AccessSite(0, i, 0, space)
     at = (
         reach.shared(inner, i, addresses, span, site)
         if space == "shared"
@@ -297,16 +289,16 @@ def _function(
 
 
 @dataclass(slots=True)
-class Outlined(KernelWriter):
+class Outlined(writer.KernelWriter):
     """Writes an access into a function of its own: the place in the code and the counters are
     parameters, and pointers are loaded where they are used."""
 
     where: Value = NULL
     counters: Value = NULL
 
-    def counter(self, site: AccessSite, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
+    def counter(self, site: writer.AccessSite, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
         """Where one of the site's counters is."""
-        return self.f.offset(self.counters, 8 * SITE_FIELDS.index(name))
+        return self.f.offset(self.counters, 8 * writer.SITE_FIELDS.index(name))
 
     def pointer(self, field_: Context | Warp) -> Value:
         """A pointer out of the context or the warp."""
@@ -318,7 +310,7 @@ class Outlined(KernelWriter):
         return self.where
 
 
-def fetch(k: KernelWriter, found: Places, e: int) -> Value:
+def fetch(k: writer.KernelWriter, found: Places, e: int) -> Value:
     """Element ``e`` in the active lanes, 0 in the others."""
     parts = [_gather(k, pointers, found.bits) for pointers in found.pieces[e]]
     if len(parts) == 1:
@@ -327,7 +319,7 @@ def fetch(k: KernelWriter, found: Places, e: int) -> Value:
     return k.f.or_(low, k.f.op("shl", high, const(V64, 32)))
 
 
-def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
+def _gather(k: writer.KernelWriter, pointers: Value, bits: int) -> Value:
     type_ = vector(f"i{bits}")
     if bits < 32 or not k.scatters:
         slot = k.f.zeroed(type_)
@@ -347,7 +339,7 @@ def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     )
 
 
-def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
+def put(k: writer.KernelWriter, found: Places, e: int, value: Value) -> None:
     """Store element ``e`` in the active lanes; of lanes with the same address the highest wins."""
     f = k.f
     parts = [value]
@@ -365,7 +357,7 @@ def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
             f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)
 
 
-def nothing(k: KernelWriter, i: Instruction) -> None:
+def nothing(k: writer.KernelWriter, i: Instruction) -> None:
     """Fences and prefetches: memory is consistent and has no cache here."""
 
 
@@ -377,7 +369,7 @@ def is_sink(operand: Operand) -> bool:
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
-def atomic(k: KernelWriter, i: Instruction) -> None:
+def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     kind = _atomic_type(k, i)
     bits = WIDTHS[kind]
     operation = next((m for m in i.modifiers if m in OPERATIONS), "")
@@ -421,7 +413,7 @@ def atomic(k: KernelWriter, i: Instruction) -> None:
             k.write(target, value, kind[0] == "s")
 
 
-def _atomic_type(k: KernelWriter, i: Instruction) -> str:
+def _atomic_type(k: writer.KernelWriter, i: Instruction) -> str:
     """The type of an atomic; other modifiers must be known."""
     known = QUALIFIERS | {"shared", "global", "noftz", "v8", *OPERATIONS}
     found = [m for m in i.modifiers if m in WIDTHS]
@@ -432,7 +424,7 @@ def _atomic_type(k: KernelWriter, i: Instruction) -> str:
 
 
 def _turns(
-    k: KernelWriter, kind: str, operation: str, pieces: list[Value], values: list[Value],
+    k: writer.KernelWriter, kind: str, operation: str, pieces: list[Value], values: list[Value],
     result: Value,
 ) -> None:  # fmt: skip
     f = k.f
@@ -447,12 +439,14 @@ def _turns(
         if kind in halves.HALVES and operation == "add":
             new = halves.sum_of(f, old, operands[0], kind)
         else:
-            new = _combined(f, PtxType(kind), operation, old, operands)
+            new = _combined(f, writer.PtxType(kind), operation, old, operands)
         f.store(new, pointer)
         f.store(old, f.offset(result, lane, scalar))
 
 
-def _combined(f: Function, kind: PtxType, operation: str, old: Value, new: list[Value]) -> Value:
+def _combined(
+    f: Function, kind: writer.PtxType, operation: str, old: Value, new: list[Value]
+) -> Value:
     """What the atomic leaves in memory."""
     a = new[0]
     if operation == "exch":
@@ -474,7 +468,7 @@ def _combined(f: Function, kind: PtxType, operation: str, old: Value, new: list[
     return f.op(operation, old, a)
 
 
-MEMORY: dict[str, Handler] = {
+MEMORY: dict[str, writer.Handler] = {
     "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
     "nanosleep": nothing,

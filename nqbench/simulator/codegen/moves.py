@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
+from nqbench.simulator.codegen import writer
 from nqbench.simulator.codegen.floats import finished, flushed
-from nqbench.simulator.codegen.writer import (
-    Handler,
-    KernelWriter,
-    PtxType,
-    as_bits,
-    as_float,
-    kinds,
-)
 from nqbench.simulator.ir import Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
 from nqbench.simulator.ptx import Instruction, Vector, both
@@ -28,8 +21,8 @@ FLOAT_TESTS = {
 COMBINATIONS = ("and", "or", "xor")
 
 
-def move(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i, allow="usbfp")
+def move(k: writer.KernelWriter, i: Instruction) -> None:
+    (kind,) = writer.kinds(k, i, allow="usbfp")
     target, source = i.operands
     if isinstance(target, Vector):
         _unpack(k, i, kind, target)
@@ -41,7 +34,7 @@ def move(k: KernelWriter, i: Instruction) -> None:
         k.write(target, k.read(source, kind.bits, kind.name))
 
 
-def _unpack(k: KernelWriter, i: Instruction, kind: PtxType, target: Vector) -> None:
+def _unpack(k: writer.KernelWriter, i: Instruction, kind: writer.PtxType, target: Vector) -> None:
     value = k.read(i.operands[1], kind.bits)
     part = kind.bits // len(target.items)
     for place, item in enumerate(target.items):
@@ -49,7 +42,7 @@ def _unpack(k: KernelWriter, i: Instruction, kind: PtxType, target: Vector) -> N
         k.write(item, k.f.resize(shifted, part))
 
 
-def _packed(k: KernelWriter, kind: PtxType, source: Vector) -> Value:
+def _packed(k: writer.KernelWriter, kind: writer.PtxType, source: Vector) -> Value:
     part = kind.bits // len(source.items)
     result = const(vector(f"i{kind.bits}"), 0)
     for place, item in enumerate(source.items):
@@ -58,35 +51,37 @@ def _packed(k: KernelWriter, kind: PtxType, source: Vector) -> Value:
     return result
 
 
-def convert(k: KernelWriter, i: Instruction) -> None:
+def convert(k: writer.KernelWriter, i: Instruction) -> None:
     f = k.f
-    to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
+    to, source = writer.kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
     if "sat" in i.modifiers and to.float and not source.float:
         raise k.unsupported(i, "saturation of an integer made a float")
     value = k.read(i.operands[1], source.bits, source.name)
     if "ftz" in i.modifiers and source.float:
-        value = as_bits(k, flushed(k, as_float(k, value)))
+        value = writer.as_bits(k, flushed(k, writer.as_float(k, value)))
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     if not to.float and not source.float:
         value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
         value = f.resize(value, to.bits, source.signed)
     elif to.float and not source.float:
         how = "sitofp" if source.signed else "uitofp"
-        value = as_bits(k, f.cast(how, value, _float_type(value, to)))
+        value = writer.as_bits(k, f.cast(how, value, _float_type(value, to)))
     elif to.float:
-        number = as_float(k, value)
+        number = writer.as_float(k, value)
         if rounding:
             number = f.intrinsic(rounding, number)
         if to.bits != source.bits:
             how = "fpext" if to.bits > source.bits else "fptrunc"
             number = f.cast(how, number, _float_type(value, to))
-        value = as_bits(k, finished(k, i, number))
+        value = writer.as_bits(k, finished(k, i, number))
     else:
-        value = _to_integer(k, i, as_float(k, value), rounding, to)
+        value = _to_integer(k, i, writer.as_float(k, value), rounding, to)
     k.write(i.operands[0], value, to.signed)
 
 
-def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Value:
+def _clamped(
+    k: writer.KernelWriter, value: Value, to: writer.PtxType, source: writer.PtxType
+) -> Value:
     """The nearest integer that the other type has, with the bits of its own."""
     low = -(1 << (to.bits - 1)) if to.signed else 0
     high = (1 << (to.bits - to.signed)) - 1
@@ -98,12 +93,12 @@ def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Val
     return value
 
 
-def _float_type(value: Value, kind: PtxType) -> str:
+def _float_type(value: Value, kind: writer.PtxType) -> str:
     return like(value.type, "float" if kind.bits == 32 else "double")
 
 
 def _to_integer(
-    k: KernelWriter, i: Instruction, number: Value, rounding: str, to: PtxType
+    k: writer.KernelWriter, i: Instruction, number: Value, rounding: str, to: writer.PtxType
 ) -> Value:
     """Out of range gives the nearest integer. NaN gives 0, or the highest bit alone where either
     type has 64 bits (PTX ISA, cvt)."""
@@ -121,10 +116,10 @@ def _to_integer(
     return k.f.select(no_number, const(type_, 1 << (to.bits - 1)), result)
 
 
-def to_generic(k: KernelWriter, i: Instruction) -> None:
+def to_generic(k: writer.KernelWriter, i: Instruction) -> None:
     """``cvta``: between a space's own addresses and generic ones. (Parameters whose address is
     taken have a copy in global memory.)"""
-    (kind,) = kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
+    (kind,) = writer.kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
     space = next(m for m in i.modifiers if m != "to")
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
     if window and kind.bits != 64:
@@ -134,16 +129,16 @@ def to_generic(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], k.f.op(how, value, const(value.type, window)))
 
 
-def select(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i, allow="usbf")
+def select(k: writer.KernelWriter, i: Instruction) -> None:
+    (kind,) = writer.kinds(k, i, allow="usbf")
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     k.write(i.operands[0], k.f.select(k.predicate(i.operands[3]), a, b))
 
 
-def compare(k: KernelWriter, i: Instruction) -> None:
+def compare(k: writer.KernelWriter, i: Instruction) -> None:
     """``setp``, also with two results and combined with a third predicate."""
     known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
-    (kind,) = kinds(k, i, known, allow="usbf")
+    (kind,) = writer.kinds(k, i, known, allow="usbf")
     result = _tested(k, i, kind)
     first, second = both(i.operands[0])
     opposite = k.f.not_(result)
@@ -156,11 +151,11 @@ def compare(k: KernelWriter, i: Instruction) -> None:
         k.write(second, opposite)
 
 
-def _tested(k: KernelWriter, i: Instruction, kind: PtxType) -> Value:
+def _tested(k: writer.KernelWriter, i: Instruction, kind: writer.PtxType) -> Value:
     test = i.modifiers[0]
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     if kind.float:
-        x, y = as_float(k, a), as_float(k, b)
+        x, y = writer.as_float(k, a), writer.as_float(k, b)
         if "ftz" in i.modifiers:
             x, y = flushed(k, x), flushed(k, y)
         return k.f.fcompare(FLOAT_TESTS[test], x, y)
@@ -173,6 +168,6 @@ def _tested(k: KernelWriter, i: Instruction, kind: PtxType) -> Value:
     return k.f.compare(name, a, b)
 
 
-MOVES: dict[str, Handler] = {
+MOVES: dict[str, writer.Handler] = {
     "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare,
 }  # fmt: skip

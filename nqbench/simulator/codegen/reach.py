@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nqbench.simulator import layout
 from nqbench.simulator.codegen import caches
 from nqbench.simulator.codegen.writer import LEAST, AccessSite, KernelWriter
 from nqbench.simulator.ir import (
@@ -29,15 +30,6 @@ from nqbench.simulator.ir import (
     const,
     lanes_of,
     vector,
-)
-from nqbench.simulator.layout import (
-    GLOBAL_BASE,
-    PAGE_BITS,
-    UNDEFINED_WORD,
-    UNWRITTEN_BYTE,
-    Context,
-    Fault,
-    Warp,
 )
 from nqbench.simulator.ptx import ATOMICS, Instruction
 from nqbench.simulator.rules import AccessKind, SectorRules
@@ -86,7 +78,7 @@ def _short(k: KernelWriter, i: Instruction, address: Value) -> Value:
     if address.type == V32:
         return address
     high = k.f.nonzero(k.f.op("lshr", address, const(V64, 32)))
-    k.fault_if(Fault.OUT_OF_BOUNDS, k.f.as_bits(k.f.and_(high, k.active)), i, address)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, k.f.as_bits(k.f.and_(high, k.active)), i, address)
     return k.f.resize(address, 32)
 
 
@@ -103,17 +95,17 @@ def shared(
     f = k.f
     offset = _short(k, i, address)
     index = _rotated(f, offset, span.log)
-    size = f.resize(k.number(Context.SHARED_BYTES), 32)
+    size = f.resize(k.number(layout.Context.SHARED_BYTES), 32)
     limit = f.splat(f.op("lshr", size, const(I32, span.log)))
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     words = _words(f, offset, index, span)
     if site is not None:
         passes = k.rules.shared(f, _counted(k, i, words), k.lanes, broadcast)
         k.tally(site, "passes", passes.taken)
         if passes.least is not None:
             k.tally(site, LEAST, passes.least)
-    base = k.pointer(Warp.SHARED)
+    base = k.pointer(layout.Warp.SHARED)
     start = f.op("mul", index, const(V32, span.count)) if span.count > 1 else index
     pieces = [
         [f.offset(base, f.add(start, const(V32, e)) if e else start, f"i{span.bits}")]
@@ -150,7 +142,7 @@ def local(
     index = _rotated(f, offset, span.log)
     limit = const(V32, k.layout.local_bytes >> span.log)
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     base = f.offset(k.warp, k.layout.local)
     lane = lanes_of(V32, list(range(LANES)))
     slots = sectors = const(I32, 0)
@@ -191,10 +183,10 @@ def global_(
     counters = NULL if site is None else k.counter(site, "passes")
     log, way = const(I64, span.log), const(I64, _way(i))
     bad = f.call(I32, "sim_global", k.context, k.warp, address, k.lanes, log, way, counters)
-    k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
-    memory = k.pointer(Context.GLOBAL)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, bad, i, address)
+    memory = k.pointer(layout.Context.GLOBAL)
     pieces = [
-        [f.offset(f.offset(memory, e * span.bits // 8 - GLOBAL_BASE), address)]
+        [f.offset(f.offset(memory, e * span.bits // 8 - layout.GLOBAL_BASE), address)]
         for e in range(span.count)
     ]
     return Places(pieces, span.bits)
@@ -220,7 +212,7 @@ def define_global(module: Module, rules: SectorRules) -> None:
     f = Function("sim_global", I32, parameters, module, "noinline nounwind")
     context, warp, addresses, lanes, log, way, counters = f.parameters
     fields = Fields(f, context)
-    inside = f.sub(addresses, const(V64, GLOBAL_BASE))
+    inside = f.sub(addresses, const(V64, layout.GLOBAL_BASE))
     with f.when(f.compare("ne", counters, NULL), likely=True):
         found = rules.traffic(f, inside, lanes, log, way)
         f.bump(counters, found.passes)
@@ -228,11 +220,11 @@ def define_global(module: Module, rules: SectorRules) -> None:
         if rules.caches:
             caches.global_access(f, context, warp, inside, lanes, way)
     first = f.extract(inside, f.lowest(lanes))
-    page = f.op("lshr", first, const(I64, PAGE_BITS))
-    page = f.select(f.compare("ult", page, fields.get(Context.PAGES)), page, const(I64, 0))
+    page = f.op("lshr", first, const(I64, layout.PAGE_BITS))
+    page = f.select(f.compare("ult", page, fields.get(layout.Context.PAGES)), page, const(I64, 0))
     low, high = (
         f.load(I64, f.offset(f.pointer(fields.get(table)), page, I64), 8)
-        for table in (Context.PAGE_LOW, Context.PAGE_HIGH)
+        for table in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
     )
     offset = f.sub(inside, f.splat(low))
     index = f.intrinsic("fshr", offset, offset, f.splat(log))
@@ -250,13 +242,15 @@ def define_outside(module: Module) -> None:
     parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")]
     f = Function("sim_outside", I32, parameters, module, "noinline nounwind")
     context, (_, addresses, lanes, size) = Fields(f, f.parameters[0]), f.parameters
-    pages = context.get(Context.PAGES)
-    lows, highs = (f.pointer(context.get(p)) for p in (Context.PAGE_LOW, Context.PAGE_HIGH))
+    pages = context.get(layout.Context.PAGES)
+    lows, highs = (
+        f.pointer(context.get(p)) for p in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
+    )
     copy, result = f.spilled(addresses), f.zeroed(I32)
     with f.each_lane(lanes) as lane:
         address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
-        inside = f.sub(address, const(I64, GLOBAL_BASE))
-        page = f.op("lshr", inside, const(I64, PAGE_BITS))
+        inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
+        page = f.op("lshr", inside, const(I64, layout.PAGE_BITS))
         page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
         low = f.load(I64, f.offset(lows, page, I64), 8)
         high = f.load(I64, f.offset(highs, page, I64), 8)
@@ -268,7 +262,7 @@ def define_outside(module: Module) -> None:
     f.ret(f.load(I32, result, 4))
 
 
-UNWRITTEN_WORD = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+UNWRITTEN_WORD = int.from_bytes(bytes([layout.UNWRITTEN_BYTE] * WORD), "little")
 
 
 def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[Value]) -> None:
@@ -276,11 +270,11 @@ def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[
     f = k.f
     if k.watched or values[0].type not in (V32, V64):
         return  # single bytes can have any value
-    bits = f.as_bits(_suspicious(k, values, UNDEFINED_WORD))
+    bits = f.as_bits(_suspicious(k, values, layout.UNDEFINED_WORD))
     with f.when(f.nonzero(bits), likely=False):
         wide = f.resize(address, 64)
         bad = f.call(I32, "sim_undefined", k.context, wide, bits)
-        k.fault_if(Fault.UNDEFINED, bad, i, wide)
+        k.fault_if(layout.Fault.UNDEFINED, bad, i, wide)
 
 
 def define_undefined(module: Module) -> None:
@@ -288,11 +282,13 @@ def define_undefined(module: Module) -> None:
     parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
     f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
     _, addresses, lanes = f.parameters
-    pages = f.pointer(Fields(f, f.parameters[0]).get(Context.PAGE_UNDEFINED))
+    pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
     copy, result = f.spilled(addresses), f.zeroed(I32)
     with f.each_lane(lanes) as lane:
         address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
-        page = f.op("lshr", f.sub(address, const(I64, GLOBAL_BASE)), const(I64, PAGE_BITS))
+        page = f.op(
+            "lshr", f.sub(address, const(I64, layout.GLOBAL_BASE)), const(I64, layout.PAGE_BITS)
+        )
         _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
     f.ret(f.load(I32, result, 4))
 
@@ -319,7 +315,7 @@ def check_written(
     f = k.f
     assert found.offset is not None
     with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
-        shadow = k.pointer(Warp.SHADOW)
+        shadow = k.pointer(layout.Warp.SHADOW)
         if k.exact_shadow:
             name = _unwritten_bytes(f.module, span)
             bad = f.call(I32, name, shadow, found.offset, suspects)
@@ -327,7 +323,7 @@ def check_written(
             assert found.words is not None
             name = _unwritten_words(f.module, span)
             bad = f.call(I32, name, shadow, found.words, suspects, *values)
-        k.fault_if(Fault.UNWRITTEN, bad, i, found.offset)
+        k.fault_if(layout.Fault.UNWRITTEN, bad, i, found.offset)
 
 
 SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
@@ -411,4 +407,4 @@ def mark_written(k: KernelWriter, found: Places, span: AddressRange, lanes: Valu
             ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
             f.store(ones, f.offset(f.parameters[0], start))
         f.ret()
-    k.f.call("void", name, k.pointer(Warp.SHADOW), where, lanes)
+    k.f.call("void", name, k.pointer(layout.Warp.SHADOW), where, lanes)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.ir import (
     I32,
@@ -24,17 +25,6 @@ from nqbench.simulator.ir import (
 )
 from nqbench.simulator.layout import CACHE_LINE, Context, Fault, Symbols, Warp, WarpLayout
 from nqbench.simulator.liveness import RegisterFile
-from nqbench.simulator.ptx import (
-    WIDTHS,
-    Immediate,
-    Instruction,
-    Name,
-    Negated,
-    Operand,
-    Register,
-    UnsupportedPtx,
-    float_bits,
-)
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SectorRules
 
@@ -78,7 +68,7 @@ class AccessSite:
     reach), or a predicated instruction (space ``""``: only ``requests`` and ``lanes``)."""
 
     index: int
-    instruction: Instruction
+    instruction: ptx.Instruction
     block: int
     space: str
     always: bool = False
@@ -101,10 +91,10 @@ class KernelWriter:
     rules: SectorRules
     exact_shadow: bool
     scatters: bool
-    values: dict[Register, Value] = field(default_factory=dict)
-    written: set[Register] = field(default_factory=set)
+    values: dict[ptx.Register, Value] = field(default_factory=dict)
+    written: set[ptx.Register] = field(default_factory=set)
     sites: list[AccessSite] = field(default_factory=list)
-    instructions: list[Instruction] = field(default_factory=list)
+    instructions: list[ptx.Instruction] = field(default_factory=list)
     block: BasicBlock = field(default_factory=BasicBlock)
     lanes: Value = NO_LANES
     active: Value = NOBODY
@@ -147,7 +137,7 @@ class KernelWriter:
                 self.f.store(self.f.select(self.active, value, previous), place, CACHE_LINE)
 
     @contextmanager
-    def guarded(self, instruction: Instruction) -> Iterator[None]:
+    def guarded(self, instruction: ptx.Instruction) -> Iterator[None]:
         """Narrow the lanes to those whose guard holds; counts them."""
         if instruction.guard is None:
             yield
@@ -164,11 +154,11 @@ class KernelWriter:
 
     # registers and operands
 
-    def _place(self, register: Register) -> Value:
+    def _place(self, register: ptx.Register) -> Value:
         offset = self.layout.registers + self.file.slots[register]
         return self.f.offset(self.warp, offset)
 
-    def register(self, register: Register) -> Value:
+    def register(self, register: ptx.Register) -> Value:
         """A register's value: <32 x iN>, or <32 x i1> for a predicate."""
         if register in self.values:
             return self.values[register]
@@ -184,42 +174,42 @@ class KernelWriter:
         self.values[register] = value
         return value
 
-    def _remake(self, instruction: Instruction, width: int) -> Value:
+    def _remake(self, instruction: ptx.Instruction, width: int) -> Value:
         source = instruction.operands[1]
         if instruction.opcode == "ld":
             return self.parameter(instruction, width)
         return self.read(source, width)
 
-    def parameter(self, instruction: Instruction, width: int, place: int = 0) -> Value:
+    def parameter(self, instruction: ptx.Instruction, width: int, place: int = 0) -> Value:
         """``ld.param``, the ``place``-th element: the same scalar in every lane."""
         kind = instruction.modifiers[-1]
-        if kind not in WIDTHS:
+        if kind not in ptx.WIDTHS:
             raise self.unsupported(instruction)
-        bits = WIDTHS[kind]
+        bits = ptx.WIDTHS[kind]
         source = instruction.operands[1]
         offset = self.symbols.parameter(source, place * bits // 8, bits // 8, instruction)
         base = self.pointer(Context.PARAMETERS)
         scalar = self.f.load(f"i{bits}", self.f.offset(base, offset), 1)
         return self.f.splat(self.f.resize(scalar, width, kind.startswith("s")))
 
-    def read(self, operand: Operand, bits: int, kind: str = "") -> Value:
+    def read(self, operand: ptx.Operand, bits: int, kind: str = "") -> Value:
         """An operand as <32 x iN>; ``kind`` is the PTX type for float immediates."""
         type_ = vector(f"i{bits}")
-        if isinstance(operand, Register):
+        if isinstance(operand, ptx.Register):
             value = self.register(operand)
             if operand.width == 1:
                 raise ValueError(f"predicate {operand.name} used as a number")
             return self.f.resize(value, bits)
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ptx.Immediate):
             if operand.kind == "int" and kind in ("f32", "f64"):
-                return const(type_, float_bits(float(operand.value), bits))
+                return const(type_, ptx.float_bits(float(operand.value), bits))
             if operand.kind == "f64" and bits == 32:
                 import struct
 
                 as_float = struct.unpack("<d", operand.value.to_bytes(8, "little"))[0]
-                return const(type_, float_bits(as_float, 32))
+                return const(type_, ptx.float_bits(as_float, 32))
             return const(type_, operand.value)
-        if isinstance(operand, Name):
+        if isinstance(operand, ptx.Name):
             address = self.symbols.address(operand)
             if address is not None:
                 return const(type_, address)
@@ -230,22 +220,22 @@ class KernelWriter:
             return self.f.resize(self.special(operand.name), bits)
         raise ValueError("operand of an unexpected form")
 
-    def predicate(self, operand: Operand, negated: bool = False) -> Value:
+    def predicate(self, operand: ptx.Operand, negated: bool = False) -> Value:
         """A predicate operand as <32 x i1>."""
-        if isinstance(operand, Negated):
+        if isinstance(operand, ptx.Negated):
             return self.predicate(operand.register, not negated)
-        if isinstance(operand, Immediate):
+        if isinstance(operand, ptx.Immediate):
             return const(MASK, int(bool(operand.value)) ^ negated)
-        if not isinstance(operand, Register) or operand.width != 1:
+        if not isinstance(operand, ptx.Register) or operand.width != 1:
             raise ValueError("a predicate register was expected")
         value = self.register(operand)
         return self.f.not_(value) if negated else value
 
-    def write(self, operand: Operand, value: Value, signed: bool = False) -> None:
+    def write(self, operand: ptx.Operand, value: Value, signed: bool = False) -> None:
         """Give a register its value (in the executing lanes, if guarded), fitted to its width."""
-        if isinstance(operand, Name) and operand.name == "_":
+        if isinstance(operand, ptx.Name) and operand.name == "_":
             return
-        if not isinstance(operand, Register):
+        if not isinstance(operand, ptx.Register):
             raise ValueError("the destination is not a register")
         if (operand.width == 1) != (element(value.type) == "i1"):
             raise ValueError(f"{operand.name} has the wrong width for this result")
@@ -306,7 +296,7 @@ class KernelWriter:
 
     # counting and faults
 
-    def site(self, instruction: Instruction, space: str, always: bool = False) -> AccessSite:
+    def site(self, instruction: ptx.Instruction, space: str, always: bool = False) -> AccessSite:
         """A new counting site."""
         site = AccessSite(len(self.sites), instruction, self.block.index, space, always)
         self.sites.append(site)
@@ -337,7 +327,7 @@ class KernelWriter:
         self.lanes, self.active = before
 
     def fault_if(
-        self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
+        self, fault: Fault, bad: Value, instruction: ptx.Instruction, address: Value | None = None
     ) -> None:
         """Stop the launch if any bit of ``bad`` (i32 lane mask) is set.
 
@@ -347,7 +337,7 @@ class KernelWriter:
             self.f.label(self.f.fresh("dead"))
 
     def fault(
-        self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
+        self, fault: Fault, bad: Value, instruction: ptx.Instruction, address: Value | None = None
     ) -> None:
         """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
         where = self.place(instruction)
@@ -358,18 +348,18 @@ class KernelWriter:
             self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
         self.f.jump("faulted")
 
-    def place(self, instruction: Instruction) -> Value:
+    def place(self, instruction: ptx.Instruction) -> Value:
         """The number by which a fault names an instruction (i64)."""
         self.instructions.append(instruction)
         return const(I64, len(self.instructions) - 1)
 
-    def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:
+    def unsupported(self, instruction: ptx.Instruction, why: str = "") -> ptx.UnsupportedPtx:
         """An error that names the instruction."""
         text = instruction.full_opcode + (f" ({why})" if why else "")
-        return UnsupportedPtx(f"instruction {text}", instruction.where)
+        return ptx.UnsupportedPtx(f"instruction {text}", instruction.where)
 
 
-Handler = Callable[[KernelWriter, Instruction], None]
+Handler = Callable[[KernelWriter, ptx.Instruction], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +370,7 @@ class PtxType:
 
     @property
     def bits(self) -> int:
-        return WIDTHS[self.name]
+        return ptx.WIDTHS[self.name]
 
     @property
     def signed(self) -> bool:
@@ -392,13 +382,13 @@ class PtxType:
 
 
 def kinds(
-    k: KernelWriter, i: Instruction, known: Collection[str] = (), allow: str = "usb"
+    k: KernelWriter, i: ptx.Instruction, known: Collection[str] = (), allow: str = "usb"
 ) -> tuple[PtxType, ...]:
     """The types among the modifiers. Any other modifier must be in ``known``, and every type must
     begin with a letter of ``allow``; otherwise the instruction is refused."""
     found = []
     for modifier in i.modifiers:
-        if modifier in WIDTHS:
+        if modifier in ptx.WIDTHS:
             if modifier[0] not in allow or "f16" in modifier:
                 raise k.unsupported(i, f"type .{modifier}")
             found.append(PtxType(modifier))

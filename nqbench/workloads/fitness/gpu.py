@@ -16,15 +16,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Variant
+from nqbench.workloads.fitness import counts
 from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.counts import (
-    PAIR_BYTES,
-    QUEEN_BYTES,
-    pairs,
-    sub_kernels,
-    sub_threads,
-    traffic,
-)
 from nqbench.workloads.fitness.histogram import layout, resolve_histogram
 from nqbench.workloads.fitness.levels import (
     check_device_bytes,
@@ -59,14 +52,16 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )
     if scheme in HISTOGRAMS:
-        return {**resolve_histogram(levels, device), **traffic(levels)}
+        return {**resolve_histogram(levels, device), **counts.traffic(levels)}
     if levels["block_size"] == "auto":
         levels["block_size"] = 512  # the paper's
     check_threads(levels, device)
-    threads = pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
+    threads = counts.pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
     # One queen has no pairs; a grid has at least one block.
     blocks = max(1, check_grid(levels, threads, device))
-    sent = QUEEN_BYTES * n + (PAIR_BYTES * pairs(n) if scheme == "gpu_fine1" else 0)
+    sent = counts.QUEEN_BYTES * n + (
+        counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
+    )
     results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
     check_device_bytes(levels, sent + results, device)
     if scheme == "gpu_fine1":
@@ -76,13 +71,13 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
         "gpu_threads": blocks * number(levels, "block_size"),
         "device_bytes": sent + results,
         "transfer_bytes": sent + results,
-        **traffic(levels),
+        **counts.traffic(levels),
     }
     if scheme == "gpu_cdp":
         check_nesting(levels)
         threshold = number(levels, "threshold")
-        derived["sub_threads"] = sub_threads(n, threshold)
-        derived["sub_kernels"] = sub_kernels(n, threshold, number(levels, "nesting"))
+        derived["sub_threads"] = counts.sub_threads(n, threshold)
+        derived["sub_kernels"] = counts.sub_kernels(n, threshold, number(levels, "nesting"))
     return derived
 
 
@@ -113,7 +108,7 @@ def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLau
 
 def pair_list(n: int) -> NDArray[np.int32]:
     """All pairs (p, q) with p < q in lexicographic order, shape ``(n(n-1)/2, 2)`` (Algorithm 7)."""
-    listed = np.empty((pairs(n), 2), np.int32)
+    listed = np.empty((counts.pairs(n), 2), np.int32)
     second = np.arange(n, dtype=np.int32)
     start = 0
     for p in range(n - 1):
@@ -129,16 +124,16 @@ def _fine1(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noq
     listed = pair_list(n).reshape(-1)
     if not listed.size:
         listed = np.zeros(2, np.int32)  # a buffer must not be empty
-    count = np.int64(pairs(n))
+    count = np.int64(counts.pairs(n))
     arguments = ("board", "pairs", count, CONFLICTS)
     pair_buffer = Buffer("pairs", "int32", listed.size, data=listed)
-    return _pairwise("fine1<Full>", arguments, pairs(n), levels, boards, pair_buffer)
+    return _pairwise("fine1<Full>", arguments, counts.pairs(n), levels, boards, pair_buffer)
 
 
 def _fine2(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
     n = number(levels, "n")
-    arguments = ("board", np.int32(n), np.int64(pairs(n)), CONFLICTS)
-    return _pairwise("fine2<Full>", arguments, pairs(n), levels, boards)
+    arguments = ("board", np.int32(n), np.int64(counts.pairs(n)), CONFLICTS)
+    return _pairwise("fine2<Full>", arguments, counts.pairs(n), levels, boards)
 
 
 def _coarse(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
@@ -153,7 +148,7 @@ def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa:
         np.int32(number(levels, name)) for name in ("n", "threshold", "nesting", "child_block_size")
     )
     # All may be pending at once: a kernel ends only after those that it launched.
-    pending = sub_kernels(n, number(levels, "threshold"), number(levels, "nesting"))
+    pending = counts.sub_kernels(n, number(levels, "threshold"), number(levels, "nesting"))
     arguments = ("board", *numbers, CONFLICTS)
     return _pairwise("dynamic", arguments, n, levels, boards, pending=pending)
 

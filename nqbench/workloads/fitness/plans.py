@@ -9,14 +9,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Resolved
-from nqbench.workloads.fitness.boards import (
-    Board,
-    combined,
-    conflicts,
-    expected_answer,
-    make_batch,
-    make_board,
-)
+from nqbench.workloads.fitness import boards
 from nqbench.workloads.fitness.counts import batch_of, traffic
 from nqbench.workloads.fitness.levels import check_device, check_host_boards, fill_levels
 from nqbench.workloads.levels import Levels, number
@@ -60,9 +53,9 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
     return gpu.program_plan(levels, boards_of(levels), device)
 
 
-def boards_of(levels: Mapping[str, Level]) -> Board:
+def boards_of(levels: Mapping[str, Level]) -> boards.Board:
     """The boards of a point, shape ``(batch, n)``."""
-    return make_batch(
+    return boards.make_batch(
         str(levels["board"]),
         number(levels, "n"),
         _seed(levels),
@@ -75,9 +68,9 @@ def expected(levels: Mapping[str, Level]) -> int:
     """The right answer, from the boards alone."""
     kind, n, batch = str(levels["board"]), number(levels, "n"), batch_of(levels)
     if kind == "file":  # its contents may change between runs: nothing is remembered
-        found = conflicts(make_board(kind, n, 0, str(levels["board_file"])))
-        return combined([found] * batch)
-    return expected_answer(kind, n, _seed(levels), batch)
+        found = boards.conflicts(boards.make_board(kind, n, 0, str(levels["board_file"])))
+        return boards.combined([found] * batch)
+    return boards.expected_answer(kind, n, _seed(levels), batch)
 
 
 def _seed(levels: Mapping[str, Level]) -> int:
@@ -89,5 +82,5 @@ def _of_file(levels: Levels) -> dict[str, str]:
     """What identifies the contents of a board file."""
     if levels["board_file"] == NOT_APPLICABLE:
         return {}
-    board = make_board("file", number(levels, "n"), 0, str(levels["board_file"]))
+    board = boards.make_board("file", number(levels, "n"), 0, str(levels["board_file"]))
     return {"board_sha256": hashlib.sha256(board.tobytes()).hexdigest()[:16]}

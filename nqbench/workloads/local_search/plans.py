@@ -8,25 +8,11 @@ from typing import Final, cast
 
 import numpy as np
 
+from nqbench import plan
 from nqbench.facts import DeviceFacts
-from nqbench.plan import (
-    Argument,
-    Buffer,
-    CachePreference,
-    CpuPlan,
-    Kernel,
-    MultiLaunchPlan,
-    Plan,
-    ProgramContext,
-)
 from nqbench.point import Level
 from nqbench.workloads.levels import Levels, number
-from nqbench.workloads.local_search.factors import (
-    CPU_SYSTEMS,
-    CPU_TWO_LOOPS,
-    MAPPING_CODES,
-    THRESHOLD,
-)
+from nqbench.workloads.local_search import factors
 from nqbench.workloads.local_search.instance import Instance, load_instance, slack
 from nqbench.workloads.local_search.levels import resolve_levels, traffic
 
@@ -42,14 +28,14 @@ _UNATTENDED: Final = ("local_search.iterate_unattended", f"{__name__}:iterate_un
 _WARM_UP_N: Final = 5
 
 
-def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> plan.Plan:
     """The plan of a point."""
     levels = resolve_levels(given, system, device)
     n, seed = number(levels, "n"), number(levels, "seed")
     source = str(levels["instance"])
     instance = load_instance(source, n, seed)
     about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
-    if system in CPU_SYSTEMS:
+    if system in factors.CPU_SYSTEMS:
         return _cpu_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":
         return _indexed(instance, levels, device, about)
@@ -108,22 +94,22 @@ def shared_bytes(levels: Mapping[str, Level]) -> int:
 
 def _cpu_plan(
     instance: Instance, levels: Levels, system: str | None, about: Mapping[str, int | float | str]
-) -> CpuPlan:
-    enumeration = "loops" if system == CPU_TWO_LOOPS else "numbers"
-    mapping = MAPPING_CODES.get(str(levels["mapping"]), 0)
+) -> plan.CpuPlan:
+    enumeration = "loops" if system == factors.CPU_TWO_LOOPS else "numbers"
+    mapping = factors.MAPPING_CODES.get(str(levels["mapping"]), 0)
     small = load_instance("uniform", _WARM_UP_N, 1)
     iterations = number(levels, "iterations")
-    return CpuPlan(
+    return plan.CpuPlan(
         "local_search.search",
         "nqbench.workloads.local_search.cpu:search",
-        (instance.cities, instance.start, iterations, THRESHOLD, enumeration, mapping),
-        (small.cities, small.start, 1, THRESHOLD, enumeration, mapping),
+        (instance.cities, instance.start, iterations, factors.THRESHOLD, enumeration, mapping),
+        (small.cities, small.start, 1, factors.THRESHOLD, enumeration, mapping),
         about,
     )
 
 
-def _tour(instance: Instance) -> Buffer:
-    return Buffer("tour", "uint32", instance.n, data=instance.start, restore=True, output=True)
+def _tour(instance: Instance) -> plan.Buffer:
+    return plan.Buffer("tour", "uint32", instance.n, data=instance.start, restore=True, output=True)
 
 
 def _indexed(
@@ -131,13 +117,13 @@ def _indexed(
     levels: Levels,
     device: DeviceFacts,
     about: Mapping[str, int | float | str],
-) -> MultiLaunchPlan:
+) -> plan.MultiLaunchPlan:
     """The paper's two kernels; ``deltas`` and ``moves`` have one word per evaluation thread."""
     n, mapping = np.uint32(instance.n), levels["mapping"]
     blocks, size = blocks_of(levels, device), number(levels, "block_size")
     apply_size, threads = number(levels, "apply_size"), blocks * size
-    cache = cast(CachePreference, levels["cache"])
-    evaluation = Kernel(
+    cache = cast(plan.CachePreference, levels["cache"])
+    evaluation = plan.Kernel(
         SOURCE,
         f"evaluation<Full, Moves::{levels['moves']}, Mapping::{mapping}>",
         (
@@ -148,11 +134,11 @@ def _indexed(
         (size, 1, 1),
         cache=cache,
     )
-    apply = Kernel(
+    apply = plan.Kernel(
         SOURCE,
         f"apply<Reduction::{levels['reduction']}, Unroll::{levels['unroll']}, Mapping::{mapping},"
         f" {apply_size}>",
-        ("tour", n, np.uint32(threads), "deltas", "moves", np.float32(THRESHOLD)),
+        ("tour", n, np.uint32(threads), "deltas", "moves", np.float32(factors.THRESHOLD)),
         (1, 1, 1),
         (apply_size, 1, 1),
         static_shared_bytes=8 * apply_size,
@@ -160,70 +146,72 @@ def _indexed(
     )
     buffers = (
         _tour(instance),
-        Buffer("cities", "float32", 2 * instance.n, data=instance.cities.reshape(-1)),
-        Buffer("deltas", "float32", threads),
-        Buffer("moves", "uint32", threads),
-        Buffer("invalid", "uint64", 1, zero=True, output=True),
+        plan.Buffer("cities", "float32", 2 * instance.n, data=instance.cities.reshape(-1)),
+        plan.Buffer("deltas", "float32", threads),
+        plan.Buffer("moves", "uint32", threads),
+        plan.Buffer("invalid", "uint64", 1, zero=True, output=True),
     )
-    return MultiLaunchPlan(
+    return plan.MultiLaunchPlan(
         {"evaluation": evaluation, "apply": apply},
         buffers,
         *_ATTENDED,
-        (number(levels, "iterations"), THRESHOLD),
+        (number(levels, "iterations"), factors.THRESHOLD),
         about=about,
     )
 
 
 def _tiled(
     instance: Instance, levels: Levels, about: Mapping[str, int | float | str]
-) -> MultiLaunchPlan:
+) -> plan.MultiLaunchPlan:
     """Our kernels; ``places`` are the coordinates in tour order, which every swap updates."""
     resident = levels["kernel"] == "resident"
     n, rows = np.uint32(instance.n), np.uint32(number(levels, "tile_y"))
     across, up = grid_of(levels)
-    threshold = np.float32(THRESHOLD)
-    common: tuple[Argument, ...] = (
+    threshold = np.float32(factors.THRESHOLD)
+    common: tuple[plan.Argument, ...] = (
         *("places", n, rows, threshold, slack(instance.cities)),
         *("best", "hints"),
     )
     name = "evaluation_resident<" if resident else "evaluation_tiled<Full, "
     kernels = {
-        "evaluation": Kernel(
+        "evaluation": plan.Kernel(
             SOURCE,
             f"{name}{levels['tile_x']}>",
             ("tour", *common, "state", np.uint32(tiles_with_moves(levels))) if resident else common,
             (across, up, 1),
             (number(levels, "block_size"), 1, 1),
             shared_bytes=shared_bytes(levels),
-            cache=cast(CachePreference, levels["cache"]),
+            cache=cast(plan.CachePreference, levels["cache"]),
         )
     }
     places = instance.cities[instance.start].reshape(-1)
     buffers = [
         _tour(instance),
-        Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
-        Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
-        Buffer("hints", "uint64", HINTS, data=np.full(HINTS, NO_BEST, np.uint64), restore=True),
+        plan.Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
+        plan.Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
+        plan.Buffer(
+            "hints", "uint64", HINTS, data=np.full(HINTS, NO_BEST, np.uint64), restore=True
+        ),
     ]
     iterations = number(levels, "iterations")
     if resident:
-        buffers.append(Buffer("state", "uint32", STATE_WORDS, zero=True))
+        buffers.append(plan.Buffer("state", "uint32", STATE_WORDS, zero=True))
         arguments = (iterations, number(levels, "check_every"))
-        return MultiLaunchPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
-    buffers.append(Buffer("deltas", "float32", 1))
-    kernels["apply"] = Kernel(
+        return plan.MultiLaunchPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
+    buffers.append(plan.Buffer("deltas", "float32", 1))
+    kernels["apply"] = plan.Kernel(
         SOURCE,
         "apply_best",
         ("tour", "places", "best", "hints", "deltas"),
         (1, 1, 1),
         (HINTS, 1, 1),
     )
-    return MultiLaunchPlan(
-        kernels, tuple(buffers), *_ATTENDED, (iterations, THRESHOLD), about=about
+    return plan.MultiLaunchPlan(
+        kernels, tuple(buffers), *_ATTENDED, (iterations, factors.THRESHOLD), about=about
     )
 
 
-def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
+def iterate(context: plan.ProgramContext, iterations: int, threshold: float) -> None:
     """Two kernels and one word back per iteration, as in the paper (section 5).
 
     Kernels ``evaluation`` and ``apply``; ``deltas[0]`` is the best change of an iteration, which
@@ -245,7 +233,7 @@ def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
     context.keep("evaluations", np.array([evaluations], np.uint64))
 
 
-def iterate_unattended(context: ProgramContext, iterations: int, check_every: int) -> None:
+def iterate_unattended(context: plan.ProgramContext, iterations: int, check_every: int) -> None:
     """One kernel per iteration, which applies the move itself; the CPU checks the state
     (``State`` in ``tiled.cuh``) only every ``check_every`` launches."""
     left, done = iterations, False

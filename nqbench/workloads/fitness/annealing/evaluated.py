@@ -24,18 +24,12 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, CpuResult, MultiLaunchPlan, Outputs, ProgramContext
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.fitness import gpu
+from nqbench.workloads.fitness import gpu, search_factors
 from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk, chain_key, shuffle_key, walk
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
 from nqbench.workloads.fitness.programs import conflicts_of
 from nqbench.workloads.fitness.schemes import SCHEMES
-from nqbench.workloads.fitness.search_factors import (
-    CPU_EVALUATOR_LEVELS,
-    CPU_EVALUATORS,
-    GPU_EVALUATOR_LEVELS,
-    GPU_EVALUATORS,
-)
 from nqbench.workloads.levels import Levels, number
 
 COMPILED: Final[Mapping[str, str]] = MappingProxyType(
@@ -70,7 +64,10 @@ def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
     evaluator = str(levels["evaluator"])
     on_cpu = levels["scheme"] == "sa_cpu"
     _check_place(evaluator, on_cpu=on_cpu)
-    scheme, owned = SCHEMES[evaluator], CPU_EVALUATOR_LEVELS if on_cpu else GPU_EVALUATOR_LEVELS
+    scheme, owned = (
+        SCHEMES[evaluator],
+        search_factors.CPU_EVALUATOR_LEVELS if on_cpu else search_factors.GPU_EVALUATOR_LEVELS,
+    )
     for name in owned:
         if levels[name] != NOT_APPLICABLE and name not in scheme.levels:
             raise InfeasibleError(
@@ -83,7 +80,7 @@ def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
 
 
 def _check_place(evaluator: str, *, on_cpu: bool) -> None:
-    here = CPU_EVALUATORS if on_cpu else GPU_EVALUATORS
+    here = search_factors.CPU_EVALUATORS if on_cpu else search_factors.GPU_EVALUATORS
     if evaluator in here:
         return
     if on_cpu:
@@ -102,7 +99,7 @@ def resolve_cpu_evaluator(levels: Levels) -> None:
     """
     own = evaluator_levels(levels)
     check_packages(own)
-    levels |= {name: own[name] for name in CPU_EVALUATOR_LEVELS}
+    levels |= {name: own[name] for name in search_factors.CPU_EVALUATOR_LEVELS}
 
 
 def search_on_cpu(levels: Mapping[str, Level], key: int, cooling: Cooling) -> CpuPlan:
@@ -130,7 +127,7 @@ def resolve_gpu_evaluator(levels: Levels, device: DeviceFacts) -> dict[str, int 
     """
     own = evaluator_levels(levels)
     derived = gpu.resolve_scheme(own, device)
-    levels |= {name: own[name] for name in GPU_EVALUATOR_LEVELS}
+    levels |= {name: own[name] for name in search_factors.GPU_EVALUATOR_LEVELS}
     return derived
 
 

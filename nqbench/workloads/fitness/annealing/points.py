@@ -24,6 +24,7 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level
+from nqbench.workloads.fitness.annealing import evaluated
 from nqbench.workloads.fitness.annealing.chains import (
     chains_plan,
     resolve_chains,
@@ -31,12 +32,6 @@ from nqbench.workloads.fitness.annealing.chains import (
     winner_is_consistent,
 )
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, reference_walk
-from nqbench.workloads.fitness.annealing.evaluated import (
-    resolve_cpu_evaluator,
-    resolve_gpu_evaluator,
-    search_on_cpu,
-    search_with_gpu,
-)
 from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.search_factors import resolve_schedule
 from nqbench.workloads.levels import Levels, number
@@ -70,9 +65,9 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     if levels["scheme"] == "sa_chains":
         return derived | resolve_chains(levels, device)
     if levels["scheme"] == "sa_gpu":
-        return derived | resolve_gpu_evaluator(levels, device)
+        return derived | evaluated.resolve_gpu_evaluator(levels, device)
     if levels["scheme"] == "sa_cpu":
-        resolve_cpu_evaluator(levels)
+        evaluated.resolve_cpu_evaluator(levels)
     return derived
 
 
@@ -87,11 +82,11 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
         rest = (key, *astuple(cooling))
         return CpuPlan("fitness.anneal_delta", _DELTA, (n, *rest), (_WARM_N, *rest), about)
     if levels["scheme"] == "sa_cpu":
-        plan = search_on_cpu(levels, key, cooling)
+        plan = evaluated.search_on_cpu(levels, key, cooling)
     elif levels["scheme"] == "sa_chains":
         plan = chains_plan(levels, device)
     else:
-        plan = search_with_gpu(levels, device)
+        plan = evaluated.search_with_gpu(levels, device)
     return replace(plan, about={**plan.about, **about})
 
 
