@@ -20,7 +20,7 @@ LANES: Final = 32
 MAX_BINS: Final = 600
 """Columns of the picture of a warp's life: about as many as a panel has dots."""
 NOTE: Final = (
-    "slots: issue slots, which are no time; warps, threads: PTX instructions, per warp and per"
+    "slots: issue slots (a count, not a time); warps, threads: PTX instructions, per warp and per"
     " active thread; lanes: active ones of an instruction; divergent: branches whose lanes part;"
     " conflicts: bank conflicts; sectors per request to local and global memory"
 )
@@ -130,7 +130,7 @@ class Explained:
 
 
 def lines_table(found: Explained, source: Source) -> Table:
-    """The lines, the dearest first."""
+    """The lines, those with the most issue slots first."""
     ranked = sorted(found.lines, key=lambda line: -line.counts["issue_slots"])
     columns, rows = tabulate(
         ranked,
@@ -279,7 +279,7 @@ def write_explained(
 ) -> list[Path]:
     """Write a page with the tables and figures into a folder; returns the files, the page first."""
     page = Page(out, tuple(formats) or FORMATS)
-    page.heading(f"Where it happens: {source.run}", 1)
+    page.heading(f"Counters by source line: {source.run}", 1)
     with style.styled():
         if any(one.steps for one in found):
             page.drawing(lanes_figure(found, source), source)

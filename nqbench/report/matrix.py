@@ -220,7 +220,7 @@ def _sizes(matrix: Matrix, device: str) -> str:
 
 
 def _lacking(matrix: Matrix) -> list[str]:
-    """Which devices have no value of a whole group: nobody ran that there."""
+    """Which devices have no value of a whole group: there is no run on them."""
     notes = []
     for device in matrix.devices:
         if device in matrix.simulated:

@@ -125,8 +125,8 @@ class FactorFile(_Short):
     meaning: str = Field("", description="What it means, for tables and `nqbench kernels`.")
     launch: bool = Field(
         False,
-        description="It is launch geometry, which the name of a system leaves open: labels show it"
-        " beside the system.",
+        description="Launch geometry: a system's name says nothing about it, and labels show its"
+        " level beside the name.",
     )
     default: int | str | None = Field(None, description="Its level where a sweep leaves it out.")
 

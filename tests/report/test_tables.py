@@ -249,7 +249,7 @@ def test_a_run_at_a_glance(measured: Dataset, simulated: Dataset) -> None:
             assert 0 < float(spread[1:-1]) < 1, "percent"
 
     by_counter, on_cpu = best_points(simulated)
-    assert "none alone is the cost" in by_counter.title
+    assert "not always faster" in by_counter.title
     assert "bank conflicts" not in cells(by_counter, "quantity"), "many points have none"
     assert cells(on_cpu, "best point") == ["cpu.multicore"]
     (effects,) = strongest_effects(simulated)

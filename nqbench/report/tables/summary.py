@@ -82,7 +82,7 @@ def _best_table(data: Dataset, found: Sequence[Best], *, cpu: bool) -> list[Tabl
     )
     title = "Best points at the largest N"
     if not times:
-        title += ", by counter (none alone is the cost)"
+        title += ", by counter (a lower count is not always faster)"
     return [
         Table(
             "best-cpu" if cpu else "best",

@@ -141,7 +141,7 @@ def _expanded(n: int, row: int, above: Jobs, depth: int, closed: bool) -> Jobs:
 def _share(
     n: int, row: int, depth: int, closed: bool, above: Jobs, limit: int, at: Any, out: Jobs
 ) -> None:
-    """``expand`` on as many cores as are worth it: each takes every so many-th job."""
+    """``expand`` on as many cores as are worth it: core k takes every ``step``-th job."""
     step = max(1, min(cpu_count(), above.size // (WORDS * _JOBS_PER_CORE)))
     on_all_cores(
         lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step)
