@@ -25,33 +25,29 @@ def test_interval_is_students_t_on_logarithms() -> None:
     estimate = combine(values)
     logs = np.log(values)
     low, high = scipy.stats.t.interval(0.95, df=4, loc=logs.mean(), scale=scipy.stats.sem(logs))
-    assert estimate.value == pytest.approx(scipy.stats.gmean(values))
-    assert (estimate.low, estimate.high) == pytest.approx((math.exp(low), math.exp(high)))
-    assert estimate.rounds == 5
-    assert not estimate.exact
+    assert interval(estimate) == pytest.approx(
+        (math.exp(low), scipy.stats.gmean(values), math.exp(high))
+    )
+    inverses = combine([1 / value for value in values])
+    assert interval(estimate.inverse()) == pytest.approx(interval(inverses))
+    assert (estimate.rounds, estimate.exact) == (5, False)
 
 
-def test_one_round_has_no_interval_and_claims_nothing() -> None:
-    estimate = combine([2.0])
-    assert not estimate.bounded
-    assert not estimate.differs_from(1)
-
-
-def test_exact_counts_have_no_interval_but_differ() -> None:
-    estimate = combine([3.0, 3.0], exact=True)
-    assert not estimate.bounded
-    assert estimate.differs_from(1)
-    assert not estimate.differs_from(3)
-
-
-def test_undefined_ratio_differs_from_nothing() -> None:
-    assert not Estimate(math.nan, exact=True).differs_from(1)
-
-
-def test_more_comparisons_need_a_wider_gap() -> None:
-    estimate = combine([1.01, 1.03, 1.02, 1.05, 1.02])
-    assert estimate.differs_from(1)
-    assert not estimate.differs_from(1, comparisons=100)
+@pytest.mark.parametrize(
+    ("estimate", "other", "differs"),
+    [
+        (combine([2.0]), 1, False),  # one round claims nothing
+        (combine([3.0, 3.0], exact=True), 1, True),
+        (combine([3.0, 3.0], exact=True), 3, False),
+        (Estimate(math.nan, exact=True), 1, False),
+        (combine([1.01, 1.03, 1.02, 1.05, 1.02]), 1, True),
+    ],
+)
+def test_an_estimate_differs_where_that_is_known(
+    estimate: Estimate, other: float, differs: bool
+) -> None:
+    assert estimate.differs_from(other) == differs
+    assert not (differs and estimate.bounded and estimate.differs_from(other, comparisons=100))
 
 
 def test_bonferroni_uses_the_exact_quantile() -> None:
@@ -61,11 +57,6 @@ def test_bonferroni_uses_the_exact_quantile() -> None:
     half = scipy.stats.t.ppf(1 - 0.05 / 4 / 2, 2) * scipy.stats.sem(logs)
     assert not estimate.differs_from(math.exp(half * 0.999), comparisons=4)
     assert estimate.differs_from(math.exp(half * 1.001), comparisons=4)
-
-
-def test_inverse_swaps_the_bounds() -> None:
-    estimate = Estimate(2.0, 1.6, 2.5, 5)
-    assert estimate.inverse() == Estimate(0.5, 0.4, 0.625, 5)
 
 
 def test_interval_covers_the_truth_as_often_as_it_says() -> None:
@@ -82,16 +73,10 @@ def test_every_value_a_study_may_name_is_known(name: str) -> None:
     assert quantity(name).name == name
 
 
-def test_off_chip_sectors_are_local_and_global() -> None:
+def test_what_a_quantity_is_and_reads() -> None:
     row = {"local_sectors": 3.0, "global_sectors": 4.0}
     assert quantity("off_chip_sectors").of(row) == 7.0
-
-
-def test_a_value_not_recorded_is_nan_not_zero() -> None:
-    assert math.isnan(quantity("bank_conflicts").of({}))
-
-
-def test_times_and_counters_never_share_a_kind() -> None:
+    assert math.isnan(quantity("bank_conflicts").of({})), "not recorded is not zero"
     assert quantity("kernel").kind == "time"
     assert quantity("issue_slots").kind == "counter"
 
@@ -101,74 +86,48 @@ def test_unknown_name_gets_the_nearest() -> None:
         quantity("bank_conflict")
 
 
-def one_point(**changes: Any) -> tuple[Builder, dict[str, Any]]:
+LOST = {"value_s": None, "reason": "signal 9"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "rounds", "reason"),
+    [
+        ({}, "ok", [1, 2, 3], ""),
+        ({2: LOST | {"status": "wrong", "reason": "", "answer": "1", "expected": "2"}},
+         "wrong", [], "answer 1, expected 2"),
+        ({2: LOST | {"status": "crashed"}}, "ok", [1, 3], "1 measurement lost: crashed: signal 9"),
+        ({1: {"status": "throttled", "value_s": 9.0}},
+         "ok", [2, 3], "1 measurement throttled and left out"),
+        ({r: {"status": "throttled", "reason": "hot"} for r in range(4)}, "throttled", [], "hot"),
+        ({r: {"value_s": 0.0} for r in (1, 2, 3)}, "unfinished", [], "measurements took 0 s"),
+        ({r: {"key": "old"} for r in (0, 1)}, "ok", [2, 3], ""),
+        ({r: {"key": "old"} for r in (1, 2, 3)}, "unfinished", [], "verified, but"),
+        ({r: {"key": "old"} for r in (0, 1, 2, 3)}, "unfinished", [], "planned, but the run ended"),
+    ],
+)  # fmt: skip
+def test_the_measurements_of_a_point(
+    changes: dict[int, dict[str, Any]], status: str, rounds: list[int], reason: str
+) -> None:
+    """One wrong answer condemns it; a lost or throttled round, or one of another key, does not."""
     builder = Builder(H100, rounds=3)
-    levels = {"n": 15, "memory": "shared"}
-    builder.time("s", levels, 0.5)
-    return builder, levels
-
-
-def test_a_point_is_the_combination_of_its_rounds() -> None:
-    builder, _ = one_point()
+    builder.time("s", {"n": 15, "memory": "shared"}, 0.5)
+    for number, changed in changes.items():
+        builder.rows[number] |= changed
     (point,) = builder.data().points
-    assert point.ok
+    assert (point.status, sorted(point.values(TIME))) == (status, rounds)
     assert (point.n, point.levels) == (15, {"memory": "shared"})
-    assert sorted(point.values(TIME)) == [1, 2, 3]
-    values = [row["value_s"] for row in builder.rows[1:]]
-    estimate = point.estimate(TIME)
-    assert estimate is not None
-    assert min(values) < estimate.value < max(values)
+    assert reason in point.reason
+    assert bool(reason) == bool(point.reason)
+    if rounds:
+        values = [builder.rows[r]["value_s"] for r in rounds]
+        assert point.value(TIME) == pytest.approx(scipy.stats.gmean(values))
 
 
-def test_one_wrong_answer_condemns_the_point() -> None:
-    builder, _ = one_point()
-    builder.rows[2] |= {"status": "wrong", "value_s": None, "answer": "1", "expected": "2"}
-    (point,) = builder.data().points
-    assert point.status == "wrong"
-    assert "answer 1, expected 2" in point.reason
-    assert point.estimate(TIME) is None
-
-
-def test_a_crashed_round_is_said_but_costs_only_itself() -> None:
-    builder, _ = one_point()
-    builder.rows[2] |= {"status": "crashed", "reason": "signal 9", "value_s": None}
-    (point,) = builder.data().points
-    assert point.ok
-    assert sorted(point.measurements) == [1, 3]
-    assert "signal 9" in point.reason
-
-
-def test_a_throttled_measurement_does_not_count() -> None:
-    builder, _ = one_point()
-    builder.rows[1] |= {"status": "throttled", "value_s": 9.0}
-    (point,) = builder.data().points
-    assert point.ok
-    assert sorted(point.measurements) == [2, 3]
-    assert point.reason == "1 measurement throttled and left out"
-
-
-def test_verified_only_is_not_a_result() -> None:
-    builder, _ = one_point()
-    builder.rows = builder.rows[:1]
-    (point,) = builder.data().points
-    assert point.status == "unfinished"
-
-
-def test_planned_but_skipped_or_never_reached() -> None:
-    builder, _ = one_point()
+def test_a_point_that_was_planned_and_skipped() -> None:
+    builder = Builder(H100)
     builder.skip("s", {"n": 15, "memory": "local"}, "too large")
-    builder.skip("s", {"n": 16, "memory": "local"}, "")
-    _, skipped, unreached = builder.data().points
+    (skipped,) = builder.data().points
     assert (skipped.status, skipped.reason) == ("skipped", "too large")
-    assert unreached.status == "unfinished"
-
-
-def test_measurements_of_an_older_key_do_not_count() -> None:
-    builder, _ = one_point()
-    for row in builder.rows[:2]:
-        row["key"] = "old"
-    (point,) = builder.data().points
-    assert sorted(point.measurements) == [2, 3]
 
 
 def test_the_order_of_lines_changes_nothing() -> None:

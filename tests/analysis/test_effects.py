@@ -144,47 +144,89 @@ def test_a_fractional_design_is_fitted_and_says_so() -> None:
         assert found[level].ratio.bounded
 
 
-def test_aliased_factors_are_refused() -> None:
-    builder = Builder(rounds=2, sweeps=[{"name": "s", "matrix": {"a": [], "b": []}}])
-    for level in "01":
-        builder.time("s", {"n": 15, "a": f"a{level}", "b": f"b{level}"}, 1.0 + int(level))
-    with pytest.raises(AnalysisError, match="cannot be separated"):
-        effects(builder.data(), "s", TIME)
-
-
-def small(**changes: Any) -> Dataset:
-    builder = Builder(rounds=2)
-    for memory in changes.get("memory", ["shared"]):
-        builder.time("s", {"n": 15, "memory": memory}, 1.0)
+def of(points: list[dict[str, Any]], factors: str = "") -> Dataset:
+    """A sweep of these points, whose study lists some factors."""
+    builder = Builder(rounds=2, sweeps=[{"name": "s", "matrix": dict.fromkeys(factors.split())}])
+    for levels in points:
+        builder.time("s", {"n": 15, **levels}, 1.0)
     return builder.data()
 
 
-def test_a_factor_with_one_level_has_no_effect() -> None:
-    with pytest.raises(AnalysisError, match="varies no factor"):
-        effects(small(), "s", TIME)
-    with pytest.raises(AnalysisError, match="memory has only one level"):
-        effects(small(), "s", TIME, factors=["memory"])
+def nothing_finished() -> Dataset:
+    builder = Builder()
+    for levels in combinations(FACTORIAL):
+        builder.fail("s", {**levels, "n": 15}, "launch_error")
+    return builder.data()
+
+
+ALIASED = of([{"a": "a0", "b": "b0"}, {"a": "a1", "b": "b1"}], "a b")
+CROSSED = of(combinations({"a": ["a0", "a1"], "b": ["b0", "b1"]}))
+
+
+@pytest.mark.parametrize(
+    ("data", "factors", "message"),
+    [
+        (ALIASED, [], "cannot be separated"),
+        (of([{"memory": "shared"}]), [], "varies no factor"),
+        (of([{"memory": "shared"}]), ["memory"], "memory has only one level"),
+        (CROSSED, ["a"], "another factor varies too"),
+        (nothing_finished(), [], "no finished point"),
+    ],
+)
+def test_what_has_no_effect_is_refused(data: Dataset, factors: list[str], message: str) -> None:
+    with pytest.raises(AnalysisError, match=message):
+        effects(data, "s", TIME, factors=factors)
 
 
 def test_one_factor_alone_has_an_effect_but_no_interaction() -> None:
-    data = small(memory=["shared", "global"])
+    data = of([{"memory": "shared"}, {"memory": "global"}])
     assert len(effects(data, "s", TIME)) == 1
     with pytest.raises(AnalysisError, match="no interaction"):
         interactions(data, "s", TIME)
 
 
-def test_an_unnamed_factor_that_varies_too_is_refused() -> None:
-    data = factorial(sizes=(15,)).data()
-    with pytest.raises(AnalysisError, match="another factor varies too"):
-        effects(data, "factorial", TIME, factors=["memory"])
+@pytest.mark.parametrize(("missing", "method"), [(2, "geometric mean"), (3, "least squares")])
+def test_half_of_the_pairs_stand_for_the_design(missing: int, method: str) -> None:
+    """Four pairs of ``a``; without one partner each, two pairs of four points are just enough."""
+    levels = combinations({"a": ["a0", "a1"], "b": ["b0", "b1"], "c": ["c0", "c1"]})
+    kept = [lv for lv in levels if lv["a"] == "a0" or levels.index(lv) >= 4 + missing]
+    (found,) = [e for e in effects(of(kept, "a b c"), "s", TIME) if e.factor == "a"]
+    assert (found.pairs, found.method) == (4 - missing, method)
 
 
-def test_nothing_finished() -> None:
-    builder = Builder()
-    for levels in combinations(FACTORIAL):
-        builder.fail("s", {**levels, "n": 15}, "launch_error")
-    with pytest.raises(AnalysisError, match="no finished point"):
-        effects(builder.data(), "s", TIME)
+@pytest.mark.parametrize(("lacking", "pairs", "rounds"), [(1, 2, 3), (2, 1, 4)])
+def test_a_point_of_half_of_the_rounds_costs_the_others_none(
+    lacking: int, pairs: int, rounds: int
+) -> None:
+    """One with more than half of them counts, and only the rounds that it has."""
+    builder = Builder(rounds=4)
+    for levels in combinations({"a": ["a0", "a1"], "b": ["b0", "b1"]}):
+        builder.time("s", {"n": 15, **levels}, 1.0)
+    for row in builder.rows[-lacking:]:
+        row |= {"status": "crashed", "value_s": None}
+    (found, _) = effects(builder.data(), "s", TIME, factors=["a", "b"])
+    assert (found.pairs, found.ratio.rounds) == (pairs, rounds)
+
+
+@pytest.mark.parametrize(
+    ("zeros", "value"),
+    [
+        (((1, 0), (1, 1)), 0.0),
+        (((0, 0), (0, 1)), math.inf),
+        (((0, 0), (0, 1), (1, 0)), math.inf),
+        (((0, 0), (0, 1), (1, 0), (1, 1)), math.nan),
+    ],
+)
+def test_totals_of_counts_that_may_be_zero(zeros: Any, value: float) -> None:
+    table = {(a, b): 0.0 if (a, b) in zeros else 5.0 for a in (0, 1) for b in (0, 1)}
+    cells = Cells(("a", "b"), tuple(table), np.array([[v] for v in table.values()]), exact=True)
+    ratio = main_effect(cells, "a", 0, 1, quantity("branches"), 15).ratio
+    assert ratio.value == pytest.approx(value, nan_ok=True)
+    # Of an interaction both products above the line must be there.
+    square = cells.ratio(cells.pairs(("a", 0, 1), ("b", 0, 1)), (1, -1, -1, 1))[0].value
+    above, below = table[0, 0] * table[1, 1], table[1, 0] * table[0, 1]
+    expected = above / below if below else math.inf if above else math.nan
+    assert square == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_round_without_some_combination_is_dropped_for_all() -> None:
