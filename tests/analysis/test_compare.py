@@ -19,7 +19,10 @@ from nqbench.analysis.data.estimate import (
     EVENT_STEP_S,
     Contrast,
     adjusted,
+    between,
+    combine,
     overall,
+    p_different,
     paired,
     welch,
 )
@@ -258,16 +261,45 @@ def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
 
 A = {1: 1.00, 2: 1.02, 3: 0.99, 4: 1.01, 5: 1.03}
 B = {1: 1.03, 2: 1.04, 3: 1.03, 4: 1.02, 5: 1.06}
+WIDE = {1: 1.0, 2: 1.3, 3: 0.8}
 
 
-def test_paired_is_the_t_test_of_related_samples_on_logarithms() -> None:
-    found = paired(A, B)
-    truth = scipy.stats.ttest_rel(np.log(list(B.values())), np.log(list(A.values())))
-    bounds = truth.confidence_interval(0.95)
+def logs(values: dict[int, float]) -> Any:
+    return np.log(list(values.values()))
+
+
+def independent(first: dict[int, float], second: dict[int, float]) -> Any:
+    return scipy.stats.ttest_ind(logs(second), logs(first), equal_var=False)
+
+
+def between_means(first: dict[int, float], second: dict[int, float]) -> Contrast:
+    return between(combine(list(first.values())), combine(list(second.values())))
+
+
+@pytest.mark.parametrize(
+    ("found", "truth"),
+    [
+        (paired(A, B), scipy.stats.ttest_rel(logs(B), logs(A))),
+        (welch(A, WIDE), independent(A, WIDE)),
+        (between_means(A, WIDE), independent(A, WIDE)),
+        (between_means(WIDE, B), independent(WIDE, B)),
+    ],
+    ids=["paired", "welch", "between", "between the other way"],
+)
+def test_contrasts_are_scipys_t_tests_on_logarithms(found: Contrast, truth: Any) -> None:
+    """Of unequal numbers of rounds too: the degrees of freedom are Welch and Satterthwaite's."""
     assert found.p_different() == pytest.approx(truth.pvalue)
-    mean = scipy.stats.gmean(list(B.values())) / scipy.stats.gmean(list(A.values()))
-    expected = (math.exp(bounds.low), mean, math.exp(bounds.high))
-    assert interval(found.estimate()) == pytest.approx(expected)
+    assert found.freedom == pytest.approx(truth.df)
+    bounds = truth.confidence_interval(0.95)
+    low, value, high = interval(found.estimate())
+    assert (low, high) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
+    assert value == pytest.approx(math.sqrt(low * high))
+
+
+def test_the_p_of_an_estimate_is_that_of_a_t_test_against_1() -> None:
+    found = p_different(combine(list(B.values())))
+    assert found == pytest.approx(scipy.stats.ttest_1samp(logs(B), 0).pvalue)
+    assert math.isnan(p_different(combine([2.0])))
 
 
 def test_pairing_goes_by_round_and_not_by_order() -> None:
@@ -277,27 +309,23 @@ def test_pairing_goes_by_round_and_not_by_order() -> None:
     assert paired(A, partial).rounds == 4
 
 
-def test_welch_is_the_unequal_variance_test_on_logarithms() -> None:
-    wide = {1: 1.0, 2: 1.3, 3: 0.8}
-    found = welch(A, wide)
-    truth = scipy.stats.ttest_ind(
-        np.log(list(wide.values())), np.log(list(A.values())), equal_var=False
-    )
-    assert found.p_different() == pytest.approx(truth.pvalue)
-    assert found.freedom == pytest.approx(truth.df)
-    bounds = truth.confidence_interval(0.95)
-    low, _, high = interval(found.estimate())
-    assert (low, high) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
-
-
-def test_one_round_gives_a_ratio_and_no_interval() -> None:
-    for found in (paired({1: 2.0}, {1: 3.0}), welch({1: 2.0}, {1: 3.0})):
-        assert found.estimate().value == pytest.approx(1.5)
-        assert not found.estimate().bounded
-        assert math.isnan(found.p_different())
-        ((verdict, p),) = judge([found], 0.01)
-        assert verdict == "unclear"
-        assert math.isnan(p)
+@pytest.mark.parametrize(
+    "found",
+    [
+        paired({1: 2.0}, {1: 3.0}),
+        paired({1: 2.0, 2: 2.0}, {3: 3.0}),
+        welch({1: 2.0}, {1: 3.0}),
+        welch({1: 2.0}, dict.fromkeys(range(5), 3.0)),
+        between_means({1: 2.0}, {1: 3.0}),
+    ],
+)
+def test_one_round_gives_a_ratio_and_no_interval(found: Contrast) -> None:
+    assert found.estimate().value == pytest.approx(1.5)
+    assert not found.estimate().bounded
+    assert math.isnan(found.p_different())
+    ((verdict, p),) = judge([found], 0.01)
+    assert verdict == "unclear"
+    assert math.isnan(p)
 
 
 def test_p_outside_is_5_percent_exactly_where_the_interval_touches_the_margin() -> None:
@@ -355,10 +383,10 @@ def test_overall_is_the_test_on_geometric_means_of_the_rounds() -> None:
     second = [{r: v * (1.02 + 0.001 * r) for r, v in A.items()}, dict(B)]
     found = overall([A, B], second, same_run=True)
     assert found is not None
-    logs = [
+    means = [
         np.mean([math.log(s[r] / f[r]) for f, s in zip([A, B], second, strict=True)]) for r in A
     ]
-    truth = scipy.stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    truth = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
     assert found.estimate().low == pytest.approx(math.exp(truth.low))
     assert overall([A, {9: 1.0}], [A, B], same_run=True) is None
 
