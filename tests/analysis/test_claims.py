@@ -14,7 +14,7 @@ from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.select import NotMeasured, main_point
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
@@ -131,6 +131,7 @@ def test_over_several_sizes_all_must_hold(
 
 
 OLD = 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'
+NOWHERE = 'time("naive_l1_16k", sweep="nowhere")'
 BRANCHES = 'counter("naive_l1_16k", "branches")'
 AGAIN = "`nqbench reproduce zhang2011` measures it"
 ON_GPU = "`nqbench reproduce zhang2011 --device cuda:0` measures it"
@@ -154,12 +155,13 @@ def another_study() -> Observed:
         ({"n": ["15", "16"]}, two(1.2, 1.0, sizes=(15,)), "unclear", ["N=16", "_l1_16k", AGAIN]),
         ({}, skipped(), "not measured", ["takes 200 s"]),
         ({"expr": OLD}, two(1.0, 1.0), "not measured", ["GTX 275", "cannot run"]),
+        ({"expr": NOWHERE}, two(1.0, 1.0), "not measured", ["sweep=nowhere", AGAIN]),
         ({"n": ["16"]}, another_study(), "not measured", [ON_GPU]),
         ({"expr": BRANCHES}, another_study(), "not measured", ["reproduce zhang2011 --device sim"]),
         # No paper has that program alone.
         ({"expr": 'time("cpu.somers")'}, another_study(), "not measured", ["(sizes: none)"]),
     ],
-    ids=["one round", "a size", "skipped", "old cards", "time", "counter", "nobody's"],
+    ids=["one round", "a size", "skipped", "old cards", "no sweep", "time", "counter", "nobody's"],
 )
 def test_what_is_missing_is_named_with_the_command(
     claim: dict[str, Any], run: Observed, word: str, said: list[str]
@@ -169,11 +171,6 @@ def test_what_is_missing_is_named_with_the_command(
     assert all(text in found.reason for text in said)
     commands = any("measures it" in text for text in said)
     assert ("measures it" in found.reason) == commands  # a skipped point would be skipped again
-
-
-def test_a_point_that_is_missing_is_refused_with_the_command() -> None:
-    with pytest.raises(NotMeasured, match=AGAIN):
-        main_point(two(1.2, 1.0, sizes=(15,)).data, "zhang2011.naive_l1_16k", 16)
 
 
 def test_truth_values_and_lists() -> None:
@@ -265,36 +262,43 @@ def test_a_claim_says_which_part_of_a_run_it_means(expr: str, value: float) -> N
     assert value_of(found) == pytest.approx(value)
 
 
-def test_a_sweep_that_does_not_exist_was_not_measured() -> None:
-    claim = {"expr": 'time("naive_l1_16k", sweep="nowhere")', "expect": "value > 0"}
-    assert "sweep=nowhere" in verdict(claim, of_configurations()).reason
-
-
-def test_a_claim_between_devices_takes_several_runs() -> None:
-    slow = dict(STEPS) | {"shared_no_conflict": 4.0}
-    one = zhang(dev=of(device("NVIDIA H100"), 9, 0)).observed("zhang2011")
-    other = zhang(dev=of(device("NVIDIA B200"), 10, 0), steps=slow).observed("zhang2011")
-    effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
-    today = {
-        "expr": f"[{effect} for d in devices]",
-        "expect": "min(value) < 1 < max(value)",
-        "devices": "2",
-    }
-    claim = {"expr": "0", "expect": "value", "today": today}
-    assert verdict(claim, one, other).word == "holds"
-    assert "it compares 2 generations" in verdict(claim, one).reason
-    hopper = zhang(dev=of(device("NVIDIA H200"), 9, 0), steps=slow).observed("zhang2011")
-    assert "compute capability 9.0 alone" in verdict(claim, one, hopper).reason
-    same = zhang(dev=of(device("NVIDIA B200"), 10, 0)).observed("zhang2011")
-    assert verdict(claim, one, same).word == "fails"
-    # A simulated run beside them has no times: it neither spoils the verdict nor makes up a pair.
+def counted() -> Observed:
     builder, own = Builder(MINI), levels(12, memory="shared")
     builder.count("kernels", own, counters_of(own), "zhang2011.shared_conflict")
-    counted = builder.observed("zhang2011")
-    for runs in ((one, other, counted), (counted, one, other)):
-        found = verdict(claim, *runs)
-        assert (found.word, found.device) == ("holds", "NVIDIA H100 (cuda:0); NVIDIA B200 (cuda:0)")
-    assert "it compares 2 generations" in verdict(claim, one, counted).reason
+    return builder.observed("zhang2011")
+
+
+SLOW = dict(STEPS) | {"shared_no_conflict": 4.0}
+H100 = zhang(dev=of(device("NVIDIA H100"), 9, 0)).observed("zhang2011")
+H200 = zhang(dev=of(device("NVIDIA H200"), 9, 0), steps=SLOW).observed("zhang2011")
+B200 = zhang(dev=of(device("NVIDIA B200"), 10, 0), steps=SLOW).observed("zhang2011")
+ALIKE = zhang(dev=of(device("NVIDIA B200"), 10, 0)).observed("zhang2011")
+BOTH = "NVIDIA H100 (cuda:0); NVIDIA B200 (cuda:0)"
+
+
+@pytest.mark.parametrize(
+    ("runs", "word", "said"),
+    [
+        ((H100, B200), "holds", ""),
+        ((H100, ALIKE), "fails", ""),
+        ((H100,), "not measured", "it compares 2 generations"),
+        ((H100, H200), "not measured", "compute capability 9.0 alone"),
+        # A simulated run beside them has no times: it neither spoils nor makes up a pair.
+        ((H100, B200, counted()), "holds", ""),
+        ((counted(), H100, B200), "holds", ""),
+        ((H100, counted()), "not measured", "it compares 2 generations"),
+    ],
+)
+def test_a_claim_between_devices_takes_several_runs(
+    runs: tuple[Observed, ...], word: str, said: str
+) -> None:
+    effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
+    expr, expect = f"[{effect} for d in devices]", "min(value) < 1 < max(value)"
+    today = {"expr": expr, "expect": expect, "devices": "2"}
+    found = verdict({"expr": "0", "expect": "value", "today": today}, *runs)
+    assert found.word == word
+    assert said in found.reason
+    assert found.device == BOTH or word != "holds"
 
 
 def test_the_simulator_does_not_judge_times_but_counters() -> None:
@@ -641,16 +645,16 @@ def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
     ]
 
 
-def with_cpu(gpu: list[float], cpu: list[float]) -> Observed:
-    """A GPU's run with these rounds at N=15 and 16; the CPU's come from a baseline, of N=15."""
-    builder = Builder(rounds=len(gpu))
-    base = Builder(rounds=len(cpu))
+def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,)) -> Observed:
+    """A GPU's run with these rounds at N=15 and 16; the CPU's come from a baseline of ``sizes``."""
+    builder, base = Builder(rounds=len(gpu)), Builder(rounds=len(cpu))
     for n in (15, 16):
         builder.time("all", levels(n), 1.0, "zhang2011.low_divergence")
         builder.time("all", levels(n), 5.0, "cpu.somers")
-    base.time("somers", levels(15), 1.0, "cpu.somers")
+    for n in sizes:
+        base.time("somers", levels(n), 1.0, "cpu.somers")
     rows(builder, "low_divergence", gpu * 2)
-    for row, value in zip([r for r in base.rows if r["round"]], cpu, strict=True):
+    for row, value in zip([r for r in base.rows if r["round"]], cpu * len(sizes), strict=True):
         row["value_s"] = value
     return with_baseline(builder.observed("zhang2011"), base.observed("zhang2011"))
 
@@ -678,22 +682,12 @@ def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:
 
 
 def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
-    """GPU 1, 1.1 and 0.9 s; the run's own CPU 5 s at N=15, the baseline's 100 s, once, and N=16."""
-    builder = Builder(rounds=3)
-    for n in (15, 16):
-        builder.time("all", levels(n), 1.0, "zhang2011.low_divergence")
-    rows(builder, "low_divergence", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9])
-    builder.time("all", levels(15), 5.0, "cpu.somers")
-    base = Builder(rounds=1, noise=0.0)
-    for n in (15, 16):
-        base.time("somers", levels(n), 100.0, "cpu.somers")
-    run = with_baseline(builder.observed("zhang2011"), base.observed("zhang2011"))
-    asked = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "value > 90"}
-    found = verdict(asked | {"n": ["15", "16"]}, run)
+    """The run's own CPU takes 5 s; the baseline was measured once. The GPU's rounds vary."""
+    run = with_cpu([1.0, 1.1, 0.9], [100.0], sizes=(15, 16))
+    found = verdict(OVER_CPU | {"expect": "value > 90", "n": ["15", "16"]}, run)
     low, value, high = interval(found.sizes[0].value)
     assert value == pytest.approx(100 / (1.1 * 0.9) ** (1 / 3))
-    assert low < value < high  # the spread of the GPU's rounds
+    assert low < value < high
     points = {p.system: p for p in run.data.points if p.n == 15}
     ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
-    assert ratio.value == pytest.approx(value)
-    assert ratio.rounds == 3
+    assert (ratio.value, ratio.rounds) == (pytest.approx(value), 3)
