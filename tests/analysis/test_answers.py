@@ -21,9 +21,8 @@ from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.compare.wording import sentences
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.estimate import welch
-from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import StudyError
-from nqbench.vocabulary import BETTER, CACHE_COUNTERS, COUNTERS, TIME_COUNTERS
 from tests.builders import H100 as GPU
 from tests.builders import MINI, Builder, counters_of
 
@@ -55,6 +54,7 @@ CASES = {
             "the next, tanaka2011.dynamic, takes 1.500 [1.497, 1.503] and 1.501",
             "The order clearly changes in none of 6 pairs of variants.",
             "No effect of 3 clearly differs by 2% or more",
+            "No optimization clearly helps on one device and hurts on another.",
         ),
     ),
     "another order": (
@@ -84,15 +84,10 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_answer_in_words(case: str) -> None:
     (one, two), expected = CASES[case]
-    text = said(one, two)
-    for part in expected:
-        assert part in text, text
-
-
-def test_answers_come_first() -> None:
-    told = sentences(compare_datasets([run().data(), run("B", 2).data()]))
+    told = sentences(compare_datasets([one.data(), two.data()]))
     assert told[0].startswith("Fastest of 4 variants")
-    assert told[-1] == "No optimization clearly helps on one device and hurts on another."
+    for part in expected:
+        assert part in "\n".join(told), told
 
 
 ROUNDS_S = np.array([1.0, 1.01, 0.99, 1.02, 0.98])
@@ -214,12 +209,6 @@ def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
     text = said(*sides)
     assert "Fastest" not in text
     assert "order clearly changes" not in text
-
-
-def test_directions_are_those_of_counters() -> None:
-    assert set(BETTER) <= {*COUNTERS, *CACHE_COUNTERS, *TIME_COUNTERS}
-    assert quantity("warp_instructions@apply").better == "lower"
-    assert quantity("barriers").better == ""
 
 
 def test_nothing_is_tested_where_counts_are_equal_everywhere() -> None:

@@ -80,24 +80,26 @@ def test_a_short_kernel_is_judged_with_a_reservation() -> None:
         assert ("an empty launch takes 3 µs" in found.judged.reason) == said
 
 
-def test_one_round_decides_nothing() -> None:
-    one = Estimate(0.2, rounds=1)
-    judged = judge(one, Estimate(1.0, rounds=1), Estimate(1.2, rounds=1))
-    assert judged.word == "unclear"
-    assert "one round" in judged.reason
+LOW = Estimate(0.2, 0.19, 0.21)
+WIDE = Estimate(NEAR, NEAR - 0.1, NEAR + 0.1)
+OVER = Estimate(BEYOND - 0.02, BEYOND - 0.03, BEYOND - 0.01)
 
 
-def test_an_interval_that_holds_the_limit_decides_nothing() -> None:
-    wide = Estimate(NEAR, NEAR - 0.1, NEAR + 0.1)
-    low = Estimate(0.2, 0.19, 0.21)
-    assert judge(wide, low, low).word == judge(low, wide, wide).word == "unclear"
-    assert "memory" in judge(low, wide, wide).reason
-
-
-def test_a_part_slightly_slower_than_the_whole_counts_as_near() -> None:
-    over = Estimate(BEYOND - 0.02, BEYOND - 0.03, BEYOND - 0.01)
-    low = Estimate(0.2, 0.19, 0.21)
-    assert judge(low, over, over).word == "memory bound"
+@pytest.mark.parametrize(
+    ("math", "memory", "word", "said"),
+    [
+        (Estimate(0.2), Estimate(1.0), "unclear", "one round"),
+        (WIDE, LOW, "unclear", "interval of arithmetic contains"),
+        (LOW, WIDE, "unclear", "interval of memory contains"),
+        (LOW, OVER, "memory bound", "without memory 20%"),  # slightly slower than the whole
+        (LOW, Estimate(NEAR, NEAR, NEAR + 0.1), "memory bound", ""),
+        (LOW, Estimate(BEYOND, BEYOND + 0.01, BEYOND + 0.02), "unclear", "memory alone exceeds"),
+    ],
+)
+def test_what_intervals_decide(math: Estimate, memory: Estimate, word: str, said: str) -> None:
+    judged = judge(math, memory, Estimate(1.0, 0.9, 1.1))
+    assert judged.word == word
+    assert said in judged.reason
 
 
 def test_a_part_without_times() -> None:

@@ -79,6 +79,8 @@ def test_what_a_quantity_is_and_reads() -> None:
     assert math.isnan(quantity("bank_conflicts").of({})), "not recorded is not zero"
     assert quantity("kernel").kind == "time"
     assert quantity("issue_slots").kind == "counter"
+    assert quantity("warp_instructions@apply").better == "lower"
+    assert quantity("barriers").better == ""
 
 
 def test_unknown_name_gets_the_nearest() -> None:

@@ -116,7 +116,7 @@ def test_tables_and_figure(runs: dict[str, Path]) -> None:
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
-def test_the_limit_is_the_longest_least_time() -> None:
+def test_a_cache_is_no_bound_of_device_memory() -> None:
     roof = Ceilings(
         "gpu",
         {
@@ -126,29 +126,33 @@ def test_the_limit_is_the_longest_least_time() -> None:
             "int_add": Ceiling("int_add", "add", "integer", Estimate(500.0)),
         },
     )
-    assert roof.best("bytes").operation == "copy", "the cache is no bound of device memory"
-    limits = {"bytes": 0.1, "float": 0.3, "integer": 0.2}
-    point = RoofPoint("s", 1, {}, Estimate(0.6), {"bytes": 10.0, "float": 300.0, "integer": 100.0},
-                      "ncu", "device memory", limits)  # type: ignore[arg-type]  # fmt: skip
-    assert (point.limit, point.operations) == ("float", "float")
-    assert point.share == pytest.approx(0.5)
-    assert point.intensity == pytest.approx(30)
+    assert roof.best("bytes").operation == "copy"
 
 
-def test_bytes_that_a_cache_may_have_served_are_a_limit_with_a_condition() -> None:
-    limits: dict[WorkKind, float] = {"bytes": 0.7, "float": 0.3, "integer": 0.2}
-    work: dict[WorkKind, float] = {"bytes": 70.0, "float": 300.0, "integer": 100.0}
-    for bytes_of, wanted in (
-        ("all off-chip accesses, cached or not", "memory, if uncached"),
-        ("device memory", "memory"),
-    ):
-        point = RoofPoint("s", 1, {}, Estimate(1.0), work, "somebody", bytes_of, limits)
-        assert point.limit == "bytes"
-        table = roofline_table([point], [], SOURCE)
-        assert wanted in table.rows[0]
-    few = RoofPoint("s", 1, {}, Estimate(1.0), work, "x", "x", {**limits, "bytes": 0.1})
-    assert few.sure
-    assert "FP32" in roofline_table([few], [], SOURCE).rows[0]
+CACHED, DRAM = "all off-chip accesses, cached or not", "device memory"
+
+
+@pytest.mark.parametrize(
+    ("least_s", "bytes_of", "shown"),
+    [
+        ((0.1, 0.3, 0.2), DRAM, "FP32"),
+        ((0.1, 0.3, 0.2), CACHED, "FP32"),
+        ((0.1, 0.2, 0.3), CACHED, "INT32"),
+        ((0.7, 0.3, 0.2), CACHED, "memory, if uncached"),
+        ((0.7, 0.3, 0.2), DRAM, "memory"),
+    ],
+)
+def test_the_limit_is_the_longest_least_time(
+    least_s: tuple[float, ...], bytes_of: str, shown: str
+) -> None:
+    """Bytes that a cache may have served are a limit with a condition."""
+    kinds: tuple[WorkKind, ...] = ("bytes", "float", "integer")
+    limits = dict(zip(kinds, least_s, strict=True))
+    work = dict(zip(kinds, (10.0, 300.0, 100.0), strict=True))
+    point = RoofPoint("s", 1, {}, Estimate(1.4), work, "ncu", bytes_of, limits)
+    assert point.share == pytest.approx(max(least_s) / 1.4)
+    assert point.intensity == pytest.approx(work[point.operations] / 10)
+    assert shown in roofline_table([point], [], SOURCE).rows[0]
 
 
 def test_a_profilers_counts_come_first(runs: dict[str, Path]) -> None:
