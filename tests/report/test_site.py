@@ -50,11 +50,6 @@ class Tab:
         caption = self.page.locator("caption", has_text=title)
         return Table(self.page.locator(".table", has=caption))
 
-    @property
-    def tip(self) -> str:
-        """What is said of the mark under the pointer."""
-        return self.page.locator(".tip").inner_text()
-
 
 @dataclass(slots=True)
 class Table:
@@ -75,9 +70,6 @@ class Table:
             ".map(row => [...row.cells].map(cell => cell.textContent))"
         )
         return found
-
-    def open_chart(self) -> None:
-        self.box.locator(".chart").evaluate("chart => { chart.open = true; }")
 
     def marks(self) -> list[str]:
         """The marks of its ranking from top to bottom, as what is said of them."""
@@ -153,12 +145,13 @@ PAGES: Final = {
     "index": "index.html",
 }
 """A page of each kind."""
+Tabs = Callable[[str], Tab]
+"""Opens a page of a kind, once. Whatever is done there, nothing is fetched or fails."""
 every_page = pytest.mark.parametrize("kind", PAGES)
 
 
 @pytest.fixture(scope="module")
-def tabs(browser: Browser, site: Path) -> Iterator[Callable[[str], Tab]]:
-    """Opens a page of a kind, once. Whatever is done there, nothing is fetched or fails."""
+def tabs(browser: Browser, site: Path) -> Iterator[Tabs]:
     opened: dict[str, Tab] = {}
 
     def tab(kind: str) -> Tab:
@@ -181,7 +174,7 @@ def tabs(browser: Browser, site: Path) -> Iterator[Callable[[str], Tab]]:
 
 
 @pytest.fixture
-def run(tabs: Callable[[str], Tab]) -> Iterator[Tab]:
+def run(tabs: Tabs) -> Iterator[Tab]:
     """The page of a run, to click in; the filters that a test sets are cleared after it."""
     found = tabs("run")
     yield found
@@ -216,7 +209,7 @@ def violations(page: Page, *rules: str) -> list[tuple[str, str, str]]:
 
 
 @every_page
-def test_everyone_can_read_it(kind: str, tabs: Callable[[str], Tab]) -> None:
+def test_everyone_can_read_it(kind: str, tabs: Tabs) -> None:
     page = tabs(kind).page
     assert violations(page, *RULES) == []
     assert page.locator("svg[role=img]:not([aria-labelledby]), img:not([alt])").count() == 0
@@ -229,7 +222,7 @@ def test_everyone_can_read_it(kind: str, tabs: Callable[[str], Tab]) -> None:
     page.set_viewport_size(WIDE)
 
 
-def test_a_column_sorts_both_ways(run: Tab, times: Times) -> None:
+def test_a_column_sorts_both_ways(run: Tab, tabs: Tabs, times: Times) -> None:
     table = run.table("Results of sweep")
     for down in (False, True):
         table.click("kernel time")
@@ -237,69 +230,49 @@ def test_a_column_sorts_both_ways(run: Tab, times: Times) -> None:
         assert keys == sorted(times, key=lambda key: times[key], reverse=down)
     table.click("N")
     assert [row[4] for row in table.shown()] == ["15"] * 24 + ["16"] * 24
-
-
-def test_texts_that_are_numbers_sort_by_size(tabs: Callable[[str], Tab]) -> None:
-    found = tabs("comparison")
-    table = found.table("kernel time: H200/feinbube2010 against H100/feinbube2010")
-    table.click("corrected p")
+    table = tabs("comparison").table("kernel time: H200/feinbube2010 against H100/feinbube2010")
+    table.click("corrected p")  # texts that are numbers, of both notations
     values = [float(row[5]) for row in table.shown()]
     assert values == sorted(values)
-    assert min(values) < 1e-4 < max(values)  # of both notations
+    assert min(values) < 1e-4 < max(values)
 
 
-def test_filters_leave_the_rows_that_fit(run: Tab, times: Times) -> None:
+def test_filters_leave_the_rows_that_fit_which_are_copied(run: Tab, times: Times) -> None:
     table = run.table("Results of sweep")
     table.choose("memory", "shared")
     table.choose("loop", "irrc")
-    found = {tuple(row[:5]) for row in table.shown()}
-    assert found == {key for key in times if key[0] == "shared" and key[2] == "irrc"}
+    found = {key: time for key, time in times.items() if (key[0], key[2]) == ("shared", "irrc")}
+    assert {tuple(row[:5]) for row in table.shown()} == set(found)
     assert table.box.locator("output").inner_text() == f"{len(found)} of {len(times)} rows"
+    run.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    table.click("Copy as CSV")
+    table.box.get_by_role("button", name="Copied").wait_for()
+    text = run.page.evaluate("navigator.clipboard.readText()")
+    rows = [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
+    assert {row[:5]: float(row[5]) for row in rows} == pytest.approx(found)
     table.box.get_by_label("contains").fill("global_pool")
     assert [row[3] for row in table.shown()] == ["global_pool"] * 4
     table.choose("memory", "")
     assert len(table.shown()) == 8
 
 
-def test_visible_rows_are_copied_with_every_digit(run: Tab, times: Times) -> None:
-    run.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    table = run.table("Results of sweep")
-    table.choose("N", "16")
-    table.click("Copy as CSV")
-    table.box.get_by_role("button", name="Copied").wait_for()
-    text = run.page.evaluate("navigator.clipboard.readText()")
-    rows = [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
-    assert {row[:5]: float(row[5]) for row in rows} == pytest.approx(
-        {key: time for key, time in times.items() if key[4] == "16"}
-    )
-
-
 def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) -> None:
     table = run.table("Results of sweep")
-    table.open_chart()
+    chart = table.box.locator(".chart")
+    chart.evaluate("chart => { chart.open = true; }")
+    for mark in (chart.locator("circle").last, run.page.locator(".drawing use[data-tip]").last):
+        mark.hover(force=True)
+        said = run.page.locator(".tip").inner_text()
+        assert re.search(r"\d ms (±|\[)", said), said
     largest = {key: time for key, time in times.items() if key[4] == "16"}
     best = min(largest, key=lambda key: largest[key])
     assert len(table.marks()) == len(largest)
     assert table.marks()[0].startswith(", ".join(best[:4]))
     table.choose("memory", "global")
     assert len(table.marks()) == len(largest) / 2
-    ranking = table.box.locator(".chart")
-    ranking.get_by_role("combobox", name="N", exact=True).select_option("15")
+    chart.get_by_role("combobox", name="N", exact=True).select_option("15")
     table.choose("quantity", "split time")
     assert all(mark.endswith(": 100.0 µs") for mark in table.marks())
-
-
-def test_marks_say_their_values(run: Tab) -> None:
-    """Those of a ranking and those of a figure, with their intervals."""
-    table = run.table("Results of sweep")
-    table.open_chart()
-    table.choose("quantity", "kernel time")
-    for mark in (
-        table.box.locator(".chart circle").last,
-        run.page.locator(".drawing use[data-tip]").last,
-    ):
-        mark.hover(force=True)
-        assert re.search(r"\d ms (±|\[)", run.tip), run.tip
 
 
 def test_a_point_leads_to_its_samples(run: Tab) -> None:
