@@ -16,7 +16,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 PAGES: Final = {
-    path.stem if path.parent == DOCS else str(path.parent.relative_to(ROOT)) or "README": path
+    path.stem if path.parent in (DOCS, ROOT) else str(path.parent.relative_to(ROOT)): path
     for path in (
         *sorted(DOCS.glob("*.md")),
         ROOT / "README.md",
