@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion, wrong_request
-from nqbench.cli.options import Formats, Json, OutFolder, Quiet, command_line
+from nqbench.cli import EXIT_FAILED, completion, options, wrong_request
+from nqbench.cli.options import argument, option
 
 if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings, Gate
@@ -17,46 +17,40 @@ if TYPE_CHECKING:
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="Run folders or nvbench JSON files; the first is the reference.",
-            autocompletion=completion.runs,
+        argument(
+            "RUN", "Run folders or nvbench files; the first is the reference.", completion.runs
         ),
     ],
     by: Annotated[
         str | None,
-        typer.Option("--by", help="Within one run: FACTOR=REFERENCE,LEVEL..., paired by round."),
+        option("--by", "Within one run: FACTOR=REFERENCE,LEVEL..., paired by round."),
     ] = None,
-    margin: Annotated[
-        str, typer.Option("--margin", help="Differences up to this count as the same.")
-    ] = "1%",
+    margin: Annotated[str, option("--margin", "Differences up to this count as the same.")] = "1%",
     value: Annotated[
-        str | None,
-        typer.Option("--value", help="A phase or counter instead of the usual quantities."),
+        str | None, option("--value", "A phase or counter instead of the usual quantities.")
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--fail-on",
-            help="Exit code 1 if a point is slower[:2%], a counter is worse or differs[:1%], or a"
-            " point no longer runs.",
+            "Exit code 1 if a point is slower[:2%], a counter is worse or differs[:1%], or a point"
+            " no longer runs.",
         ),
     ] = None,
-    out: OutFolder = None,
-    formats: Formats = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    out: options.OutFolder = None,
+    formats: options.Formats = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Compare the same points of several runs, or the levels of a factor within one."""
     from nqbench.analysis.compare.request import Gate, compare_datasets, parse_percentage
-    from nqbench.cli.show.console import hush
-    from nqbench.cli.show.outcome import note_incomplete
+    from nqbench.cli.show import console, results
     from nqbench.interchange import open_runs
-    from nqbench.system.files import printable, shown_command
+    from nqbench.system.files import printable
 
-    hush(quiet)
+    console.hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
-    note_incomplete(runs)
+    results.note_incomplete(runs)
     with wrong_request():
         findings = compare_datasets(
             open_runs(runs),
@@ -64,7 +58,7 @@ def compare(
             by=by,
             margin=parse_percentage(margin, "--margin"),
             value=value,
-            command=shown_command(command_line()),
+            command=options.shown_line(),
         )
         if gate is not None:
             gate.check(findings)
@@ -78,8 +72,7 @@ def _show(findings: Findings, out: Path | None, formats: list[str], *, as_json: 
 
     A page of HTML is a file in any case.
     """
-    from nqbench.cli.show.as_json import comparison_json, print_json
-    from nqbench.cli.show.comparison import show_comparison
+    from nqbench.cli.show import comparison, documents
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
     from nqbench.runs.layout import PLOTS
@@ -92,14 +85,14 @@ def _show(findings: Findings, out: Path | None, formats: list[str], *, as_json: 
         return
     paths = write_comparison(findings, out, formats or ("md", "csv")) if out else []
     if as_json:
-        print_json(comparison_json(findings, paths))
+        documents.print_json(documents.comparison_json(findings, paths))
     else:
-        show_comparison(findings, paths)
+        comparison.show_comparison(findings, paths)
 
 
 def _broken(gate: Gate, findings: Findings, option: str) -> bool:
     """Whether a point hit the gate; says how many did, and how many could not be compared."""
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console
     from nqbench.system.suggest import many
 
     hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
@@ -107,5 +100,5 @@ def _broken(gate: Gate, findings: Findings, option: str) -> bool:
     broke = sum(point.broke for point in missing)
     unseen = f" ({many(len(missing), 'point')} could not be compared, see above)" if missing else ""
     failed = f", and {broke} that ran before and failed now" if broke else ""
-    note(f"{option}: {many(hits, 'point') if hits else 'none'}{failed}{unseen}")
+    console.note(f"{option}: {many(hits, 'point') if hits else 'none'}{failed}{unseen}")
     return bool(hits or broke)

@@ -8,44 +8,42 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nqbench.cli.options import ClusterFile, Device, Gpus, Insecure, Scheduler
+from nqbench.cli import options
+from nqbench.cli.options import argument, option
 
 if TYPE_CHECKING:
     from nqbench.cli.show.progress import Lane
 
 
 def count(
-    n: Annotated[
-        int | None, typer.Argument(metavar="N", help="Board size, 1 to 27.", show_default=False)
-    ] = None,
-    device: Device = "auto",
+    n: Annotated[int | None, argument("N", "Board size, 1 to 27.")] = None,
+    device: options.Device = "auto",
     log: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "--log",
+            "Append finished chunks of a long count; the same command resumes it.",
             metavar="FILE",
-            help="Append finished chunks of a long count; the same command resumes it.",
         ),
     ] = None,
     tuned_from: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "--tuned-from",
+            "Launch from now on as the fastest point of this run, on GPUs like its own.",
             metavar="RUN",
-            help="Launch from now on as the fastest point of this run, on GPUs like its own.",
         ),
     ] = None,
     predict: Annotated[
-        bool,
-        typer.Option(
-            "--estimate", help="Count nothing: say what N would cost on 1, 8 and 1,000 GPUs."
-        ),
+        bool, option("--estimate", "Count nothing: say what N would cost on 1, 8 and 1,000 GPUs.")
     ] = False,
-    gpus: Gpus = None,
-    scheduler: Scheduler = None,
-    cluster: ClusterFile = None,
-    insecure: Insecure = False,
+    gpus: options.Gpus = None,
+    scheduler: options.Scheduler = None,
+    cluster: options.ClusterFile = None,
+    insecure: options.Insecure = False,
 ) -> None:
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate
     from nqbench.errors import StudyError
@@ -71,11 +69,11 @@ def count(
 
         target = ClusterTarget(gpus, scheduler, cluster, insecure)
         with progress() as lane:
-            result = count_on(target, n, device, log, note, _show(lane, n))
+            result = count_on(target, n, device, log, console.note, _show(lane, n))
     else:
         chosen = choose(device)
         if device == "auto":
-            note(chosen.why)
+            console.note(chosen.why)
         with progress() as lane:
             result = count_solutions(n, chosen.spec, log, _show(lane, n))
     typer.echo(f"a({result.n}) = {result.value}")
@@ -84,10 +82,11 @@ def count(
 
 def _show(lane: Lane, n: int) -> Callable[[float, float, float], None]:
     """Shows how far a count is: the share that is done, the rate, the time left."""
-    from nqbench.cli.show.console import duration
+
+    from nqbench.cli.show import console
 
     def tell(share: float, rate: float, left_s: float) -> None:
-        left = duration(max(1, round(left_s)))
+        left = console.duration(max(1, round(left_s)))
         lane.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
 
     return tell

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion
-from nqbench.cli.options import Formats, Json, OutFolder, Quiet, command_line
+from nqbench.cli import EXIT_FAILED, completion, options
+from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 SIMULATOR: Final = "sim:mini"
@@ -15,32 +15,24 @@ MAX_POINTS: Final = 6
 """Points whose listings a person still compares."""
 Subject = Annotated[
     str,
-    typer.Argument(
-        metavar="SYSTEM|CONFIG",
-        help="A system, or a study (file or name).",
-        autocompletion=completion.systems_or_studies,
+    argument(
+        "SYSTEM|CONFIG", "A system, or a study (file or name).", completion.systems_or_studies
     ),
 ]
 Conditions = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--point",
+        "Only such points; FACTOR=LEVEL,LEVEL for several; repeatable.",
         metavar="FACTOR=LEVEL",
-        help="Only such points; FACTOR=LEVEL,LEVEL for several; repeatable.",
     ),
 ]
 Sizes = Annotated[
     list[int] | None,
-    typer.Option("--n", help="Size; repeatable. Default: the smallest of each configuration."),
+    option("--n", "Size; repeatable. Default: the smallest of each configuration."),
 ]
 Simulator = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        "-d",
-        help="sim:MODEL or sim:MODEL:ORDER.",
-        autocompletion=completion.simulators,
-    ),
+    str, option("--device -d", "sim:MODEL or sim:MODEL:ORDER.", completion.simulators)
 ]
 
 
@@ -49,28 +41,26 @@ def check(
     point: Conditions = None,
     n: Sizes = None,
     device: Simulator = SIMULATOR,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Look for memory errors, races and divergent barriers, in the simulator; needs no GPU."""
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.console import note
-    from nqbench.cli.show.kernels import show_checked
+    from nqbench.cli.show import console, documents, inspection
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
     from nqbench.study.asked import chosen_points
 
     simulator = open_simulator(device, checked=True)
-    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=note)
+    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=console.note)
     with progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:
         mistakes = [mistake.as_json() for mistake in found.mistakes]
         others = {"skipped": found.skipped, "failed": found.failed}
         data = {"subject": subject, "device": simulator.spec, "checked": found.checked}
-        print_json({**data, **others, "findings": mistakes})
+        documents.print_json({**data, **others, "findings": mistakes})
     else:
-        show_checked(found)
+        inspection.show_checked(found)
     if found.mistakes or found.failed or not found.checked:
         raise typer.Exit(EXIT_FAILED)
 
@@ -80,29 +70,25 @@ def explain(
     point: Conditions = None,
     n: Sizes = None,
     device: Simulator = SIMULATOR,
-    as_json: Json = False,
-    out: OutFolder = None,
-    formats: Formats = None,
+    as_json: options.Json = False,
+    out: options.OutFolder = None,
+    formats: options.Formats = None,
 ) -> None:
     """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
 
     With --out also a page with figures of one warp: its lanes over time, and its banks.
     """
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.console import note
-    from nqbench.cli.show.kernels import show_explained
-    from nqbench.cli.show.outcome import show_paths
+    from nqbench.cli.show import console, documents, inspection, results
     from nqbench.devices.registry import facts_for
     from nqbench.inspection import explain_points
     from nqbench.point import varied
     from nqbench.report.explain import write_explained
     from nqbench.report.table import Source
     from nqbench.study.asked import chosen_points
-    from nqbench.system.files import shown_command
     from nqbench.system.suggest import listing
 
     facts = facts_for(device)
-    points = chosen_points(subject, facts, point or (), n or (), warn=note)
+    points = chosen_points(subject, facts, point or (), n or (), warn=console.note)
     if len(points) > MAX_POINTS:
         differ = listing(["system", *varied(points)] if points[0].system else varied(points), "and")
         raise StudyError(
@@ -110,36 +96,29 @@ def explain(
             f" {MAX_POINTS} with --point FACTOR=LEVEL"
         )
     found = explain_points(points, device, trace=out is not None)
-    source = Source(facts.name, "simulated", shown_command(command_line()), subject)
+    source = Source(facts.name, "simulated", options.shown_line(), subject)
     if as_json:
-        print_json([one.as_json() for one in found])
+        documents.print_json([one.as_json() for one in found])
     else:
-        show_explained(found, source)
+        inspection.show_explained(found, source)
     if out is not None:
         paths = write_explained(found, source, out, formats or ())
         if not as_json:
-            show_paths(paths)
+            results.show_paths(paths)
 
 
 def kernels(
     system: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SYSTEM",
-            help="One system; default: all.",
-            autocompletion=completion.systems,
-        ),
+        str | None, argument("SYSTEM", "One system; default: all.", completion.systems)
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """List the systems; with a name, show what that one is made of."""
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.console import hush
-    from nqbench.cli.show.listings import show_system, show_systems
+    from nqbench.cli.show import console, documents, listings
     from nqbench.workloads import find_system, with_systems
 
-    hush(quiet)
+    console.hush(quiet)
     if as_json:
         listed = [
             {
@@ -152,8 +131,8 @@ def kernels(
             for name, levels in one.systems.items()
             if system in (None, name)
         ]
-        print_json(listed)
+        documents.print_json(listed)
     elif system is None:
-        show_systems(with_systems())
+        listings.show_systems(with_systems())
     else:
-        show_system(*find_system(system))
+        listings.show_system(*find_system(system))

@@ -7,102 +7,88 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion, wrong_request
+from nqbench.cli import EXIT_FAILED, completion, options, wrong_request
 from nqbench.cli.measuring import choose
-from nqbench.cli.options import (
-    Budget,
-    Json,
-    Quiet,
-    RunFolder,
-    budget_seconds,
-    command_line,
-    refuse,
-)
+from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 
 def devices(
     model: Annotated[
-        str,
-        typer.Argument(
-            help="A model of the simulator (gtx480, my_gpu.yaml).",
-            autocompletion=completion.models,
-        ),
+        str, argument("MODEL", "Of the simulator (gtx480, my_gpu.yaml).", completion.models)
     ] = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """List the devices of this machine, or the facts of one model with their sources."""
     from dataclasses import asdict
 
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.console import hush
-    from nqbench.cli.show.tables import show_rows
+    from nqbench.cli.show import console, documents, tables
     from nqbench.devices.registry import list_devices, model_facts
 
-    hush(quiet)
+    console.hush(quiet)
     rows = model_facts(model) if model else list_devices()
     if as_json:
-        print_json([asdict(row) for row in rows])
+        documents.print_json([asdict(row) for row in rows])
     else:
-        show_rows(rows)
+        tables.show_rows(rows)
 
 
 def doctor(
     device: Annotated[
-        str, typer.Option("--device", "-d", help="The device you want: auto, cuda:0, sim or cpu.")
+        str, option("--device -d", "The device you want: auto, cuda:0, sim or cpu.")
     ] = "auto",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what this machine has and lacks, and the commands that fix it; changes nothing.
 
     Exit code 1 if something is missing that the device needs.
     """
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.listings import show_doctor
+    from nqbench.cli.show import documents, listings
     from nqbench.doctor import examine
 
     report = examine(device)
     if as_json:
-        print_json(report.as_json())
+        documents.print_json(report.as_json())
     else:
-        show_doctor(report)
+        listings.show_doctor(report)
     if not report.usable:
         raise typer.Exit(EXIT_FAILED)
 
 
 def selftest(
     run: Annotated[
-        Path | None,
-        typer.Argument(metavar="RUN", help="Judge a recorded self-test again; measures nothing."),
+        Path | None, argument("RUN", "Judge a recorded self-test again; measures nothing.")
     ] = None,
     device: Annotated[
-        str | None,
-        typer.Option("--device", "-d", help="Measure identical kernels on this device."),
+        str | None, option("--device -d", "Measure identical kernels on this device.")
     ] = None,
-    out: RunFolder = None,
-    budget: Budget = None,
+    out: options.RunFolder = None,
+    budget: options.Budget = None,
 ) -> None:
     """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
-    from nqbench.cli.show.console import note
-    from nqbench.cli.show.listings import show_self_test
+    from nqbench.cli.show import console, listings
     from nqbench.cli.show.progress import progress
     from nqbench.selftest.device import judge_run, run_self_test
 
     if run is not None:
         given = {"--device": device, "--out": out, "--budget": budget}
-        refuse(given, f"{run} is judged as it was recorded")
+        options.refuse(given, f"{run} is judged as it was recorded")
         with wrong_request():
             result = judge_run(run)
     elif device is not None:
-        budget_s = budget_seconds(budget)
+        budget_s = options.budget_seconds(budget)
         with progress() as listener:
             result, path = run_self_test(
-                choose(device), out, budget_s=budget_s, listener=listener, command=command_line()
+                choose(device),
+                out,
+                budget_s=budget_s,
+                listener=listener,
+                command=options.command_line(),
             )
-        note(f"records: {path}")
+        console.note(f"records: {path}")
     else:
         raise StudyError("selftest needs a device to measure on: nqbench selftest --device cuda:0")
-    show_self_test(result)
+    listings.show_self_test(result)
     if not result.passed:
         raise typer.Exit(EXIT_FAILED)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nqbench.cli.options import command_line
+from nqbench.cli import options
 from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ def choose(device: str, name: str = "") -> str:
     A note says which one ``auto`` chose and why, and what counters of a model are of, whose
     architecture no longer compiles.
     """
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console
     from nqbench.devices.registry import choose_device
 
     choice = choose_device(device, name)
     if device == "auto":
-        note(f"on {choice.spec}: {choice.why}")
+        console.note(f"on {choice.spec}: {choice.why}")
     if choice.remark:
-        note(f"{choice.spec}: {choice.remark}")
+        console.note(f"{choice.spec}: {choice.remark}")
     return choice.spec
 
 
@@ -62,7 +62,7 @@ def measure(
             fresh=fresh,
             budget_s=budget_s,
             listener=listener,
-            command=command_line(),
+            command=options.command_line(),
         )
 
 
@@ -83,7 +83,10 @@ def measure_on(
     from nqbench.runs.layout import local_folder
     from nqbench.study import expand
 
-    with progress() as listener, connected(ClusterTarget(*target), listener.message) as cluster:
+    with (
+        progress() as listener,
+        connected(ClusterTarget(*target), listener.message) as cluster,
+    ):
         site = ClusterSite(cluster, wanted(cluster, device), study.needs)
         several = len({found.model for found in site.first_devices()}) > 1
 
@@ -98,7 +101,7 @@ def measure_on(
             folder,
             fresh,
             budget_s,
-            command_line(),
+            options.command_line(),
         )
         return run_on_site(asked, site, listener)
 
@@ -108,16 +111,14 @@ def conclude(
     *,
     draw: bool = True,
     as_json: bool = False,
-    tables: Sequence[ReportItem] = (),
+    items: Sequence[ReportItem] = (),
 ) -> None:
-    """Show how runs ended, ``tables`` of them, their numbers and where their files are.
+    """Show how runs ended, tables of them (``items``), their numbers and where their files are.
 
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures.
     """
-    from nqbench.cli.show.as_json import print_json, report_json, run_json
-    from nqbench.cli.show.outcome import show_files, show_numbers, show_outcome
-    from nqbench.cli.show.tables import show_report_table
+    from nqbench.cli.show import documents, results, tables
     from nqbench.report.writer import prepare, read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
@@ -125,47 +126,26 @@ def conclude(
     for outcome in outcomes:
         measured = complete and outcome.counts.get("ok", 0)
         if not as_json:
-            show_outcome(outcome)
+            results.show_outcome(outcome)
         report = None
         if measured or as_json:
             run = read_run(outcome.path)
-            runs.append((run, outcome))
+            runs.append(run)
             if not as_json:
-                for table in (one for item in tables for one in prepare(run.data, item)):
-                    show_report_table(table)
-                show_numbers(run)
+                for table in (one for item in items for one in prepare(run.data, item)):
+                    tables.show_report_table(table)
+                results.show_numbers(run)
             if draw and measured:
                 report = _report_measured(run, outcome)
                 reports.append(report)
         if not as_json:
-            show_files(report, outcome.path)
+            results.show_files(report, outcome.path)
     if as_json:
-        print_json(report_json([run_json(*one) for one in runs], reports))
+        documents.print_report(runs, reports, outcomes)
 
 
-def report(
-    paths: Sequence[Path],
-    out: Path | None = None,
-    formats: Sequence[str] = (),
-    *,
-    as_json: bool = False,
-) -> None:
-    """Show the numbers of runs; write their tables and figures, and say where they are."""
-    from nqbench.cli.show.as_json import print_json, report_json, run_json
-    from nqbench.cli.show.outcome import show_files, show_numbers
-    from nqbench.report.writer import read_run
-
-    runs = list(map(read_run, paths))
-    for run in () if as_json else runs:
-        show_numbers(run, failures=True)
-    written = _write(runs, out, formats)
-    if as_json:
-        print_json(report_json(list(map(run_json, runs)), [written]))
-    else:
-        show_files(written)
-
-
-def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:
+def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:
+    """Write tables and figures of runs; what was written, the page first."""
     from nqbench.cli.show.progress import progress
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
@@ -178,7 +158,7 @@ def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = (
 
 def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     """Write the report of a run that this command measured, unless it is up to date."""
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console
     from nqbench.report.writer import RunReport
     from nqbench.runs.layout import default_out
     from nqbench.runs.reading import RECORDS
@@ -186,9 +166,9 @@ def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
-        note("nothing was measured; the report is up to date")
+        console.note("nothing was measured; the report is up to date")
         return RunReport((page,), (), ())
     try:
-        return _write([run], None)
+        return write([run], None)
     except FolderRefused as error:  # exit code 2 would say that nothing was run
         raise StoreError(str(error)) from error

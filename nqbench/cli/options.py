@@ -3,95 +3,65 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from nqbench.cli import completion
 from nqbench.errors import StudyError
-from nqbench.system.files import printable
+from nqbench.system.files import printable, shown_command
 
+Complete = Callable[[str], list[str]]
 FRESH: Final = "--fresh"
 
+
+def option(names: str, about: str, complete: Complete | None = None, metavar: str = "") -> Any:
+    """An option by its names (``--device -d``), and how the shell completes its value."""
+    return typer.Option(
+        *names.split(), help=about, autocompletion=complete, metavar=metavar or None
+    )
+
+
+def argument(metavar: str, about: str, complete: Complete | None = None) -> Any:
+    """An argument by the name that the help gives it."""
+    return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
+
+
 Config = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CONFIG",
-        help="A study file (YAML), or a packaged study's name.",
-        autocompletion=completion.studies,
-    ),
+    Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.", completion.studies)
 ]
-RunsIfAny = Annotated[
-    list[Path] | None,
-    typer.Argument(metavar="RUN", help="Run folders.", autocompletion=completion.runs),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        "-d",
-        help="auto, cuda:0, sim:NAME or cpu.",
-        autocompletion=completion.devices,
-    ),
-]
-RunFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Run folder; default: results/local/...")
-]
-OutFolder = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Folder for tables, figures and the page.")
-]
-Fresh = Annotated[
-    bool, typer.Option(FRESH, help="Start over instead of resuming (old records are kept).")
-]
-Budget = Annotated[
-    str | None, typer.Option("--budget", help="Time for the whole run: 90s, 10m, 1h.")
-]
+RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.", completion.runs)]
+Device = Annotated[str, option("--device -d", "auto, cuda:0, sim:NAME or cpu.", completion.devices)]
+RunFolder = Annotated[Path | None, option("--out -o", "Run folder; default: results/local/...")]
+OutFolder = Annotated[Path | None, option("--out -o", "Folder for tables, figures and the page.")]
+Fresh = Annotated[bool, option(FRESH, "Start over instead of resuming (old records are kept).")]
+Budget = Annotated[str | None, option("--budget", "Time for the whole run: 90s, 10m, 1h.")]
 Formats = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help="md, csv, tex, html; repeatable.",
-        autocompletion=completion.formats,
-    ),
+    list[str] | None, option("--format -f", "md, csv, tex, html; repeatable.", completion.formats)
 ]
 Full = Annotated[
-    bool,
-    typer.Option(
-        "--full", help="Compute deterministic counts of large boards too (minutes, once)."
-    ),
+    bool, option("--full", "Compute deterministic counts of large boards too (minutes, once).")
 ]
 CpuBaseline = Annotated[
     Path | None,
-    typer.Option(
-        "--cpu",
-        metavar="RUN",
-        help="Take the times of CPU programs from this run, for all sizes.",
-        autocompletion=completion.runs,
-    ),
+    option("--cpu", "Run with the times of CPU programs, for all sizes.", completion.runs, "RUN"),
 ]
 Gpus = Annotated[
-    str | None,
-    typer.Option("--gpus", metavar="all|0,1", help="GPUs of this computer, a worker for each."),
+    str | None, option("--gpus", "GPUs of this computer, a worker for each.", metavar="all|0,1")
 ]
 Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Workers of a Dask scheduler."),
+    str | None, option("--scheduler", "Workers of a Dask scheduler.", metavar="tcp://HOST:PORT")
 ]
 ClusterFile = Annotated[
-    Path | None,
-    typer.Option("--cluster", metavar="FILE", help="A YAML file that starts workers: SSH, Slurm."),
+    Path | None, option("--cluster", "A YAML file that starts workers: SSH, Slurm.", metavar="FILE")
 ]
 Insecure = Annotated[
-    bool,
-    typer.Option("--insecure", help="Allow other computers without encryption (docs/cluster.md)."),
+    bool, option("--insecure", "Allow other computers without encryption (docs/cluster.md).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but errors and points that failed.")
-]
+Json = Annotated[bool, option("--json", "The result as JSON.")]
+Quiet = Annotated[bool, option("--quiet -q", "Print nothing but errors and points that failed.")]
 
 
 def budget_seconds(text: str | None) -> float | None:
@@ -116,3 +86,8 @@ def refuse(given: Mapping[str, object], why: str) -> None:
 def command_line() -> list[str]:
     """The command as a user would type it again, fit for a UTF-8 file."""
     return ["nqbench", *map(printable, sys.argv[1:])]
+
+
+def shown_line() -> str:
+    """The command fit for a page that others read."""
+    return shown_command(command_line())

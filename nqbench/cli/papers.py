@@ -7,46 +7,33 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, measuring
-from nqbench.cli.options import (
-    Budget,
-    CpuBaseline,
-    Device,
-    Formats,
-    Full,
-    Json,
-    OutFolder,
-    Quiet,
-    RunsIfAny,
-    budget_seconds,
-    command_line,
-    refuse,
-)
+from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, measuring, options
+from nqbench.cli.options import argument, option
 from nqbench.errors import FolderRefused, NothingRuns, StudyError
 
 
 def reproduce(
     papers: Annotated[
         list[str],
-        typer.Argument(metavar="PAPER", help="Papers by name.", autocompletion=completion.papers),
+        argument("PAPER", "Papers by name.", completion.papers),
     ],
-    device: Device = "auto",
+    device: options.Device = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write into (one paper only).")
+        Path | None, option("--out -o", "Folder to write into (one paper only).")
     ] = None,
-    budget: Budget = None,
+    budget: options.Budget = None,
     recorded: Annotated[
-        bool, typer.Option("--recorded", help="Run nothing: use every run under results/.")
+        bool, option("--recorded", "Run nothing: use every run under results/.")
     ] = False,
-    cpu: CpuBaseline = None,
-    full: Full = False,
-    quiet: Quiet = False,
+    cpu: options.CpuBaseline = None,
+    full: options.Full = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
-    from nqbench.cli.show.console import hush, note
+    from nqbench.cli.show import console
     from nqbench.papers import paper_folder
 
-    hush(quiet)
+    console.hush(quiet)
     if out is not None and len(papers) > 1:
         raise StudyError("--out takes one paper; leave it out for several")
     if out is not None and out.exists() and not out.is_dir():  # before anything is measured
@@ -55,7 +42,7 @@ def reproduce(
         paper_folder(name)  # report a wrong name before anything is run
     if recorded:
         given = {"--device": device if device != "auto" else None, "--budget": budget}
-        refuse(given, "--recorded runs nothing")
+        options.refuse(given, "--recorded runs nothing")
         _from_records(papers, out, full, cpu)
         return
     worst, left_out = 0, 0
@@ -66,7 +53,7 @@ def reproduce(
             left_out += 1
             if left_out == len(papers):
                 raise
-            note(f"{name} is left out: {error}")
+            console.note(f"{name} is left out: {error}")
         if worst == EXIT_INTERRUPTED:  # whoever stops one paper does not want the next
             break
     if worst:
@@ -74,110 +61,100 @@ def reproduce(
 
 
 def _from_records(papers: list[str], out: Path | None, full: bool, cpu: Path | None) -> None:
-    from nqbench.cli.show.claims import show_paper
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console, verdicts
     from nqbench.report.papers.write import never_run, report_recorded
 
     for report in report_recorded(papers, out, full=full, cpu=cpu):
-        show_paper(report)
+        verdicts.show_paper(report)
     for name in never_run(papers):
-        note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
+        console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
 
 
 def _reproduce(
     name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
-    from nqbench.cli.show.claims import show_decided, show_paper
-    from nqbench.cli.show.outcome import show_outcome
+    from nqbench.cli.show import results, verdicts
     from nqbench.papers import paper_folder
     from nqbench.report.papers.write import report_paper
     from nqbench.report.writer import read_run, write_report
     from nqbench.runs.layout import default_out
     from nqbench.study import load_study
 
-    budget_s = budget_seconds(budget)
+    budget_s = options.budget_seconds(budget)
     study = load_study(paper_folder(name) / "study.yaml")
     outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
-    show_outcome(outcome)
+    results.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         write_report([read_run(outcome.path)], out or default_out(outcome.path))
         made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
-        show_decided(made)
-        show_paper(made, outcome.path)
+        verdicts.show_decided(made)
+        verdicts.show_paper(made, outcome.path)
     return exit_code(outcome)
 
 
 def claims(
-    runs: RunsIfAny = None,
+    runs: options.RunsIfAny = None,
     paper: Annotated[
         str | None,
-        typer.Option(
-            "--paper",
-            help="Judge this paper's claims; default: the papers of the runs.",
-            autocompletion=completion.papers,
+        option(
+            "--paper", "Judge this paper's claims; default: those of the runs.", completion.papers
         ),
     ] = None,
     matrix: Annotated[
         bool,
-        typer.Option(
+        option(
             "--matrix",
-            help="Instead what each change is worth: printed by the papers, measured, simulated;"
-            " by device. Default: every run under results/.",
+            "Instead what each change is worth: printed by the papers, measured, simulated; by"
+            " device. Default: every run under results/.",
         ),
     ] = False,
-    cpu: CpuBaseline = None,
-    full: Full = False,
-    out: OutFolder = None,
-    formats: Formats = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    cpu: options.CpuBaseline = None,
+    full: options.Full = False,
+    out: options.OutFolder = None,
+    formats: options.Formats = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
-    from nqbench.cli.show.as_json import claims_json, print_json
-    from nqbench.cli.show.claims import show_claims
-    from nqbench.cli.show.console import hush, note
-    from nqbench.cli.show.outcome import note_incomplete
+    from nqbench.cli.show import console, documents, results, verdicts
     from nqbench.report.papers.write import claims_tables
 
-    hush(quiet)
-    note_incomplete(runs or ())
+    console.hush(quiet)
+    results.note_incomplete(runs or ())
     if matrix:
-        refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
+        options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
         _matrix(runs or [], cpu, out, formats or [], as_json=as_json)
         return
     if not runs:
         raise StudyError("claims needs the runs to judge by: nqbench claims RUN")
-    refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
+    options.refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
     if full:
-        note("counting on large boards where the numbers are not cached yet: minutes, once")
+        console.note("counting on large boards where the numbers are not cached yet: minutes, once")
     tables = claims_tables(runs, paper, full=full, cpu=cpu)
     if as_json:
-        print_json(claims_json(tables))
+        documents.print_json(documents.claims_json(tables))
         return
     for table in tables.values():
-        show_claims(table)
+        verdicts.show_claims(table)
 
 
 def _matrix(
     runs: list[Path], cpu: Path | None, out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
     """Show what each change is worth; write it as files."""
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.outcome import show_paths
-    from nqbench.cli.show.tables import show_report_table
+    from nqbench.cli.show import documents, results, tables
     from nqbench.report.matrix import write_effects, write_recorded
-    from nqbench.system.files import shown_command
 
-    command = shown_command(command_line())
+    command = options.shown_line()
     if runs:
         reports = [write_effects(runs, out, command, formats, cpu=cpu)]
     else:
         reports = write_recorded(out, command, formats, cpu=cpu)
     if as_json:
-        print_json([row for report in reports for row in report.cells.records()])
+        documents.print_json([row for report in reports for row in report.cells.records()])
         return
     for report in reports:
-        show_report_table(report.matrix)
-        show_paths(report.paths)
+        tables.show_report_table(report.matrix)
+        results.show_paths(report.paths)

@@ -7,23 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code
+from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, options
 from nqbench.cli.measuring import choose, conclude, measure, measure_on
-from nqbench.cli.options import (
-    Budget,
-    ClusterFile,
-    Config,
-    Device,
-    Fresh,
-    Gpus,
-    Insecure,
-    Json,
-    Quiet,
-    RunFolder,
-    Scheduler,
-    budget_seconds,
-    refuse,
-)
+from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
@@ -31,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study; NAME.yaml.")] = "",
+    name: Annotated[str, argument("NAME", "Name of the study; NAME.yaml.")] = "",
     kernel: Annotated[
-        bool, typer.Option("--kernel", help="A study of a kernel of your own, with its NAME.cu.")
+        bool, option("--kernel", "A study of a kernel of your own, with its NAME.cu.")
     ] = False,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of study files instead.")
+        bool, option("--schema", "Print the JSON Schema of study files instead.")
     ] = False,
 ) -> None:
     """Write a commented study to start from: NAME.yaml in this folder."""
-    from nqbench.cli.show.as_json import print_json
+    from nqbench.cli.show import documents
     from nqbench.study import schema as study_schema
     from nqbench.study.packaged import write_template
 
     if schema:
-        refuse({name: name, "--kernel": kernel}, "--schema prints the schema alone")
-        print_json(study_schema())
+        options.refuse({name: name, "--kernel": kernel}, "--schema prints the schema alone")
+        documents.print_json(study_schema())
         return
     if not name:
         raise StudyError("init needs a name for the study: nqbench init my-study")
@@ -58,30 +44,28 @@ def init(
 
 
 def run(
-    config: Config,
-    device: Device = "auto",
-    out: RunFolder = None,
-    fresh: Fresh = False,
+    config: options.Config,
+    device: options.Device = "auto",
+    out: options.RunFolder = None,
+    fresh: options.Fresh = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the points and an estimate; run nothing.")
+        bool, option("--dry-run", "Print the points and an estimate; run nothing.")
     ] = False,
-    budget: Budget = None,
-    no_report: Annotated[
-        bool, typer.Option("--no-report", help="Measure only; draw nothing.")
-    ] = False,
-    gpus: Gpus = None,
-    scheduler: Scheduler = None,
-    cluster: ClusterFile = None,
-    insecure: Insecure = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    budget: options.Budget = None,
+    no_report: Annotated[bool, option("--no-report", "Measure only; draw nothing.")] = False,
+    gpus: options.Gpus = None,
+    scheduler: options.Scheduler = None,
+    cluster: options.ClusterFile = None,
+    insecure: options.Insecure = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Measure a study and write its tables and figures."""
-    from nqbench.cli.show.console import hush
+    from nqbench.cli.show import console
     from nqbench.study import load_study
 
-    hush(quiet)
-    budget_s = budget_seconds(budget)
+    console.hush(quiet)
+    budget_s = options.budget_seconds(budget)
     study = load_study(config)
     many = (gpus, scheduler, cluster) != (None, None, None)
     if dry_run:
@@ -105,39 +89,36 @@ def run(
 
 def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     """Show the points, how long they may take, and what the report cannot show."""
-    from nqbench.cli.show.as_json import print_json
-    from nqbench.cli.show.console import note
-    from nqbench.cli.show.listings import show_points
+    from nqbench.cli.show import console, documents, listings
     from nqbench.devices.registry import facts_for
     from nqbench.measure.forecast import estimate
     from nqbench.report.writer import report_problems
     from nqbench.study import expand
 
     facts = facts_for(spec)
-    points = expand(study, facts, warn=note)
+    points = expand(study, facts, warn=console.note)
     estimate_s = estimate(points, study, spec)
     if as_json:
-        print_json({"points": [point.as_json() for point in points], "estimate_s": estimate_s})
+        documents.print_json(
+            {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
+        )
     else:
-        show_points(points, estimate_s)
+        listings.show_points(points, estimate_s)
     for entry, problem in report_problems(study.as_json(), points, facts):
-        note(f"{study.source.place(('report', entry))}: {problem}")
+        console.note(f"{study.source.place(('report', entry))}: {problem}")
 
 
 def static(
-    config: Config,
+    config: options.Config,
     arch: Annotated[
-        str, typer.Option("--arch", help="Architectures, separated by commas.")
+        str, option("--arch", "Architectures, separated by commas.")
     ] = "sm_75,sm_80,sm_90,sm_120",
-    sass: Annotated[
-        bool, typer.Option("--sass", help="Count machine code too (needs nvdisasm).")
-    ] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
+    sass: Annotated[bool, option("--sass", "Count machine code too (needs nvdisasm).")] = False,
+    csv: Annotated[bool, option("--csv", "Comma-separated values.")] = False,
 ) -> None:
     """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show import console, tables
     from nqbench.cli.show.progress import progress
-    from nqbench.cli.show.tables import show_rows
     from nqbench.measure.static import static_rows
     from nqbench.study import expand, load_study
 
@@ -146,26 +127,22 @@ def static(
     with progress() as listener:
         rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
     if rows:
-        show_rows(rows, csv=csv)
+        tables.show_rows(rows, csv=csv)
     else:
-        note("no point of this study is a GPU kernel: there is nothing to compile")
+        console.note("no point of this study is a GPU kernel: there is nothing to compile")
 
 
 def bottleneck(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SYSTEM|FACTOR=LEVEL",
-            help="Systems, and levels for all of them.",
-            autocompletion=completion.systems,
-        ),
+        argument("SYSTEM|FACTOR=LEVEL", "Systems, and levels for all.", completion.systems),
     ],
     n: Annotated[
-        list[int] | None, typer.Option("--n", help="Size; repeatable. Default: the workload's own.")
+        list[int] | None, option("--n", "Size; repeatable. Default: the workload's own.")
     ] = None,
-    device: Device = "auto",
-    out: RunFolder = None,
-    fresh: Fresh = False,
+    device: options.Device = "auto",
+    out: options.RunFolder = None,
+    fresh: options.Fresh = False,
 ) -> None:
     """Time kernels without their arithmetic and without their memory; say what limits them."""
     from nqbench.devices.registry import facts_for
@@ -175,6 +152,6 @@ def bottleneck(
     asked, spec = variants_study(words, n or ()), choose(device)
     points = asked.points(facts_for(spec))
     outcome = measure(asked.study, spec, points, out=out, fresh=fresh)
-    conclude([outcome], tables=[ReportItem("table", "bottleneck")])
+    conclude([outcome], items=[ReportItem("table", "bottleneck")])
     if code := exit_code(outcome):
         raise typer.Exit(code)

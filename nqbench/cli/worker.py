@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli.options import Insecure
+from nqbench.cli import options
+from nqbench.cli.options import argument, option
 
 
 def worker(
-    scheduler: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="Of the scheduler: tcp://HOST:PORT, tls://...")
-    ],
+    scheduler: Annotated[str, argument("ADDRESS", "Of the scheduler: tcp://HOST:PORT, tls://...")],
     gpus: Annotated[
-        str, typer.Option("--gpus", metavar="all|0,1|none", help="Which GPUs; none: CPU only.")
+        str, option("--gpus", "Which GPUs; none: CPU only.", metavar="all|0,1|none")
     ] = "all",
-    insecure: Insecure = False,
+    insecure: options.Insecure = False,
 ) -> None:
     """Offer this computer's devices to a Dask scheduler, until Ctrl-C or the scheduler's end."""
     from nqbench.cluster.worker import serve

@@ -13,8 +13,8 @@ from rich.table import Table
 from nqbench.cli.show import progress
 from nqbench.cli.show.console import say
 from nqbench.cli.show.listings import show_points
-from nqbench.cli.show.outcome import show_reasons
 from nqbench.cli.show.progress import Display, Lane, LiveDisplay
+from nqbench.cli.show.results import show_reasons
 from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.point import Point
 from nqbench.record import Record

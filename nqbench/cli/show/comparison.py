@@ -12,7 +12,7 @@ from nqbench.analysis.compare.runs import ComparedPoint, Comparison
 from nqbench.analysis.compare.wording import sentences
 from nqbench.analysis.wording import ratio
 from nqbench.cli.show.console import say
-from nqbench.cli.show.outcome import show_paths
+from nqbench.cli.show.results import show_paths
 from nqbench.cli.show.tables import show_table
 from nqbench.report.comparison import changed, difference
 

@@ -25,14 +25,22 @@ def print_json(data: object) -> None:
     typer.echo(json.dumps(data, indent=2, allow_nan=False))
 
 
-def run_json(run: ReadRun, outcome: RunOutcome | None = None) -> dict[str, Any]:
-    """A run: its points, effects and findings; with ``outcome`` how its measuring ended."""
+def print_report(
+    runs: Sequence[ReadRun], reports: Sequence[RunReport], outcomes: Sequence[RunOutcome] = ()
+) -> None:
+    """Runs, with ``outcomes`` how their measuring ended, and the files written about them."""
+    ended = [{"interrupted": one.interrupted, "wall_s": one.wall_s} for one in outcomes]
+    found = [_run(run, more) for run, more in zip(runs, ended or [{}] * len(runs), strict=True)]
+    files = [str(path) for report in reports for path in report.paths]
+    not_made = [sentence for report in reports for sentence in report.not_made]
+    print_json({"runs": found, "files": files, "not_made": not_made})
+
+
+def _run(run: ReadRun, ended: Mapping[str, Any]) -> dict[str, Any]:
+    """A run: its points, effects and findings."""
     from nqbench.api import effects_table, points_table
 
     data = run.data
-    ended = {}
-    if outcome is not None:
-        ended = {"interrupted": outcome.interrupted, "wall_s": outcome.wall_s}
     points = _rows(points_table(data))
     statuses = [point["status"] for point in points]
     try:
@@ -51,13 +59,6 @@ def run_json(run: ReadRun, outcome: RunOutcome | None = None) -> dict[str, Any]:
         "effects": effects,
         "findings": run.findings,
     }
-
-
-def report_json(runs: Sequence[dict[str, Any]], reports: Sequence[RunReport]) -> dict[str, Any]:
-    """Runs, and the files that were written about them."""
-    files = [str(path) for report in reports for path in report.paths]
-    not_made = [sentence for report in reports for sentence in report.not_made]
-    return {"runs": list(runs), "files": files, "not_made": not_made}
 
 
 def comparison_json(findings: Findings, files: Iterable[Path]) -> dict[str, Any]:

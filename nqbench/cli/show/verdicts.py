@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.claims.judge import ENUMERATED
 from nqbench.cli.show.console import console, say
-from nqbench.cli.show.outcome import show_files
+from nqbench.cli.show.results import show_files
 from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.report.table import EMPTY
 
