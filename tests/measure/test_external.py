@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +25,7 @@ from nqbench.runs.frame import load
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import expand, load_study
 from tests.cli.call import call
+from tests.measure.test_pool import wait_gone, wait_until
 from tests.toys import run_here
 
 ANSWER = {"answer": r"^(\d+)"}
@@ -39,7 +39,7 @@ def study_of(folder: Path, *systems: Any, n: Any = 6, **more: Any) -> Path:
     import yaml
 
     path = folder / "study.yaml"
-    measure = {"rounds": 2, "samples": 2, "budget": "400ms", "timeout": "20s"}
+    measure = {"rounds": 2, "samples": 2, "budget": "40ms", "timeout": "60s", "long": ["mine"]}
     data = {"name": "mine", "n": n, "systems": list(systems), "measure": measure, **more}
     path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
     return path
@@ -61,9 +61,9 @@ def the_point(folder: Path, entry: Mapping[str, Any], **more: Any) -> Point:
     return point
 
 
-def measured(point: Point, *, timed: bool = True, timeout_s: float = 20.0) -> Measurement:
+def measured(point: Point, *, timed: bool = True, timeout_s: float = 120.0) -> Measurement:
     """One measurement in this process."""
-    policy = Policy(samples=2, share_s=0.2)
+    policy = Policy(samples=2, share_s=0.02)
     return Session("cpu").measure(MeasureRequest(point, 1, timed, policy, timeout_s))
 
 
@@ -173,7 +173,7 @@ def test_a_printed_time_is_the_value_and_the_process_the_total(tmp_path: Path) -
     found = measured(the_point(tmp_path, {**program(), **TIME}))
     assert found.value_s == pytest.approx(1.5e-3)
     assert found.about["clock"] == "printed"
-    assert 0.02 < found.phases["total"] < 2
+    assert found.phases["total"] > 0.02
     assert found.phases["kernel"] + found.phases["other"] == pytest.approx(found.phases["total"])
     found = measured(the_point(tmp_path, {**program(), **ANSWER}))
     assert (found.value_s or 0) > 0.02
@@ -184,37 +184,23 @@ def test_a_printed_time_is_the_value_and_the_process_the_total(tmp_path: Path) -
 
 
 def test_a_hang_ends_with_all_its_processes(tmp_path: Path) -> None:
-    script(tmp_path, "sleep 60 &\necho $! > pid\nwait")
-    started = time.monotonic()
+    script(tmp_path, "sleep 600 &\necho $! > pid\nwait")
     found = measured(the_point(tmp_path, {**program(), **ANSWER}), timeout_s=0.5)
-    assert (found.status, time.monotonic() - started < 10) == ("timeout", True)
+    assert found.status == "timeout"
     assert "mine did not end within 0.5 s and was stopped; raise measure.timeout" in found.reason
-    assert gone(int((tmp_path / "pid").read_text()))
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends within two seconds (or is a zombie that nobody waits for)."""
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state in "ZX":
-            return True
-        time.sleep(0.01)
-    return False
+    assert wait_gone(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are found in /proc")
 def test_a_killed_worker_leaves_no_program_behind(tmp_path: Path) -> None:
-    script(tmp_path, "echo $$ > pid\nsleep 60")
+    script(tmp_path, "echo $$ > pid\nsleep 600")
     point = the_point(tmp_path, {**program(), **ANSWER})
     worker = WorkerProcess("cpu")
-    worker.send(MeasureRequest(point, 1, True, Policy(), 60.0))
-    while not ((file := tmp_path / "pid").exists() and file.read_text().strip()):
-        time.sleep(0.01)
+    worker.send(MeasureRequest(point, 1, True, Policy(), 600.0))
+    file = tmp_path / "pid"
+    assert wait_until(lambda: file.exists() and file.read_text().strip())
     worker.kill()
-    assert gone(int(file.read_text()))
+    assert wait_gone(int(file.read_text()))
 
 
 def test_levels_and_environment_reach_the_program(
@@ -238,7 +224,9 @@ def test_rounds_visit_programs_and_systems_in_one_random_order(tmp_path: Path) -
     for name in names:
         script(tmp_path, f"echo {name} >> log\necho 4", name)
     entries = [program(name, **ANSWER) for name in names]
-    study_of(tmp_path, "cpu.somers", *entries, measure={"rounds": 4, "budget": "200ms"})
+    study_of(
+        tmp_path, "cpu.somers", *entries, measure={"rounds": 4, "budget": "40ms", "long": ["mine"]}
+    )
     assert run(tmp_path).counts == {"ok": 5}
     table = load(tmp_path / "run").sort_values("started", kind="stable")
     visits = []

@@ -17,19 +17,7 @@ from contextlib import closing
 from typing import BinaryIO, Final
 
 from nqbench.errors import NqbenchError
-from nqbench.measure.worker.messages import (
-    Accepted,
-    Beat,
-    Done,
-    MeasureRequest,
-    Message,
-    Open,
-    PrecompileRequest,
-    Ready,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker import messages
 from nqbench.system.crash import write_crash
 from nqbench.workloads import bring
 
@@ -56,7 +44,7 @@ def private_output() -> BinaryIO:
     return os.fdopen(kept, "wb", buffering=0)
 
 
-def follow_input(requests: queue.Queue[Message | None]) -> None:
+def follow_input(requests: queue.Queue[messages.Message | None]) -> None:
     """Read requests until the input closes, then end the process even if it is busy.
 
     Unbuffered: a thread inside a buffered read makes Python abort when the process ends.
@@ -65,48 +53,48 @@ def follow_input(requests: queue.Queue[Message | None]) -> None:
     while chunk := os.read(0, CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            requests.put(decode(line))
+            requests.put(messages.decode(line))
     requests.put(None)
     time.sleep(GRACE_S)
     os._exit(1)
 
 
-def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
+def serve(requests: queue.Queue[messages.Message | None], output: BinaryIO) -> None:
     """Open the device that the first message names, then answer requests until there are none."""
 
-    def send(message: Message) -> None:
-        output.write(encode(message))
+    def send(message: messages.Message) -> None:
+        output.write(messages.encode(message))
 
     first = requests.get()
-    if not isinstance(first, Open):
+    if not isinstance(first, messages.Open):
         return
     try:
         for outside in first.outside:
             bring(outside)
     except NqbenchError as error:
-        send(Refused(type(error).__name__, str(error)))
+        send(messages.Refused(type(error).__name__, str(error)))
         return
     if first.spec is None:
         from nqbench.measure.static import compile_point
 
-        send(Ready())
-        while isinstance(request := requests.get(), PrecompileRequest):
-            send(Accepted())
-            send(Done(compile_point(request.point, request.facts)))
+        send(messages.Ready())
+        while isinstance(request := requests.get(), messages.PrecompileRequest):
+            send(messages.Accepted())
+            send(messages.Done(compile_point(request.point, request.facts)))
         return
     from nqbench.measure.worker.session import Session
 
     try:
-        session = Session(first.spec, lambda: send(Beat()))
+        session = Session(first.spec, lambda: send(messages.Beat()))
         hello = session.hello()
     except NqbenchError as error:
-        send(Refused(type(error).__name__, str(error)))
+        send(messages.Refused(type(error).__name__, str(error)))
         return
     with closing(session):
-        send(Ready(hello))
-        while isinstance(request := requests.get(), MeasureRequest):
-            send(Accepted())
-            send(Done(session.measure(request)))
+        send(messages.Ready(hello))
+        while isinstance(request := requests.get(), messages.MeasureRequest):
+            send(messages.Accepted())
+            send(messages.Done(session.measure(request)))
 
 
 def main() -> None:
@@ -115,7 +103,7 @@ def main() -> None:
     sys.excepthook = write_crash
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     output = private_output()
-    requests: queue.Queue[Message | None] = queue.Queue()
+    requests: queue.Queue[messages.Message | None] = queue.Queue()
     threading.Thread(target=follow_input, args=(requests,), daemon=True).start()
     try:
         serve(requests, output)

@@ -25,20 +25,7 @@ from nqbench import errors
 from nqbench.devices.command import CALLER_PATH
 from nqbench.errors import DeviceError, DeviceLost, DeviceUnavailable, NqbenchError
 from nqbench.measure.measurement import Measurement
-from nqbench.measure.worker.messages import (
-    Accepted,
-    Beat,
-    Done,
-    Hello,
-    MeasureRequest,
-    Message,
-    Open,
-    Ready,
-    Refused,
-    Request,
-    decode,
-    encode,
-)
+from nqbench.measure.worker import messages
 from nqbench.system.crash import UNEXPECTED
 from nqbench.vocabulary import Status
 
@@ -106,12 +93,12 @@ class WorkerProcess:
             self.kill()
             raise
 
-    def send(self, message: Message) -> bool:
+    def send(self, message: messages.Message) -> bool:
         """Send one message; false if the worker is gone."""
         assert self._process.stdin is not None
         if self._process.poll() is not None:
             return False
-        data = encode(message)
+        data = messages.encode(message)
         try:
             while data:
                 data = data[self._process.stdin.write(data) or 0 :]
@@ -119,13 +106,13 @@ class WorkerProcess:
             return False
         return True
 
-    def receive(self) -> Iterator[Message]:
+    def receive(self) -> Iterator[messages.Message]:
         """The messages that one read brings; sets ``ended`` at the end of the output."""
         chunk = os.read(self.output.fileno(), CHUNK)
         self.ended = not chunk
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
-            yield decode(line)
+            yield messages.decode(line)
 
     def close(self) -> None:
         """Let an idle worker release its device and end."""
@@ -151,8 +138,8 @@ class WorkerProcess:
         self._errors.close()
         return _ending(code, complaint)
 
-    def _open(self, spec: str | None) -> Hello | None:
-        self.send(Open(spec))
+    def _open(self, spec: str | None) -> messages.Hello | None:
+        self.send(messages.Open(spec))
         deadline = time.monotonic() + OPEN_LIMIT_S
         while True:
             left_s = max(0.0, deadline - time.monotonic())
@@ -163,9 +150,9 @@ class WorkerProcess:
                     f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?{said}"
                 )
             for message in self.receive():
-                if isinstance(message, Ready):
+                if isinstance(message, messages.Ready):
                     return message.hello
-                assert isinstance(message, Refused)
+                assert isinstance(message, messages.Refused)
                 raise as_error(message)
             if self.ended:
                 raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
@@ -239,7 +226,7 @@ def _ending(code: int, complaint: str) -> str:
     return f"the worker process {how}{said}" + (f" ({advice})" if advice else "")
 
 
-def as_error(refused: Refused) -> NqbenchError:
+def as_error(refused: messages.Refused) -> NqbenchError:
     """The worker's error as the same class here."""
     kind = getattr(errors, refused.error, DeviceError)
     return kind(refused.reason) if issubclass(kind, NqbenchError) else DeviceError(refused.reason)
@@ -254,7 +241,7 @@ class Job:
     ``late``.
     """
 
-    request: Request
+    request: messages.Request
     limit_s: float
     tag: Any = None
     end: float = math.inf
@@ -273,7 +260,7 @@ class Workers(Protocol):
     """Carries out jobs, in worker processes or in the runner's own process."""
 
     @property
-    def hello(self) -> Hello:
+    def hello(self) -> messages.Hello:
         """What the device is. Workers that compile have none and must not be asked."""
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
@@ -313,7 +300,7 @@ class WorkerPool:
         self._hello = first.hello
 
     @property
-    def hello(self) -> Hello:
+    def hello(self) -> messages.Hello:
         """What the device is. Workers that compile have none and must not be asked."""
         assert self._hello is not None
         return self._hello
@@ -388,12 +375,12 @@ class WorkerPool:
         assert slot.worker is not None
         assert slot.job is not None
         for message in slot.worker.receive():
-            if isinstance(message, Accepted):
+            if isinstance(message, messages.Accepted):
                 slot.accepted = True
-            elif isinstance(message, Beat):
+            elif isinstance(message, messages.Beat):
                 slot.launching = True
                 slot.deadline = min(time.monotonic() + slot.job.limit_s + GRACE_S, slot.job.end)
-            elif isinstance(message, Done):
+            elif isinstance(message, messages.Done):
                 job, slot.job = slot.job, None
                 slot.worker.fresh = False
                 pid = slot.worker.pid
@@ -453,7 +440,7 @@ class InProcess:
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs one after the other."""
         for job in jobs:
-            assert isinstance(job.request, MeasureRequest)
+            assert isinstance(job.request, messages.MeasureRequest)
             yield job, Reply(self._session.measure(job.request), self.hello.pid)
 
     def close(self) -> None:

@@ -11,29 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from nqbench import errors
 from nqbench.device import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device
-from nqbench.errors import (
-    CompileError,
-    DeviceError,
-    InfeasibleError,
-    LaunchError,
-    LaunchTimeout,
-    NqbenchError,
-)
-from nqbench.measure import telemetry
+from nqbench.measure import sampling, telemetry
 from nqbench.measure.measurement import PROFILED, Measurement, phases_of, plain, scalars
-from nqbench.measure.sampling import (
-    LONG_LAUNCH_S,
-    TIME_SHARE,
-    Policy,
-    Timer,
-    WarmUp,
-    sample,
-    warm_up,
-)
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
 from nqbench.plan import Outputs, Plan
@@ -54,7 +38,7 @@ class Session:
         self._sensor, self._no_sensor = None, ""
         try:
             self._sensor = self.device.sensor()
-        except DeviceError as absence:
+        except errors.DeviceError as absence:
             self._no_sensor = str(absence)
         self._idle = True
         self._references: dict[tuple[str, str], Outputs] = {}
@@ -81,15 +65,15 @@ class Session:
         started = time.perf_counter()
         try:
             self._run(request, found)
-        except CompileError as error:
+        except errors.CompileError as error:
             found.fail("compile_error", str(error))
-        except LaunchTimeout as error:
+        except errors.LaunchTimeout as error:
             found.fail("timeout", f"{error}; raise measure.timeout or lower n")
             found.fatal = error.fatal
-        except LaunchError as error:
+        except errors.LaunchError as error:
             found.fail(error.status, str(error))
             found.fatal = error.fatal
-        except (DeviceError, InfeasibleError) as error:
+        except (errors.DeviceError, errors.InfeasibleError) as error:
             found.fail("launch_error", str(error))
         found.wall_s = time.perf_counter() - started
         return Measurement.from_json(found.as_json())  # plain numbers
@@ -140,7 +124,7 @@ class Session:
         request: MeasureRequest,
         found: Measurement,
     ) -> None:
-        timer = Timer(prepared, request.timeout_s, self._beat)
+        timer = sampling.Timer(prepared, request.timeout_s, self._beat)
         if request.timed:
             self._time(timer, request, found)
         else:
@@ -229,13 +213,15 @@ class Session:
                 with self.device.prepare(plan) as prepared:
                     prepared.launch(timeout_s)
                     self._references = {wanted: prepared.fetch()}
-            except NqbenchError as error:
-                failed = LaunchError(f"the reference that it is checked against failed: {error}")
+            except errors.NqbenchError as error:
+                failed = errors.LaunchError(
+                    f"the reference that it is checked against failed: {error}"
+                )
                 failed.fatal = getattr(error, "fatal", False)
                 raise failed from error
         return self._references[wanted]
 
-    def _time(self, timer: Timer, request: MeasureRequest, found: Measurement) -> None:
+    def _time(self, timer: sampling.Timer, request: MeasureRequest, found: Measurement) -> None:
         """Warm up, then sample with the device's state watched."""
         policy, known_s = request.policy, request.expected_s
         on_device = found.device != "cpu" or self.device.spec == "cpu"
@@ -249,7 +235,7 @@ class Session:
         try:
             blocked = timer.blocked
             with found.spending("sample"):
-                samples = sample(timer.kernel_s, policy, known_s=warm.lowest_s or known_s)
+                samples = sampling.sample(timer.kernel_s, policy, known_s=warm.lowest_s or known_s)
         finally:
             with found.spending("telemetry"):
                 watch.stop()
@@ -263,14 +249,16 @@ class Session:
         if reason := telemetry.throttled(found.telemetry):
             found.status, found.reason = "throttled", reason
 
-    def _warm_up(self, timer: Timer, policy: Policy, known_s: float, on_device: bool) -> WarmUp:
-        if known_s > LONG_LAUNCH_S:
+    def _warm_up(
+        self, timer: sampling.Timer, policy: sampling.Policy, known_s: float, on_device: bool
+    ) -> sampling.WarmUp:
+        if known_s > sampling.LONG_LAUNCH_S:
             # It warms itself up, and a second launch may not fit the share.
-            return WarmUp(0, "long_launch")
-        limit_s = TIME_SHARE * policy.share_s
+            return sampling.WarmUp(0, "long_launch")
+        limit_s = sampling.TIME_SHARE * policy.share_s
         ramp_s = min(self.device.ramp_s, limit_s) if self._idle and on_device else 0.0
         self._idle = self._idle and not on_device
-        return warm_up(timer.launch, policy.warm_up, limit_s, ramp_s=ramp_s)
+        return sampling.warm_up(timer.launch, policy.warm_up, limit_s, ramp_s=ramp_s)
 
     def _on_this_gpu(self, program: Executable) -> Executable:
         """The program on the GPU of this session; the first one is what CUDA takes by itself."""
