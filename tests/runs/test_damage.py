@@ -221,7 +221,7 @@ def mounted(size: str, commands: str, *folders: Path) -> subprocess.CompletedPro
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
