@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nqbench import load
+from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.faulty import FAULTY, kernel
 from tests.measure.test_faults import newest
@@ -58,7 +59,7 @@ def test_faults_leave_the_gpu_as_it_was(device: CudaDevice, tmp_path: Path) -> N
     points = [kernel(fault, n) for n, fault in enumerate((*EXPECTED, "good"), 1)]
     study = ToyStudy(points, HOW)
     outcome = run_here(study, "cuda:0", tmp_path / "r", isolate=True)
-    found = newest(tmp_path / "r")
+    found = newest([*read_records(tmp_path / "r").records])
     assert {name: found[name].status for name in EXPECTED} == {
         name: status for name, (status, _) in EXPECTED.items()
     }
