@@ -183,7 +183,7 @@ class _Check:
         self.points(shown.points, (*at, "points"))
         heights = shown.y if isinstance(shown, Curves) else shown.parts
         texts = [text for height in heights for text in (height.value, height.line)]
-        texts += [shown.whole, shown.inside] if isinstance(shown, Bars) else []
+        texts += [shown.whole, *shown.inside] if isinstance(shown, Bars) else []
         for text in (*texts, *(known.at for known in figure.known)):
             self.cell(text, at)
 

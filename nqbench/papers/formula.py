@@ -90,7 +90,7 @@ class _Rewrite(ast.NodeTransformer):
 
 CELL_FUNCTIONS: Final = (
     *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
-    *("launch", "launched", "printed", "printed_over", "known", "least", "min", "max", "abs"),
+    *("launch", "printed", "printed_over", "known", "least", "min", "max", "abs"),
 )
 """What the formulas of tables and figures call; ``report.papers.cells.Row`` explains each."""
 CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {

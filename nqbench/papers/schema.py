@@ -451,13 +451,13 @@ class Curves(_Part):
 
 class Bars(_Part):
     """Bars of systems. Stacked: a panel for each run and size, bars in ``parts`` that add up, with
-    the interval of the ``whole`` and words inside. In a grid: a row for each run, with a panel for
-    each of the ``parts``."""
+    the interval of the ``whole`` and the levels ``inside``. In a grid: a row of panels for each
+    run, one for each of the ``parts``."""
 
     points: Points
     parts: list[Height]
     whole: str = ""
-    inside: str = ""
+    inside: list[str] = []
     label: str = ""
 
 

@@ -138,7 +138,7 @@ def _own_bars(paper: Paper, run: Observed, spec: Bars, n: int) -> Iterator[tuple
         whole = row.value(spec.whole)
         if isinstance(whole, Estimate):
             parts = [cells.number(row.value(part.value)) or 0.0 for part in spec.parts]
-            inside = str(row.value(spec.inside)) if spec.inside else ""
+            inside = " \u00d7 ".join(str(row.level(factor)) for factor in spec.inside)
             yield row.system, Bar(parts, time_text(whole.value, 3), whole, inside)
 
 

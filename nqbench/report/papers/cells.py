@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits import ceilings
 from nqbench.errors import StudyError
-from nqbench.papers.formula import CELLS
+from nqbench.papers.formula import CELL_FUNCTIONS, CELLS
 from nqbench.papers.schema import Paper, PaperTable, Points
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
@@ -117,9 +117,9 @@ class Row:
     def value(self, text: str, **own: Any) -> Cell:
         """A formula's value; ``None`` where something that it reads is not known."""
         formula = expressions.parse(text, CELLS)
+        before = dict(self.lacks)
         for n in self.sizes or (self.n,):
             row = replace(self, n=n, **own)
-            lacks = dict(self.lacks)
             try:
                 names = {name: row.name(name) for name in formula.names}
                 found = expressions.evaluate(formula, CELLS, names, row.functions)
@@ -129,7 +129,7 @@ class Row:
             found = found.estimate() if isinstance(found, Rounds) else found
             if not missing(found):
                 self.lacks.clear()
-                self.lacks.update(lacks)
+                self.lacks.update(before)
                 if self.sizes and "(" in text:
                     self.used[n] = None
                 return found
@@ -137,69 +137,56 @@ class Row:
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """By the names of the language."""
-        own: tuple[Callable[..., Any], ...] = (self.time, self.best, self.phase, self.level)
-        own += (self.counter, self.probe, self.count)
-        own += (
-            self.highest,
-            self.rest,
-            self.launch,
-            self.launched,
-            self.printed,
-            self.printed_over,
-            known,
-            least,
-        )
-        return {**expressions.BASIC, **{function.__name__: function for function in own}}
+        """By the names of the language. What a run lacks is unknown, and its reason kept."""
+        free = {"known": known, "least": least, **expressions.BASIC}
+        own = (name for name in CELL_FUNCTIONS if name not in free)
+        return {**free, **{name: self._lenient(getattr(self, name)) for name in own}}
+
+    def _lenient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **named: Any) -> Any:
+            with lacking(self.lacks):
+                return function(*args, **named)
+            return math.nan
+
+        return called
 
     def name(self, name: str) -> Any:
         """A name of the language, else a level or a recorded number of the point."""
-        data = self.run.data
+        data, run, group = self.run.data, self.run, self.group
         found: dict[str, Callable[[], Any]] = {
             "N": lambda: self.n,
             "system": lambda: self.system,
             "version": lambda: self.system.partition(".")[2],
             "device": lambda: data.device_short,
             "card": lambda: data.device,
-            "cpu": lambda: self.run.cpu.removesuffix(" (cpu)"),
+            "cpu": lambda: run.cpu.removesuffix(" (cpu)"),
             "unknown": lambda: math.nan,
             "each": lambda: self.each,
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
-            "timed": lambda: len(self.group),
-            "not_run": lambda: len(self._every()) - len(self.group),
-            "slowest": lambda: max(p.value(TIME) for p in self.group),
+            "timed": lambda: len(group),
+            "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
+            "slowest": lambda: max(p.value(TIME) for p in group),
+            **{peak: partial(rate, data) for peak, rate in PEAKS.items()},
+            **{peak: partial(peaks(run).get, peak) for peak in MOVED if peak == name},
         }
-        if name in PEAKS:
-            return PEAKS[name](data) or math.nan
-        if name in MOVED:
-            return peaks(self.run).get(name, math.nan)
-        return found[name]() if name in found else self.level(name)
-
-    def _every(self, system: str = "", **levels: object) -> list[PointResult]:
-        name = self.paper.system(system) if system else self.system
-        return select.configurations(self.run.data, name, self.n, levels)
+        value = found[name]() if name in found else self.level(name)
+        return math.nan if value is None else value
 
     def level(self, name: str, system: str = "") -> Any:
         """A level or a recorded number of the row's point, or of a system's main one."""
         if not system and name in self.own:
             return self.own[name]
-        point = self._point(system, select.main_point) if system else self.point
-        level = "-" if point is None else point.level(name)
-        fact = point.detail(name) if point is not None and level == "-" else level
-        return math.nan if fact in (None, "-") else fact
-
-    def launched(self, *factors: str) -> str:
-        """Levels of some factors."""
-        return " \u00d7 ".join(str(self.level(factor)) for factor in factors)
+        point = self.chosen(system)
+        return math.nan if point is None else _fact(point, name)
 
     def launch(self, system: str = "") -> str:
         """The launch of the row's point, or of a system's main one."""
-        point = self._point(system, select.main_point)
+        point = self.chosen(system)
         return select.launch_text(self.run.data, point) if point else ""
 
     def highest(self, name: str) -> float:
         """The highest level or recorded number among the points of the group."""
-        found = (p.level(name) if p.level(name) != "-" else p.detail(name) for p in self.group)
+        found = (_fact(point, name) for point in self.group)
         return max((f for f in found if isinstance(f, int | float)), default=math.nan)
 
     def time(self, system: str = "", alike: str = "", **levels: object) -> Rounds:
@@ -207,16 +194,15 @@ class Row:
 
         Only of one with the same level of the factor ``alike``, if that is given.
         """
-        return self._rounds(TIME, select.main_point, system, alike, levels)
+        return self._rounds(TIME, self.chosen(system, levels=levels), alike)
 
     def best(self, system: str = "", **levels: object) -> Rounds:
         """Seconds of a system's fastest configuration."""
-        return self._rounds(TIME, select.best_point, system or self.system, "", levels)
+        return self._rounds(TIME, self.chosen(system or self.system, True, levels))
 
     def phase(self, name: str, system: str = "", alike: str = "", best: int = 0) -> Rounds:
         """Seconds of a phase; of a system's fastest configuration with ``best=1``."""
-        choose = select.best_point if best else select.main_point
-        return self._rounds(quantity(name), choose, system, alike, {})
+        return self._rounds(quantity(name), self.chosen(system, bool(best)), alike)
 
     def rest(self, *names: str) -> float:
         """What the phases named leave of the time; unknown where that is nothing."""
@@ -224,51 +210,35 @@ class Row:
         whole = self.time().estimate()
         return (whole and max(0.0, whole.value - sum(parts))) or math.nan
 
-    def _rounds(
-        self,
-        what: Quantity,
-        choose: Callable[..., PointResult],
-        system: str,
-        alike: str,
-        levels: Mapping[str, object],
-    ) -> Rounds:
-        point = self._point(system, choose, levels)
-        if point is None or (alike and (not self.point or point.level(alike) != self.level(alike))):
+    def _rounds(self, what: Quantity, point: PointResult | None, alike: str = "") -> Rounds:
+        if point is None or (alike and point.level(alike) != self.level(alike)):
             return Rounds({})
         return Rounds(point.values(what), point, what)
 
-    def _point(
-        self,
-        system: str,
-        choose: Callable[..., PointResult],
-        levels: Mapping[str, object] | None = None,
+    def chosen(
+        self, system: str = "", best: bool = False, levels: Mapping[str, object] | None = None
     ) -> PointResult | None:
-        if not system and not levels:
-            return self.point
+        """The row's point, the first of its group with some levels, or a system's main or fastest
+        configuration; ``None`` with its reason where the run lacks it."""
+        wanted = {name: str(level) for name, level in (levels or {}).items()}
         if not system:
-            wanted = {name: str(level) for name, level in (levels or {}).items()}
             alike = (p for p in self.group if all(str(p.level(k)) == v for k, v in wanted.items()))
-            return next(alike, None)
-        try:
+            return next(alike, None) if wanted else self.point
+        choose = select.best_point if best else select.main_point
+        with lacking(self.lacks):
             name = self.paper.system(system)
             select.check_timed(self.run.data, name)
-            return choose(self.run.data, name, self.n, levels or {})
-        except NotMeasured as error:
-            self.lacks[error.what] = error.command
-            return None
+            return choose(self.run.data, name, self.n, wanted)
+        return None
 
     def counter(self, name: str, kernel: str = "", system: str = "") -> float:
         """A counter or resource of the first point that has it: of the group, else of all."""
         wanted = of_kernel(name, kernel) if kernel else name
-        try:
-            points = self.group if not system and self.group else self._every(system)
-            for point in select.finished(points, self.run.data):
-                try:
-                    return claims.counter_of(self.run, point, wanted)
-                except NotMeasured as error:
-                    self.lacks.setdefault(error.what, error.command)
-        except NotMeasured as error:
-            self.lacks[error.what] = error.command
+        if system or not self.group:
+            return claims.first_counted(self.run, system or self.system, self.n, wanted)
+        for point in self.group:
+            with lacking(self.lacks):
+                return claims.counter_of(self.run, point, wanted)
         return math.nan
 
     def probe(self, name: str, probe: str = "") -> float:
@@ -277,17 +247,13 @@ class Row:
         if found is None:
             words = select.described(self.system, self.n, {})
             command = select.remedy(self.run.data, self.system, self.n)
-            self.lacks[f"no instrumented kernel counted {name} for {words}"] = command
-        return math.nan if found is None else found
+            raise NotMeasured(f"no instrumented kernel counted {name} for {words}", command)
+        return found
 
     def count(self, name: str, **given: Any) -> Any:
         """A deterministic count, by an instrumented kernel or by enumeration."""
-        try:
-            about = {"N": self.n, "system": self.system, **given}
-            return claims.count(name, about, (self.run,), workload=self.paper.workload)[0]
-        except NotMeasured as error:
-            self.lacks[error.what] = error.command
-            return math.nan
+        about = {"N": self.n, "system": self.system, **given}
+        return claims.count(name, about, (self.run,), workload=self.paper.workload)[0]
 
     def printed(self, column: str) -> str:
         """The printed cell of a column in the row of this system and size; empty without one."""
@@ -313,6 +279,13 @@ class Row:
                     quotient = Decimal(str(above)) / Decimal(str(below))
                     texts.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
         return ", ".join(texts)
+
+
+def _fact(point: PointResult, name: str) -> Any:
+    """A level or a recorded number; unknown where it does not apply."""
+    level = point.level(name)
+    fact = point.detail(name) if level == "-" else level
+    return math.nan if fact in (None, "-") else fact
 
 
 def number(cell: Cell) -> float | None:

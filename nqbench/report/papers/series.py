@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nqbench.analysis.data import select
-from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
-from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperTable, Series
 from nqbench.report.papers import common
-from nqbench.report.papers.cells import Rounds
+from nqbench.report.papers.cells import Row
 from nqbench.report.table import Cell, Column, Field, Source, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.workloads import get
@@ -36,8 +33,8 @@ class ComparedCell:
     n: int
     printed: str
     printed_ratio: str
-    here: Estimate | float | None = None
-    ratio: Estimate | None = None
+    here: Cell = None
+    ratio: Cell = None
     launch: str = ""
     missing: str = ""
     command: str = ""
@@ -49,7 +46,7 @@ class ComparedCell:
 
 
 def compared(
-    paper: Paper, data: Dataset, table: PaperTable, series: Series, n: int
+    paper: Paper, run: Observed, table: PaperTable, series: Series, n: int
 ) -> ComparedCell:
     """The cell of a series at a size."""
     printed = table.printed(series.label, n)
@@ -57,45 +54,31 @@ def compared(
     if series.quantity == "jobs":  # by enumeration: no run is needed
         depth = int(series.levels["depth"])
         jobs = get("counting").count("jobs", n=n, system=series.system, depth=depth)
-        assert isinstance(jobs, int)
         return ComparedCell(series, n, printed, quotient, jobs)
-    try:
-        point = _point(data, series, n)
-        what = TIME if series.quantity == "time" else None
-        here = None
-        if series.quantity != "ratio":
-            here = point.estimate(what or quantity(series.quantity))
-        ratio = _ratio(paper, data, point, series, n)
-    except NotMeasured as error:
-        return ComparedCell(series, n, printed, quotient, missing=error.what, command=error.command)
-    launch = select.launch_text(data, point)
-    return ComparedCell(series, n, printed, quotient, here, ratio, launch)
+    row = Row(paper, run, series.system, n)
+    point = row.chosen(series.system, series.choose == "best", series.levels)
+    row = replace(row, point=point)
+    here = None if series.quantity == "ratio" else row.value(_formula(series))
+    ratio = row.value(_ratio(paper, series)) if series.ratio and point else None
+    missing, command = next(iter(row.lacks.items()), ("", ""))
+    launch = select.launch_text(run.data, point) if point else ""
+    return ComparedCell(series, n, printed, quotient, here, ratio, launch, missing, command)
 
 
-def _point(data: Dataset, series: Series, n: int) -> PointResult:
-    select.check_timed(data, series.system)
-    choose = select.best_point if series.choose == "best" else select.main_point
-    return choose(data, series.system, n, series.levels)
+def _formula(series: Series) -> str:
+    return "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
 
 
-def _base(paper: Paper, series: Series) -> Series:
-    """The series that a quotient refers to."""
+def _ratio(paper: Paper, series: Series) -> str:
+    """The formula of the quotient that the paper draws."""
     assert series.ratio is not None
-    table = paper.table(series.ratio.table)
-    return next(s for s in table.series if s.label == series.ratio.series)
-
-
-def _ratio(
-    paper: Paper, data: Dataset, point: PointResult, series: Series, n: int
-) -> Estimate | None:
-    """Our quotient where the paper draws one. Raises :class:`NotMeasured`."""
-    if series.ratio is None:
-        return None
     if series.ratio.form == "share":
-        part = quantity(series.ratio.of or series.quantity)
-        return (Rounds(point.values(part)) / Rounds(point.values(quantity("total")))).estimate()
-    base = _base(paper, series)
-    return None if base == series else point_ratio(_point(data, base, n), point, TIME)
+        return f'phase("{series.ratio.of or series.quantity}") / phase("total")'
+    every = paper.table(series.ratio.table).series
+    base = next(one for one in every if one.label == series.ratio.series)
+    function = "best" if base.choose == "best" else "time"
+    levels = "".join(f', {name}="{level}"' for name, level in base.levels.items())
+    return f'{function}("{base.system}"{levels}) / time()'
 
 
 def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> str:
@@ -117,9 +100,7 @@ def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> st
 
 def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """Every printed number and quotient with ours."""
-    asked = [
-        compared(paper, run.data, table, series, n) for series in table.series for n in table.sizes
-    ]
+    asked = [compared(paper, run, table, series, n) for series in table.series for n in table.sizes]
     cells = [cell for cell in asked if not (cell.series.ours and cell.empty)]
     if all(cell.empty for cell in cells):
         command = next((cell.command for cell in asked if cell.command), "")
@@ -162,7 +143,7 @@ def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
         rows.append((f"{name}, paper{'' if series.quantity == 'ratio' else unit}", *printed))
         program = (series.system, tuple(series.levels.items()), series.choose)
         if program not in own:
-            own[program] = [compared(paper, run.data, table, series, n) for n in table.sizes]
+            own[program] = [compared(paper, run, table, series, n) for n in table.sizes]
     notes: list[str] = []
     cells = [cell for found in own.values() for cell in found]
     if all(cell.empty for cell in cells):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER, printed_numbers
@@ -23,13 +24,12 @@ from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
-from nqbench.report.table import Column, Source, Table, slug, tabulate
+from nqbench.report.table import Cell, Column, Source, Table, slug, tabulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-Value = TypeVar("Value")
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
 
@@ -74,30 +74,33 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
 def _counted(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The verdicts in numbers, those asked of another architecture apart."""
     for asked in dict.fromkeys(sorted(v.asked_of for v in verdicts)):
-        mine = [v for v in verdicts if v.asked_of == asked]
-        words = ", ".join(f"{n} {word}" for word in WORDS if (n := _many(mine, word)))
-        sizes = ", ".join(f"{n} {s}" for s in SIZE_WORDS if (n := sum(v.size == s for v in mine)))
+        of_word = Counter(v.word for v in verdicts if v.asked_of == asked)
+        of_size = Counter(v.size for v in verdicts if v.asked_of == asked)
+        words = ", ".join(f"{of_word[word]} {word}" for word in WORDS if of_word[word])
+        sizes = ", ".join(f"{of_size[size]} {size}" for size in SIZE_WORDS if of_size[size])
         which = f"asked of {asked}, of which the sentence does not speak: " if asked else ""
         yield f"{which}{words}{f'; of those that hold: {sizes}' if sizes else ''}"
 
 
-def _many(verdicts: Sequence[Verdict], word: str) -> int:
-    return sum(v.word == word for v in verdicts)
-
-
 def counts_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
     """Number of claims by device and both words; those asked of another architecture apart."""
-    groups = dict.fromkeys((device_text(v), v.asked_of) for v in verdicts)
-    found = {
-        group: [v for v in verdicts if (device_text(v), v.asked_of) == group] for group in groups
-    }
-    columns, rows = tabulate(
-        list(found.items()),
-        (Column("device"), lambda one: one[0][0]),
-        (Column("asked of"), lambda one: one[0][1]),
-        *((Column(word, "number"), _counter("word", word)) for word in WORDS),
-        *((Column(f"holds, {word}", "number"), _counter("size", word)) for word in SIZE_WORDS),
-        (Column("claims", "number"), lambda one: len(one[1])),
+    found: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault((device_text(verdict), verdict.asked_of), []).append(verdict)
+    columns = (
+        *(Column("device"), Column("asked of")),
+        *(Column(word, "number") for word in WORDS),
+        *(Column(f"holds, {word}", "number") for word in SIZE_WORDS),
+        Column("claims", "number"),
+    )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            *group,
+            *(sum(v.word == word for v in mine) for word in WORDS),
+            *(sum(v.size == word for v in mine) for word in SIZE_WORDS),
+            len(mine),
+        )
+        for group, mine in found.items()
     )
     title = f"Verdicts on {paper.title}, counted"
     notes = (
@@ -105,10 +108,6 @@ def counts_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         "not every claim that holds prints a size",
     )
     return Table(slug("claims", paper.id, "counted"), title, columns, rows, source, notes)
-
-
-def _counter(attribute: str, word: str) -> Callable[[tuple[object, Sequence[Verdict]]], int]:
-    return lambda one: sum(getattr(v, attribute) == word for v in one[1])
 
 
 def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
@@ -121,8 +120,14 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
         (Column("verdict"), lambda one: one[1].word),
         (Column("size"), lambda one: one[1].size),
         (Column("asked of"), lambda one: one[0].asked_of),
-        (Column("value", "ratio", spread=True), lambda one: _of(Estimate, one[1])),
-        (Column("other value"), lambda one: _of(str, one[1])),
+        (
+            Column("value", "ratio", spread=True),
+            lambda one: one[1].value if isinstance(one[1].value, Estimate) else None,
+        ),
+        (
+            Column("other value"),
+            lambda one: one[1].value if isinstance(one[1].value, str) else None,
+        ),
         (Column("share of resamples true", "number"), lambda one: one[1].share),
         (Column("paper"), lambda one: one[1].paper),
         (Column("share of the effect", "ratio", spread=True), lambda one: one[1].effect),
@@ -135,10 +140,6 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
     )
     title = f"Claims of {paper.title}, by size"
     return Table(slug("claims", paper.id, "by-size"), title, columns, rows, source)
-
-
-def _of(kind: type[Value], size: SizeVerdict) -> Value | None:
-    return size.value if isinstance(size.value, kind) else None
 
 
 def device_text(verdict: Verdict) -> str:
@@ -216,91 +217,68 @@ _ROW_IN: Final = 0.155
 def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Source) -> list[Drawing]:
     """One figure per device. Raises ``AnalysisError`` where no claim has a measured ratio."""
     rows = [
-        (verdict, size)
-        for verdict in verdicts
+        (verdict, size, size.value)
+        for verdict in reversed(verdicts)
         if verdict.device == device and _comparable(verdict)
-        for size in verdict.sizes
+        for size in reversed(verdict.sizes)
         if isinstance(size.value, Estimate) and math.isfinite(size.value.value)
     ]
-    drawn = [size for verdict, size in rows if _is_ratio(verdict, size)]
+    drawn = [(float(y), *row) for y, row in enumerate(rows) if _is_ratio(row[0], row[2])]
     if not drawn:
         raise AnalysisError(f"no claim of {paper.id} on a ratio was measured on {device}")
     figure = new_figure(1.4 + _ROW_IN * len(rows))
     ax = figure.subplots()
-    places = {id(size): float(y) for y, (_, size) in enumerate(reversed(rows))}
+    for word, (colour, marker) in LOOKS.items():
+        if found := [(y, value) for y, _, size, value in drawn if size.word == word]:
+            dots(ax, found, colour, marker, markersize=4, capsize=2, label=word)
     published = [
-        (number, places[id(size)])
-        for verdict, size in rows
-        if size in drawn
+        (number, y)
+        for y, verdict, size, _ in drawn
         for number in map(float, printed_numbers(paper, verdict.claim, size.n))
         if number > 0
     ]
-    low, _ = ratio_axis(ax, _draw(ax, drawn, places) + _draw_published(ax, published))
-    for _, size in rows:
-        if size not in drawn:
-            _write_value(ax, size, low, places[id(size)])
-    labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s in reversed(rows)]
+    look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
+    if published:
+        ax.plot(
+            *zip(*published, strict=True), marker="D", markersize=4.5, label="published", **look
+        )
+    shown = [bound for *_, e in drawn for bound in (e.value, e.low, e.high) if bound]
+    left, _ = ratio_axis(ax, [*shown, *(number for number, _ in published)])
+    heights = {y for y, *_ in drawn}
+    for y, (_, size, value) in enumerate(rows):
+        if y not in heights:
+            _write_value(ax, size, value, left, y)
+    labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s, _ in rows]
     ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
     ax.set_ylim(-0.8, len(rows) - 0.2)
     ax.set_xlabel("ratio as the claim defines it")
     ax.grid(axis="y", linewidth=0.3)
     legend(figure, ax)
-    title = f"Claims of {paper.id}"
     subtitle = f"{device}: bars span the central 95% of the bootstrap resamples"
     if len({row for _, row in published}) < len(published):
         subtitle += "; one published value for each of the paper's devices"
     alt = f"{len(drawn)} measured ratios with intervals and the published values."
-    name = slug("paper", "claims", device)
+    name, title = slug("paper", "claims", device), f"Claims of {paper.id}"
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
 
 
-def _draw(ax: Axes, sizes: Sequence[SizeVerdict], places: Mapping[int, float]) -> list[float]:
-    """Dots with intervals by verdict; all numbers shown."""
-    shown: list[float] = []
-    for word, (colour, marker) in LOOKS.items():
-        found = [
-            (places[id(size)], size.value)
-            for size in sizes
-            if size.word == word and isinstance(size.value, Estimate)
-        ]
-        if found:
-            dots(ax, found, colour, marker, markersize=4, capsize=2, label=word)
-        shown += [b for _, e in found for b in (e.value, e.low, e.high) if b]
-    return shown
-
-
-def _draw_published(ax: Axes, published: Sequence[tuple[float, float]]) -> list[float]:
-    """The paper's values and the rows where they belong; the values."""
-    values = [value for value, _ in published]
-    if values:
-        look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
-        rows = [row for _, row in published]
-        ax.plot(values, rows, marker="D", markersize=4.5, label="published", **look)
-    return values
-
-
-def _write_value(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
+def _write_value(ax: Axes, size: SizeVerdict, value: Estimate, left: float, place: float) -> None:
     """A value that is not a ratio, in words at the left end of its row."""
-    assert isinstance(size.value, Estimate)
-    value = size.value
-    known = value.low is not None and value.high is not None
-    bounds = f" [{value.low:.3g}, {value.high:.3g}]" if known else ""
+    bounds = f" [{value.low:.3g}, {value.high:.3g}]" if value.bounded else ""
     theirs = f"; published {size.paper}" if size.paper else ""
-    colour, _ = LOOKS[size.word]
-    text = f"not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5, "bbox": box}
-    ax.text(left, place, f" {text}", color=colour, **words)
+    text = f" not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
+    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5}
+    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    ax.text(left, place, text, color=LOOKS[size.word][0], **words)
 
 
-def _is_ratio(verdict: Verdict, size: SizeVerdict) -> bool:
+def _is_ratio(verdict: Verdict, value: Estimate) -> bool:
     """Whether value and bounds are positive, and the formula is not a difference or sum."""
     formula = parse(verdict.formula).tree.body
     if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Sub | ast.Add):
         return False
-    assert isinstance(size.value, Estimate)
-    numbers = (size.value.value, size.value.low, size.value.high)
-    return all(number is None or 0 < number < math.inf for number in numbers)
+    bounds = (value.value, value.low, value.high)
+    return all(bound is None or 0 < bound < math.inf for bound in bounds)
 
 
 def _comparable(verdict: Verdict) -> bool:
