@@ -6,14 +6,12 @@ ratios of issue slots and not of times, have a column and a marker of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixRow, effects_matrix, short
 from nqbench.analysis.wording import number
@@ -32,7 +30,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
-from nqbench.report.table import Column, Field, Source, Table, joint, source_of, tabulate
+from nqbench.report.table import Column, Source, Table, joint, source_of, tabulate
 from nqbench.runs.layout import PLOTS, RESULTS
 
 if TYPE_CHECKING:
@@ -104,7 +102,12 @@ def add_effects(
     page.table(table, level=level + 1)
     page.heading("Runs", level + 1)
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
-    page.add(Bullets(tuple(dict.fromkeys(_about(*one) for one in (*matrix.runs, *baselines)))))
+    about = [
+        f"{name}: {run.data.name} on {source_of(run.data)}; {run.path.as_posix()};"
+        f" {run.data.command}"
+        for name, run in (*matrix.runs, *baselines)
+    ]
+    page.add(Bullets(tuple(dict.fromkeys(about))))
     return table, cells
 
 
@@ -134,28 +137,21 @@ def write_recorded(
     return reports
 
 
-def _about(name: str, run: Observed) -> str:
-    """A run in a line: what its column is called, of what it is a run, where, and on what."""
-    source = source_of(run.data)
-    return f"{name}: {run.data.name} on {source}; {run.path.as_posix()}; {run.data.command}"
-
-
 # Tables.
 
 
 def matrix_table(matrix: Matrix, source: Source) -> Table:
     """One row per change: what is printed, and a column per device of the runs."""
-    fields: list[Field[MatrixRow]] = [
-        (Column("source"), lambda row: row.group),
-        (Column("change"), lambda row: row.label),
-        (Column("N", "number"), lambda row: row.n),
-        (Column("printed"), printed_text),
-    ]
+    columns = [Column("source"), Column("change"), Column("N", "number"), Column("printed")]
     for device in matrix.devices:
         unit = "simulated" if device in matrix.simulated else ""
-        fields.append((Column(device, "ratio", unit, spread=True), partial(_value, device=device)))
-    columns, rows = tabulate(matrix.rows, *fields)
-    return Table("effects", TITLE, columns, rows, source, tuple(_notes(matrix)))
+        columns.append(Column(device, "ratio", unit, spread=True))
+    rows = []
+    for row in matrix.rows:
+        cells = [row.cell(device) for device in matrix.devices]
+        values = [cell.value if cell else None for cell in cells]
+        rows.append((row.group, row.label, row.n, printed_text(row), *values))
+    return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
 
 
 def cells_table(matrix: Matrix, source: Source) -> Table:
@@ -175,11 +171,6 @@ def cells_table(matrix: Matrix, source: Source) -> Table:
     return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
 
 
-def _value(row: MatrixRow, device: str) -> Estimate | None:
-    cell = row.cell(device)
-    return cell.value if cell else None
-
-
 def printed_text(row: MatrixRow) -> str:
     """What the paper gives: ``4.38 (GTX 480)``; devices with the same words together."""
     by_text: dict[str, list[str]] = {}
@@ -188,63 +179,44 @@ def printed_text(row: MatrixRow) -> str:
     return ", ".join(f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
 
 
-def _notes(matrix: Matrix) -> list[str]:
-    notes = [
-        MEANING,
+def _notes(matrix: Matrix) -> Iterator[str]:
+    yield MEANING
+    yield (
         "Brackets are 95% intervals over the rounds, as in the verdicts and in the tables of"
-        " effects; a paper that prints no number is quoted in words",
-    ]
-    totals = [short(p) for p in map(load_paper, _papers(matrix)) if p.timed == "total"]
-    if totals:
-        notes.append(f"{' and '.join(totals)}: total times, the CPU's part included, as printed")
+        " effects; a paper that prints no number is quoted in words"
+    )
+    studies = dict.fromkeys(run.data.name for _, run in matrix.runs)
+    papers = [load_paper(name) for name in studies if name in paper_names()]
+    if totals := [short(paper) for paper in papers if paper.timed == "total"]:
+        yield f"{' and '.join(totals)}: total times, the CPU's part included, as printed"
     if ABLATION in {row.group for row in matrix.rows}:
-        notes.append(
+        yield (
             f"{ABLATION}: geometric mean over all pairs of kernels that differ in this factor alone"
         )
-    notes += [
-        f"{device}: ratios of simulated {SIMULATED.label} at N = {_sizes(matrix, device)}, exact;"
-        " they are not times"
-        for device in matrix.simulated
-    ]
-    return [*notes, *_lacking(matrix), *_reasons(matrix)]
-
-
-def _papers(matrix: Matrix) -> list[str]:
-    known = paper_names()
-    return list(dict.fromkeys(r.data.name for _, r in matrix.runs if r.data.name in known))
-
-
-def _sizes(matrix: Matrix, device: str) -> str:
-    cells = [cell for row in matrix.rows if (cell := row.cell(device))]
-    return ", ".join(map(str, sorted({cell.n for cell in cells})))
-
-
-def _lacking(matrix: Matrix) -> list[str]:
-    """Which devices have no value of a whole group: there is no run on them."""
-    notes = []
-    for device in matrix.devices:
-        if device in matrix.simulated:
-            continue
+    for device in matrix.simulated:
+        yield (
+            f"{device}: ratios of simulated {SIMULATED.label} at N = {_sizes(matrix, device)},"
+            " exact; they are not times"
+        )
+    for device in (name for name in matrix.devices if name not in matrix.simulated):
         groups = [
             group
             for group, rows in groupby(matrix.rows, lambda row: row.group)
             if not any(row.cell(device) or dict(row.reasons).get(device) for row in rows)
         ]
         if groups:
-            notes.append(f"There is no run of {', '.join(groups)} on {device}")
-    return notes
-
-
-def _reasons(matrix: Matrix) -> list[str]:
-    """Why single cells are empty; devices with the same reason together."""
+            yield f"There is no run of {', '.join(groups)} on {device}"
     found: dict[tuple[str, str], list[str]] = {}
     for row in matrix.rows:
         for device, reason in row.reasons:
             found.setdefault((f"{row.group}, {row.label}", reason), []).append(device)
-    return [
-        f"{what}: not measured on {', '.join(devices)}: {reason}"
-        for (what, reason), devices in found.items()
-    ]
+    for (what, reason), devices in found.items():
+        yield f"{what}: not measured on {', '.join(devices)}: {reason}"
+
+
+def _sizes(matrix: Matrix, device: str) -> str:
+    cells = [cell for row in matrix.rows if (cell := row.cell(device))]
+    return ", ".join(map(str, sorted({cell.n for cell in cells})))
 
 
 # The figure.
@@ -259,90 +231,76 @@ _LANE: Final = 0.7
 """Part of a row's height over which the markers of its devices are spread."""
 _PLOT_IN: Final = 3.4
 """Width of a panel relative to those of the columns of numbers beside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a panel: a heading (without ``row``), or a row."""
-
-    text: str
-    row: MatrixRow | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """A column of numbers beside a panel; ``width_in`` in the units of ``_PLOT_IN``."""
-
-    head: str
-    colour: str
-    width_in: float
-    text_of: Callable[[MatrixRow], str]
+_Line = tuple[str, MatrixRow | None]
+"""A line of a panel: the heading of a group, or a change with its row."""
 
 
 def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     """Rows down, one logarithmic axis of ratios, a marker per device, the numbers beside it."""
-    panels = [
-        lines
-        for wanted in (False, True)
-        if (lines := _lines([row for row in matrix.rows if _is_big(row) == wanted]))
-    ]
-    heights = [len(lines) + _HEAD_ROWS for lines in panels]
-    many = len(matrix.devices) > FEW
-    below = [
-        0.7 * (2 + len(matrix.devices) // 2)
-    ] * many  # a legend at the top would reach the title
-    figure = new_figure(1.0 + _ROW_IN * sum(heights + below))
-    columns = _columns(matrix)
-    widths = _PLOT_IN, sum(column.width_in for column in columns)
-    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights + below}
-    axes = figure.subplots(len(heights + below), 2, squeeze=False, **shape)
-    for (ax, beside), lines in zip(axes[: len(panels)], panels, strict=True):
+    of_size = [[row for row in matrix.rows if _is_big(row) == big] for big in (False, True)]
+    shown = [_lines(rows) for rows in of_size if rows]
+    few = len(matrix.devices) <= FEW
+    heights = [len(lines) + _HEAD_ROWS for lines in shown]
+    if not few:  # a legend at the top would reach the title
+        heights.append(0.7 * (2 + len(matrix.devices) // 2))
+    columns = {"N": 0.5, **({"printed": 0.88} if any(row.printed for row in matrix.rows) else {})}
+    columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices if few}
+    figure = new_figure(1.0 + _ROW_IN * sum(heights))
+    widths = (_PLOT_IN, sum(columns.values()))
+    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
+    axes = figure.subplots(len(heights), 2, squeeze=False, **shape)
+    for (ax, beside), lines in zip(axes, shown, strict=False):
         _panel(ax, lines, matrix)
-        _numbers(beside, lines, columns)
-    axes[len(panels) - 1][0].set_xlabel("times as fast, logarithmic")
-    if many:
-        for ax in axes[-1]:
-            ax.set_axis_off()
-        axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
-    else:
+        _numbers(beside, lines, columns, matrix)
+    axes[len(shown) - 1][0].set_xlabel("times as fast, logarithmic")
+    if few:
         legend(figure, axes[0][0])
+    else:
+        axes[-1][0].set_axis_off()
+        axes[-1][1].set_axis_off()
+        axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
     subtitle = "Times as fast through the change (below 1: slower)"
     if len(matrix.devices) > len(matrix.simulated):
         subtitle += ". Bars: 95% intervals"
-    if len(panels) > 1:
+    if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
     return finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
 
 
 def _is_big(row: MatrixRow) -> bool:
-    values = [cell.value.value for cell in row.cells if cell.value]
-    return any(not 1 / BIG <= value <= BIG for value in values)
+    return any(not 1 / BIG <= cell.value.value <= BIG for cell in row.cells if cell.value)
 
 
 def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
     """Rows under the headings of their groups, which name the GPUs of what is printed."""
-    lines = []
+    lines: list[_Line] = []
     for group, members in groupby(rows, lambda row: row.group):
         own = list(members)
         chips = dict.fromkeys(cell.device for row in own for cell in row.printed)
-        lines.append(_Line(f"{group}: {', '.join(chips)}" if chips else group))
-        lines += [_Line(row.label, row) for row in own]
+        lines.append((f"{group}: {', '.join(chips)}" if chips else group, None))
+        lines += [(row.label, row) for row in own]
     return lines
 
 
 def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
-    rows = [(float(y), line.row) for y, line in enumerate(lines) if line.row]
-    ratio_axis(ax, [b for _, row in rows for b in _bounds(row)])
+    from matplotlib.transforms import blended_transform_factory
+
+    rows = [(float(y), row) for y, (_, row) in enumerate(lines) if row]
+    values = [cell.value for _, row in rows for cell in row.cells if cell.value]
+    ratio_axis(ax, [b for v in values for b in (v.value, v.low, v.high) if b is not None and b > 0])
     for i, device in enumerate(matrix.devices):
-        found = [
-            (y + _lane(row, device, matrix), v) for y, row in rows if (v := _value(row, device))
-        ]
-        simulated = device in matrix.simulated
+        found = []
+        for y, row in rows:
+            if (cell := row.cell(device)) and cell.value:
+                # Below or above the middle of its row: no marker covers another device's.
+                present = [name for name in matrix.devices if row.cell(name)]
+                lane = (present.index(device) + 0.5) / len(present) - 0.5
+                found.append((y + _LANE * lane, cell.value))
         look: dict[str, Any] = {"markersize": 4.2, "capsize": 1.5, "elinewidth": 1.0, "zorder": 3}
-        look |= {"markerfacecolor": "white", "markeredgewidth": 1.2} if simulated else {}
         kind = "measured"
-        if simulated:
+        if device in matrix.simulated:
+            look |= {"markerfacecolor": "white", "markeredgewidth": 1.2}
             kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
         style = series_style(i)
         dots(ax, found, style.colour, style.marker, label=f"{device}, {kind}", **look)
@@ -355,78 +313,49 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
     aside |= {"va": "center", "fontsize": 7.5, "color": GREY}
     for text, side, gap in (("\u25c2 slower", "right", -4), ("faster \u25b8", "left", 4)):
         ax.annotate(text, (1, _HEAD_Y), (gap, 0), ha=side, **aside)
-    _labels(ax, lines)
-
-
-def _lane(row: MatrixRow, device: str, matrix: Matrix) -> float:
-    """How far below the middle of its row the marker of a device is: none covers another."""
-    present = [name for name in matrix.devices if row.cell(name)]
-    return _LANE * ((present.index(device) + 0.5) / len(present) - 0.5)
-
-
-def _bounds(row: MatrixRow) -> list[float]:
-    values = [cell.value for cell in row.cells if cell.value]
-    return [b for v in values for b in (v.value, v.low, v.high) if b is not None and b > 0]
-
-
-def _labels(ax: Axes, lines: Sequence[_Line]) -> None:
-    """The changes at the left, and their groups in bold on a grey band from the left edge on."""
-    from matplotlib.transforms import blended_transform_factory
-
-    ax.set_yticks(range(len(lines)), [line.text if line.row else "" for line in lines])
-    ax.set_ylim(*_limits(lines))
+    ax.set_yticks(range(len(lines)), [text if row else "" for text, row in lines])
+    ax.set_ylim(len(lines) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     figure = ax.get_figure()
     assert figure is not None
     place = blended_transform_factory(figure.transFigure, ax.transData)
     bold: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": "bold"}
-    for y, line in enumerate(lines):
-        if line.row is None:
-            # Above the lines, so that none crosses the words.
+    for y, (text, one) in enumerate(lines):
+        if one is None:
+            # A grey band from the left edge on, above the lines, so that none crosses the words.
             ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=2.5, linewidth=0)
-            ax.text(0.012, y, line.text, transform=place, in_layout=False, **bold)
+            ax.text(0.012, y, text, transform=place, in_layout=False, **bold)
 
 
-def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
-    return len(lines) - 0.4, -0.6
-
-
-def _columns(matrix: Matrix) -> list[_Numbers]:
-    found = [_Numbers("N", GREY, 0.5, lambda row: number(row.n))]
-    if any(row.printed for row in matrix.rows):
-        found.append(_Numbers("printed", "#000000", 0.88, _printed_short))
-    for i, device in enumerate(matrix.devices if len(matrix.devices) <= FEW else ()):
-        width_in = max(0.58, _HEAD_IN * len(device))
-        text_of = partial(_measured_short, device=device)
-        found.append(_Numbers(device, series_style(i).colour, width_in, text_of))
-    return found
-
-
-def _numbers(ax: Axes, lines: Sequence[_Line], columns: Sequence[_Numbers]) -> None:
-    """The values in columns beside a panel, in the colours of their markers."""
+def _numbers(
+    ax: Axes, lines: Sequence[_Line], columns: Mapping[str, float], matrix: Matrix
+) -> None:
+    """The values in columns beside a panel, in the colours of their markers; ``columns`` are the
+    widths by head, in the units of ``_PLOT_IN``."""
     ax.set_axis_off()
-    ax.set_xlim(0, sum(column.width_in for column in columns))
-    ax.set_ylim(*_limits(lines))
+    ax.set_xlim(0, sum(columns.values()))
+    ax.set_ylim(len(lines) - 0.4, -0.6)
+    colours = {"N": GREY, "printed": "#000000"}
+    colours |= {device: series_style(i).colour for i, device in enumerate(matrix.devices)}
     x = 0.0
-    for column in columns:
-        x += column.width_in
-        words: dict[str, Any] = {"color": column.colour, "ha": "right", "va": "center"}
-        ax.text(x, _HEAD_Y, column.head, fontsize=7.5, fontweight="bold", **words)
-        for y, line in enumerate(lines):
-            if line.row:
-                ax.text(x, y, column.text_of(line.row), fontsize=7.5, **words)
+    for head, width in columns.items():
+        x += width
+        words: dict[str, Any] = {"color": colours[head], "ha": "right", "va": "center"}
+        ax.text(x, _HEAD_Y, head, fontsize=7.5, fontweight="bold", **words)
+        for y, (_, row) in enumerate(lines):
+            if row:
+                ax.text(x, y, _short(row, head), fontsize=7.5, **words)
 
 
-def _printed_short(row: MatrixRow) -> str:
-    """The printed value, the range of several, or the words."""
-    values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
-    if values:
-        ends = dict.fromkeys((values[0][1], values[-1][1]))
-        return "\u2013".join(ends)
-    return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
-
-
-def _measured_short(row: MatrixRow, device: str) -> str:
-    cell = row.cell(device)
+def _short(row: MatrixRow, head: str) -> str:
+    """A number of a row: N, the printed value (the range of several, or the words), a device's."""
+    if head == "N":
+        return number(row.n)
+    if head == "printed":
+        values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
+        if values:
+            return "\u2013".join(dict.fromkeys((values[0][1], values[-1][1])))
+        return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
+    cell = row.cell(head)
     return digits(cell.value.value, keep_zeros=True) if cell and cell.value else ""

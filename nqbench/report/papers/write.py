@@ -5,6 +5,7 @@ From given runs, or from every recorded run there is. Nothing is measured here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -79,7 +80,9 @@ def write_paper(
     source = joint_source(runs)
     verdicts = judge(paper, runs, full=full)
     page.heading(paper.title, 1)
-    page.add(Paragraph(_cited(paper)))
+    of = paper.source
+    cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}"
+    page.add(Paragraph(f"{cited}. {of.url}" if of.url else cited))
     baselines = {run.baseline.path: run.baseline for run in runs if run.baseline}
     page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
     page.section("Verdicts")
@@ -113,55 +116,36 @@ def _figures(
                     seen = source if figure.draw == "grid" else timed
                     for drawing in FIGURES[figure.draw](paper, figure, runs, seen):
                         page.drawing(drawing, seen, level=3)
-        lost = [f for f in paper.figures if f.draw == "none" and f.number != "none"]
-        for figure in lost:
-            page.add(Paragraph(_left_out(f"Figure {figure.number}", figure.title, figure.note)))
+        for figure in paper.figures:
+            if figure.draw == "none" and figure.number != "none":
+                page.left_out("Figure", figure)
 
 
 def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
     """Each table per run; one that is the same for every device, once."""
-    made: set[tuple[object, ...]] = set()
+    written: set[tuple[object, ...]] = set()
     for run, device in zip(runs, device_names(runs), strict=True):
-        many = f", {device}" if len(runs) > 1 else ""
-        page.section(f"Tables{many}")
-        asked = [table for table in paper.tables if table.reproduce != "none"]
-        if run is runs[0]:
-            for lost in (table for table in paper.tables if table.reproduce == "none"):
-                said = _left_out(f"Table {lost.number}", lost.title, lost.note)
-                page.add(Paragraph(said))
-        tables = [_table(paper, table, run) for table in asked]
-        general = [note for note in general_notes(paper, run) if _shared(note, tables)]
+        page.section(f"Tables, {device}" if len(runs) > 1 else "Tables")
+        made: list[tuple[str, Table]] = []
+        for table in paper.tables:
+            if table.reproduce == "none" and run is runs[0]:
+                page.left_out("Table", table)
+            elif table.reproduce != "none":
+                with page.attempt(_named("table", table)):
+                    made.append((_named("table", table), reproduced_table(paper, table, run)))
+        notes = Counter(note for _, own in made for note in own.notes)
+        general = [note for note in general_notes(paper, run) if notes[note] > 1]
         if general:
             page.add(Paragraph("On the tables below:"), Bullets(tuple(general)))
-        for table, own in zip(asked, tables, strict=True):
-            with page.attempt(_named("table", table)):
-                if isinstance(own, AnalysisError):
-                    raise own
-                content = (own.title, own.rows, own.notes)
-                measured = own.source.device == source_of(run.data).device
-                if content in made and not measured:  # as printed or counted: shown above
-                    page.above.append(_named("table", table))
-                    continue
-                made.add(content)
-                suffix = slug(run.device_id) if len(runs) > 1 else ""
-                page.table(own, level=3, suffix=suffix, said=general)
-
-
-def _table(paper: Paper, table: PaperTable, run: Observed) -> Table | AnalysisError:
-    """The reproduced table, or why there is none."""
-    try:
-        return reproduced_table(paper, table, run)
-    except AnalysisError as error:
-        return error
-
-
-def _shared(note: str, tables: Sequence[Table | AnalysisError]) -> bool:
-    """Whether several of the tables have a note, so that the page says it once for all."""
-    return sum(isinstance(table, Table) and note in table.notes for table in tables) > 1
-
-
-def _left_out(name: str, title: str, why: str) -> str:
-    return f"{name} ({title}) is not reproduced: {why}."
+        for name, own in made:
+            content = (own.title, own.rows, own.notes)
+            measured = own.source.device == source_of(run.data).device
+            if content in written and not measured:  # as printed or counted: shown above
+                page.above.append(name)
+                continue
+            written.add(content)
+            suffix = slug(run.device_id) if len(runs) > 1 else ""
+            page.table(own, level=3, suffix=suffix, said=general)
 
 
 def _named(kind: str, part: PaperTable | PaperFigure) -> str:
@@ -172,12 +156,6 @@ def _named(kind: str, part: PaperTable | PaperFigure) -> str:
 def joint_source(runs: Sequence[Observed]) -> Source:
     """Device, provenance and command of several runs together."""
     return joint([source_of(run.data) for run in runs])
-
-
-def _cited(paper: Paper) -> str:
-    of = paper.source
-    cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}"
-    return f"{cited}. {of.url}" if of.url else cited
 
 
 class _PaperPage(Page):
@@ -199,6 +177,11 @@ class _PaperPage(Page):
             self.add(Paragraph(f"Identical on this device: {'; '.join(self.above)}."))
         self.above.clear()
         self.heading(text)
+
+    def left_out(self, kind: str, part: PaperTable | PaperFigure) -> None:
+        """Say why a table or figure of the paper is not reproduced."""
+        said = f"{kind} {part.number} ({part.title}) is not reproduced: {part.note}."
+        self.add(Paragraph(said))
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[None]:
