@@ -18,6 +18,6 @@ def worker(
     insecure: options.Insecure = False,
 ) -> None:
     """Offer this computer's devices to a Dask scheduler, until Ctrl-C or the scheduler's end."""
-    from nqbench.cluster.worker import serve
+    from nqbench.cluster.connect import serve
 
     serve(scheduler, gpus, insecure, typer.echo)

@@ -6,13 +6,15 @@ nobody listens beyond this computer without encryption.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
+import platform
 import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -414,6 +416,37 @@ class ClusterFile:
             f"{self._path}: its workers would listen on their network without encryption; add tls:"
             " (docs/cluster.md says how), or --insecure in a network where you trust everybody"
         )
+
+
+def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
+    """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
+    check_address(scheduler, insecure)
+    need_dask()
+    need_certificates(scheduler, "worker")
+    parts = machine_workers(gpus)
+    with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
+        asyncio.run(_serve(scheduler, parts, say))
+
+
+async def _serve(scheduler: str, parts: Sequence[WorkerPart], say: Callable[[str], None]) -> None:
+    from distributed import Nanny
+
+    host = LOOPBACK if is_loopback(str(urlsplit(scheduler).hostname)) else None
+    nannies: list[Any] = []
+    try:
+        for part in parts:
+            nanny = Nanny(scheduler, host=host, **part.options())
+            nannies.append(nanny)
+            try:
+                await asyncio.wait_for(nanny, 6 * CONNECT_S)
+            except UNREACHABLE as error:
+                raise unreachable(scheduler, error) from error
+            devices = ", ".join(f"{o.spec} ({o.name}{o.uuid and ' '}{o.uuid})" for o in part.offers)
+            say(f"worker on {platform.node()}: {devices}; {part.cores} cores that simulate")
+        await asyncio.gather(*(nanny.finished() for nanny in nannies))
+        say("ended by the scheduler")
+    finally:
+        await asyncio.gather(*(nanny.close() for nanny in nannies), return_exceptions=True)
 
 
 def _close(cluster: SpecCluster) -> None:

@@ -16,9 +16,9 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -53,6 +53,8 @@ OWN_CORES: Final = "NQBENCH_CORES"
 CORES: Final = "cores"
 """The Dask resource of what any core can do: simulated launches."""
 Kept = TypeVar("Kept")
+ProcessKey = tuple[str, str | None, int]
+"""Run, device (``None``: it compiles) and epoch of a measuring process."""
 IDLE_S: Final = 60.0
 """After so long without a request a run's processes end, and with them their hold on a GPU: the
 computer that started the run may be gone."""
@@ -105,8 +107,7 @@ def describe() -> dict[str, Any]:
         "host": platform.node(),
         "cores": cores(),
         "software": software(),
-        "models": _models(),
-        "devices": [_as_json(offer) for offer in offers()],
+        "devices": [asdict(offer) for offer in offers()],
     }
 
 
@@ -146,7 +147,7 @@ def end_run(run: str) -> None:
 
 def end_compilers(run: str) -> None:
     """End the processes with which a run has compiled on this worker."""
-    here().end_idle(run, None)
+    here().end_compilers(run)
 
 
 async def announce(dask_worker: Worker) -> dict[str, Any]:
@@ -168,7 +169,7 @@ class Host:
     def __init__(self) -> None:
         _drop_dask_variables()
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, str | None, int], list[WorkerPool]] = {}
+        self._idle: dict[ProcessKey, list[WorkerPool]] = {}
         self._busy: dict[int, tuple[str, WorkerPool]] = {}
         self._kept: dict[tuple[str, str], Any] = {}
         self._ended: set[str] = set()
@@ -199,8 +200,7 @@ class Host:
     def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
         """Something that a run makes once on this worker and that is closed with it."""
         with self._lock:
-            if self._is_ended(run):
-                raise DeviceError("this run has ended")
+            self._check_run(run)
             if (run, name) not in self._kept:
                 self._kept[run, name] = make()
             kept: Kept = self._kept[run, name]
@@ -209,10 +209,9 @@ class Host:
     def end(self, run: str) -> None:
         """End a run's processes."""
         with self._lock:
-            made = [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
             self._ended.add(run)
-            own = [key for key in self._idle if key[0].startswith(run)]
-            idle = [pool for key in own for pool in self._idle.pop(key)]
+            made = [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
+            idle = self._pop_idle(lambda key: key[0].startswith(run))
             busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
         for pool in busy:
             for pid in pool.pids():
@@ -221,24 +220,27 @@ class Host:
         for closable in (*idle, *made):
             closable.close()
 
-    def end_idle(self, run: str, spec: str | None) -> None:
-        """End a run's idle processes of one device; ``None``: those that compile."""
+    def end_compilers(self, run: str) -> None:
+        """End the idle processes with which a run has compiled."""
         with self._lock:
-            own = [key for key in self._idle if key[:2] == (run, spec)]
-            pools = [pool for key in own for pool in self._idle.pop(key)]
+            pools = self._pop_idle(lambda key: key[:2] == (run, None))
         for pool in pools:
             pool.close()
 
     @contextmanager
     def _process(self, task: TaskRequest, spec: str | None) -> Iterator[WorkerPool]:
+        """A process of the task's epoch, an idle one or a new one; those of earlier epochs end."""
         key = (task.run, spec, task.epoch)
-        pool = self._take(key)
+        with self._lock:
+            self._check_run(task.run)
+            earlier = self._pop_idle(lambda k: k[:2] == key[:2] and k[2] < key[2])
+            pool = self._idle[key].pop() if self._idle.get(key) else None
+        for old in earlier:
+            old.close()
         try:
-            if pool is None:
-                pool = WorkerPool(spec)
+            pool = pool or WorkerPool(spec)
             with self._lock:
-                if self._is_ended(task.run):
-                    raise DeviceError("this run has ended")
+                self._check_run(task.run)
                 self._busy[id(pool)] = (task.run, pool)
             yield pool
         except BaseException:
@@ -247,20 +249,7 @@ class Host:
             raise
         self._give_back(key, pool, keep=True)
 
-    def _take(self, key: tuple[str, str | None, int]) -> WorkerPool | None:
-        """An idle process; those of the run's earlier epochs end."""
-        with self._lock:
-            if self._is_ended(key[0]):
-                raise DeviceError("this run has ended")
-            earlier = [k for k in self._idle if k[:2] == key[:2] and k[2] < key[2]]
-            old = [pool for k in earlier for pool in self._idle.pop(k)]
-            found = self._idle.get(key)
-            pool = found.pop() if found else None
-        for one in old:
-            one.close()
-        return pool
-
-    def _give_back(self, key: tuple[str, str | None, int], pool: WorkerPool, *, keep: bool) -> None:
+    def _give_back(self, key: ProcessKey, pool: WorkerPool, *, keep: bool) -> None:
         with self._lock:
             self._busy.pop(id(pool), None)
             keep = keep and not self._is_ended(key[0])
@@ -277,12 +266,19 @@ class Host:
     def _is_ended(self, run: str) -> bool:
         return run.partition(" ")[0] in self._ended
 
+    def _check_run(self, run: str) -> None:
+        if self._is_ended(run):
+            raise DeviceError("this run has ended")
+
+    def _pop_idle(self, chosen: Callable[[ProcessKey], bool]) -> list[WorkerPool]:
+        """Idle processes, which the caller closes."""
+        return [pool for key in list(self._idle) if chosen(key) for pool in self._idle.pop(key)]
+
     def _close_idle(self) -> None:
         with self._lock:
             if self._busy or time.monotonic() - self._used < IDLE_S - 1:
                 return
-            pools = [pool for found in self._idle.values() for pool in found]
-            self._idle.clear()
+            pools = self._pop_idle(lambda _: True)
         for pool in pools:
             pool.close()
 
@@ -337,12 +333,6 @@ def _gpus() -> list[str]:
         return []
 
 
-def _models() -> list[str]:
-    from nqbench.simulator.models import model_names
-
-    return list(model_names())
-
-
 def _offer(spec: str) -> Offer:
     from nqbench.devices.registry import choose_device, facts_for
 
@@ -356,10 +346,6 @@ def _offer(spec: str) -> Offer:
     own = uuid or f"{platform.node()} {spec}"
     name = hashlib.sha256(own.encode()).hexdigest()[:12]
     return Offer(spec, kind, facts_for(spec).name, uuid, f"nqbench-{kind}-{name}")
-
-
-def _as_json(offer: Offer) -> Mapping[str, str]:
-    return {name: getattr(offer, name) for name in Offer.__slots__}
 
 
 def _address() -> str:

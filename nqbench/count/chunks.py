@@ -16,7 +16,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -177,11 +177,6 @@ class CountLog:
                 self._lock.release()
                 raise
 
-    @staticmethod
-    def of(path: Path | None, head: LogLine) -> AbstractContextManager[CountLog | NoLog]:
-        """The file, closed at the end; without a path one that keeps nothing."""
-        return nullcontext(NoLog()) if path is None else closing(CountLog(path, head))
-
     def append(self, part: ChunkSum, about: LogLine) -> None:
         """Add a part, with more about it; a kill loses no part that was added."""
         line: LogLine = {"chunk": part.first, "weights": part.weights}
@@ -234,12 +229,3 @@ class CountLog:
             yield
         except OSError as error:
             raise StudyError(f"--log {self._path} cannot be written: {error.strerror}") from error
-
-
-class NoLog:
-    """A log that holds nothing and keeps nothing."""
-
-    parts: Sequence[ChunkSum] = ()
-
-    def append(self, part: ChunkSum, about: LogLine) -> None:
-        """Forget it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -183,28 +183,30 @@ def count_in_chunks(
     one that cannot be written, and ``WrongAnswer`` if two paths disagree.
     """
     board = ChunkedBoard.of(n)
-    with CountLog.of(log, board.head) as file:
-        left = _left(file.parts, board.chunks, log)
-        before = sum(part.weights for part in file.parts)
+    with ExitStack() as stack:
+        file = stack.enter_context(closing(CountLog(log, board.head))) if log else None
+        held = file.parts if file else []
+        left = _left(held, board.chunks, log)
+        before = sum(part.weights for part in held)
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)
         started, first = time.perf_counter(), math.inf
-        share = None if log is None else checked
-        with closing(counter.parts(board, left, share)) as running:
-            for part in running:
-                line: LogLine = {"by": counter.name}
-                if part.again is not None:
-                    _compare(n, counter, part, log)
-                    line["again"] = counter.check_name
-                    again += part.count
+        running = counter.parts(board, left, checked if file else None)
+        for part in stack.enter_context(closing(running)):
+            line: LogLine = {"by": counter.name}
+            if part.again is not None:
+                _compare(n, counter, part, log)
+                line["again"] = counter.check_name
+                again += part.count
+            if file:
                 file.append(part, line)
-                weights, done, parts = weights + part.weights, done + part.count, parts + 1
-                took_s, first = took_s + part.took_s, min(first, part.began)
-                if progress is not None:
-                    seconds = time.perf_counter() - started
-                    rate = (weights - before) * 2 / 3 / seconds
-                    left_s = seconds * (board.chunks - done) / (done - resumed)
-                    progress(done / board.chunks, rate, left_s)
+            weights, done, parts = weights + part.weights, done + part.count, parts + 1
+            took_s, first = took_s + part.took_s, min(first, part.began)
+            if progress is not None:
+                seconds = time.perf_counter() - started
+                rate = (weights - before) * 2 / 3 / seconds
+                left_s = seconds * (board.chunks - done) / (done - resumed)
+                progress(done / board.chunks, rate, left_s)
     span_s = max(0.0, time.time() - first)
     return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s, span_s)
 

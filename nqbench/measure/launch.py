@@ -14,7 +14,6 @@ from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
     from nqbench.device import Device, Prepared
-    from nqbench.plan import Outputs
     from nqbench.point import Level
     from nqbench.workloads.base import Workload
 
@@ -78,14 +77,7 @@ def launch(
         return _launched(found, factors, device, warm_up=warm_up)
 
 
-def run_once(plan: Plan, device: Device) -> Outputs:
-    """The outputs of one launch of a plan; nothing is checked."""
-    with prepared_on(plan, device) as prepared:
-        prepared.launch()
-        return prepared.fetch()
-
-
-def prepared_on(plan: Plan, device: Device) -> Prepared:
+def _prepared_on(plan: Plan, device: Device) -> Prepared:
     """The plan on its device: a CPU plan runs on the CPU unless the device takes such plans."""
     if plan.on_cpu and not device.cpu_plans:
         from nqbench.devices.cpu import CpuDevice
@@ -108,7 +100,7 @@ def _launched(
     levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
     factors = workload.resolve(levels, name, device.facts).factors
     plan = workload.plan(factors, name, device.facts)
-    with prepared_on(plan, device) as prepared:
+    with _prepared_on(plan, device) as prepared:
         if warm_up:
             prepared.launch()
         done = prepared.launch()

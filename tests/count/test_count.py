@@ -123,3 +123,4 @@ def test_without_a_gpu_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         found = count.count_solutions(n, "auto")
         assert found.value == known
         assert "cpu.frontier_multicore on cpu" in found.how
+        assert "chunks" not in found.how, "one launch"

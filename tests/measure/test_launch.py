@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.count.solutions import count_solutions
-from nqbench.devices.cpu import CpuPrepared
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import launch
 from nqbench.point import Level
-from nqbench.simulator.launching import SimPrepared
 from nqbench.workloads import get
 
 
@@ -65,20 +62,3 @@ def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     given["system"] = "brodtkorb_part1.cpu_mapped"
     with pytest.raises(WrongAnswer, match=r"is right: the mapping sent \d+ numbers of moves"):
         launch("local_search", given, "cpu")
-
-
-@pytest.mark.parametrize(("spec", "prepared"), [("sim:mini", SimPrepared), ("cpu", CpuPrepared)])
-def test_count_launches_the_board_once(
-    spec: str, prepared: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    launches: list[object] = []
-    real = prepared.launch  # type: ignore[attr-defined]
-
-    def counting(self: object, timeout_s: float | None = None) -> object:
-        launches.append(self)
-        return real(self, timeout_s)
-
-    monkeypatch.setattr(prepared, "launch", counting)
-    found = count_solutions(9, spec)
-    assert found.value == 352
-    assert len(launches) == 1
