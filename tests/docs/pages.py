@@ -38,8 +38,7 @@ SKIPPED: Final = {
     r"|--cluster|nqbench worker|/configure",
     "installs": r"^(make|cd|\.) |--install-completion",
     "takes minutes": r"^python -m benchmarks|run (ablation|cpu_baseline|local_search|configs/)"
-    r"|reproduce|count (1[5-9]|2\d)(?! --est)|claims --matrix|--site|h[12]00/ablation"
-    r"|explain zhang2011.low_divergence$",
+    r"|reproduce|count (1[5-9]|2\d)(?! --est)|claims --matrix|--site|h[12]00/ablation",
 }
 """Why a command is not run, and how one looks: everything else is."""
 
