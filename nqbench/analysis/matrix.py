@@ -97,7 +97,10 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     studies: dict[str, list[Named]] = {}
     for device, run in named:
         studies.setdefault(run.data.name, []).append((device, run))
-    papers = sorted((load_paper(name) for name in known if name in studies), key=_year)
+    papers = sorted(
+        (load_paper(name) for name in known if name in studies),
+        key=lambda paper: paper.source.year or 0,
+    )
     rows = [row for paper in papers for row in paper_rows(paper, studies.pop(paper.id))]
     rows += [row for own in studies.values() for row in ablation_rows(own)]
     filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
@@ -176,10 +179,6 @@ def short(paper: Paper) -> str:
     if not paper.source.authors:
         return paper.id
     return f"{paper.source.authors[0].split()[-1]} {paper.source.year or ''}".strip()
-
-
-def _year(paper: Paper) -> int:
-    return paper.source.year or 0
 
 
 def _claim_of(paper: Paper, effect: Effect, n: int) -> Claim:

@@ -213,9 +213,13 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     else:  # one value over all sizes: asked once, at none in particular
         sizes, one = [0], _size(claim, form, values, 0)
         found = (replace(one, n=None, paper=claim.published(None)),)
-    moved = ""
+    moved, counted = "", "counter" in form.names and not form.names & OF_TIME
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
-        found, moved = _simulated(claim, form, values, run, found)
+        # What was counted at the run's largest size, as it has none of the paper's.
+        elsewhere = (_size(claim, form, values, n) for n in reversed(run.sizes) if counted)
+        if there := next((size for size in elsewhere if size.word != LACKING), None):
+            paper = ", ".join(map(str, claim.n))
+            found, moved = (there,), f"simulated at N={there.n}, while the paper has N={paper}"
     elif not form.n and "counter" in form.names:
         # A profiler counts the sizes that the study asks it for; the claim names none.
         found = tuple(size for size in found if size.word != LACKING) or found
@@ -246,20 +250,6 @@ def _cannot_be_judged(claim: Claim, form: _Form, values: Values) -> str:
         lacking = ", ".join(str(names.get(device, device)) for device in sorted(wanted))
         return f"it is about {lacking}, which {TOO_OLD}"
     return ""
-
-
-def _simulated(
-    claim: Claim, form: _Form, values: Values, run: Observed, asked: tuple[SizeVerdict, ...]
-) -> tuple[tuple[SizeVerdict, ...], str]:
-    """What a simulated run counted at its largest size, if it has none of the paper's."""
-    if "counter" not in form.names or form.names & OF_TIME:
-        return asked, ""
-    for n in reversed(run.sizes):
-        found = _size(claim, form, values, n)
-        if found.word != LACKING:
-            sizes = ", ".join(map(str, claim.n))
-            return (found,), f"simulated at N={n}, while the paper has N={sizes}"
-    return asked, ""
 
 
 def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:

@@ -131,7 +131,9 @@ def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
     found: list[str] = []
     for f in dict.fromkeys(f for p in points for f in p.levels):
         varies = any(len({p.level(f) for p in group}) > 1 for group in groups.values())
-        if varies and not any(_determines(g, f, points) for g in found):
+        # It follows an earlier one where each level of that comes with one of its own.
+        levels = ({(p.level(g), p.level(f)) for p in points} for g in found)
+        if varies and all(len({g for g, _ in pairs}) < len(pairs) for pairs in levels):
             found.append(f)
     return tuple(found)
 
@@ -205,11 +207,6 @@ def _unfinished(
 
 def _text(point: PointResult, factor: str) -> str:
     return point.sweep if factor == "sweep" else str(point.level(factor))
-
-
-def _determines(factor: str, other: str, points: Sequence[PointResult]) -> bool:
-    levels: dict[object, object] = {}
-    return all(levels.setdefault(p.level(factor), p.level(other)) == p.level(other) for p in points)
 
 
 def _recorded(points: Sequence[PointResult]) -> list[str]:

@@ -221,8 +221,13 @@ def _compare(
     value: str | None,
 ) -> Comparison:
     estimate.check_margin(margin)
+    asked = list(sides[0].quantities(value))
+    if value and asked[0].measured:
+        raise AnalysisError(f"{value!r} follows from the time: compare the time itself")
+    if not value and sides[0].simulated and any(p.first.timed for p in matching.pairs):
+        asked.append(TIME)  # baselines on the CPU, timed also in a simulated run
     sections: list[ComparedQuantity] = []
-    for what in _quantities(sides[0], matching.pairs, value):
+    for what in asked:
         usable = _with_values(matching.pairs, what)
         if what.kind == "counter":
             sections += [_counts(usable, what)] if usable else []
@@ -234,9 +239,8 @@ def _compare(
             own = [pair for pair, cpu in zip(usable, on_cpu, strict=True) if cpu == wanted]
             sections += [_times(own, sides, part, design, margin)] if own else []
     if not sections and matching.pairs:
-        asked = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
-        some = matching.pairs[:SOME]
-        known = ", ".join(name for name in asked if _with_values(some, quantity(name)))
+        every, some = ("time", *phases(), *COUNTERS, OFF_CHIP.name), matching.pairs[:SOME]
+        known = ", ".join(name for name in every if _with_values(some, quantity(name)))
         raise AnalysisError(
             f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
             f" have {known or 'nothing else'}"
@@ -253,18 +257,6 @@ def _compare(
 
 def _with_values(pairs: Sequence[Matched], what: Quantity) -> list[Matched]:
     return [pair for pair in pairs if all(point.values(what) for point in pair)]
-
-
-def _quantities(data: Dataset, pairs: Sequence[Matched], value: str | None) -> list[Quantity]:
-    if value:
-        what = data.quantity(value)
-        if what.measured:
-            raise AnalysisError(f"{value!r} follows from the time: compare the time itself")
-        return [what]
-    shown = list(data.quantities())
-    if data.simulated and any(p.first.timed for p in pairs):
-        shown.append(TIME)  # baselines on the CPU, timed also in a simulated run
-    return shown
 
 
 def _times(
@@ -334,12 +326,12 @@ def _counts(pairs: Sequence[Matched], what: Quantity) -> ComparedQuantity:
     rows = []
     for pair in pairs:
         one, two = _estimates(pair, what)
-        value = math.inf
+        value = two.value / one.value if one.value else math.inf
+        verdict: PointVerdict = "more" if two.value > one.value else "fewer"
         if one.value == two.value:
-            value = 1.0
-        elif one.value:
-            value = two.value / one.value
-        verdict = _count_verdict(one.value, two.value, what)
+            value, verdict = 1.0, "equal"
+        elif what.better:
+            verdict = "better" if (verdict == "fewer") == (what.better == "lower") else "worse"
         rows.append(ComparedPoint(pair, what, one, two, Estimate(value, exact=True), verdict))
     groups = [
         Group(factor, level, len(own), _exact_mean([rows[i] for i in own]))
@@ -347,14 +339,6 @@ def _counts(pairs: Sequence[Matched], what: Quantity) -> ComparedQuantity:
         for level, own in levels.items()
     ]
     return ComparedQuantity(what, tuple(rows), _exact_mean(rows), tuple(groups))
-
-
-def _count_verdict(one: float, two: float, what: Quantity) -> PointVerdict:
-    if one == two:
-        return "equal"
-    if not what.better:
-        return "more" if two > one else "fewer"
-    return "better" if (two < one) == (what.better == "lower") else "worse"
 
 
 def _exact_mean(rows: Sequence[ComparedPoint]) -> Estimate | None:
