@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PAGE: Final = "effects"
-TITLE: Final = "What each change is worth"
+TITLE: Final = "Speed-up of each change"
 ABLATION: Final = "ablation"
 """The study whose recorded runs are shown beside the papers'."""
 MEANING: Final = (

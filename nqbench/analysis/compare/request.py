@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.compare import changes
 from nqbench.analysis.compare.match import labels
@@ -79,27 +79,17 @@ class Findings:
         """
         import pandas as pd
 
-        rows = []
+        columns = ["reference", "compared", "point", "n", "quantity", "verdict"]
+        columns += ["ratio", "low", "high", "p", "reason"]
+        rows: list[tuple[Any, ...]] = []
         for comparison in self.comparisons:
             named = labels([row.pair.first for row in comparison.rows])
-            reference, compared = comparison.names
-            rows += [
-                {
-                    "reference": reference,
-                    "compared": compared,
-                    "point": named[row.pair.first],
-                    "n": row.pair.first.n,
-                    "quantity": row.quantity.name,
-                    "verdict": row.verdict,
-                    "ratio": row.ratio.value,
-                    "low": row.ratio.low,
-                    "high": row.ratio.high,
-                    "p": row.p,
-                    "reason": row.reason,
-                }
-                for row in comparison.rows
-            ]
-        return pd.DataFrame(rows)
+            for row in comparison.rows:
+                point, ratio = row.pair.first, row.ratio
+                what = (named[point], point.n, row.quantity.name, row.verdict)
+                numbers = (ratio.value, ratio.low, ratio.high, row.p)
+                rows.append((*comparison.names, *what, *numbers, row.reason))
+        return pd.DataFrame(rows, columns=columns)
 
 
 def compare_datasets(

@@ -84,18 +84,13 @@ class Cells:
     values: NDArray[np.float64]
     exact: bool
 
-    @property
-    def index(self) -> dict[tuple[Level, ...], int]:
-        """Row of each combination."""
-        return {levels: i for i, levels in enumerate(self.levels)}
-
     def pairs(self, *changes: tuple[str, Level, Level]) -> list[tuple[int, ...]]:
         """Rows that differ only in ``changes`` (factor, from, to), all corners present.
 
         With one change each tuple is (from, to); with two it is (from-from, to-from, from-to,
         to-to), the first change varying fastest.
         """
-        index = self.index
+        index = {levels: i for i, levels in enumerate(self.levels)}
         where = [(self.factors.index(name), low, high) for name, low, high in changes]
         found = []
         for levels in self.levels:
