@@ -100,6 +100,8 @@ CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "counter": ("counter", "kernel", "system"),
 }
 """What their arguments are, where those are names."""
+SHOWN: Final = ("kernels", "others", "every")
+"""Words for many systems (``Points.systems``)."""
 CELL_NAMES: Final = (
     *("N", "system", "version", "device", "card", "cpu", "unknown", "each"),
     *("counted_at", "timed", "not_run", "slowest"),

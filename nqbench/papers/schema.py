@@ -12,38 +12,39 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
 
-Words = dict[str, str]
+from nqbench.papers.forms import (
+    REPLACED_FIGURES,
+    REPLACED_TABLES,
+    Bars,
+    CaveatName,
+    CellFormula,
+    ClaimFormula,
+    CounterName,
+    Curves,
+    DataName,
+    DeviceName,
+    Draw,
+    HereRow,
+    Levels,
+    PointColumn,
+    Points,
+    QuantityName,
+    Reproduction,
+    SystemName,
+    Words,
+    kept,
+)
 
 ClaimKind = Literal[
-    "ratio",
-    "ranking",
-    "optimum",
-    "invariance",
-    "crossover",
-    "counter",
-    "share",
-    "count",
-    "bound",
-    "failure",
-    "extrapolation",
-    "reported_only",
-]
-
-
+    "ratio", "ranking", "optimum", "invariance", "crossover", "counter", "share", "count", "bound",
+    "failure", "extrapolation", "reported_only",
+]  # fmt: skip
 SizeAs = Literal["gain", "value", "none"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def kept(kind: object, replaced: Mapping[str, str]) -> object:
-    """A word that still exists; for one that was replaced, the error says by what."""
-    if said := replaced.get(str(kind)):
-        raise PydanticCustomError("replaced", "{said}", {"said": said})
-    return kind
 
 
 class Work(_Part):
@@ -80,7 +81,7 @@ class PaperSystem(_Part):
     section: str
     change: str
     timed: str
-    system: str = ""
+    system: SystemName = ""
     not_stated: list[str] = []
 
 
@@ -91,8 +92,8 @@ class Today(_Part):
     ``n``        its sizes, if they are not those of the claim
     """
 
-    expr: str
-    expect: str
+    expr: ClaimFormula
+    expect: ClaimFormula
     devices: int = 1
     note: str = ""
     n: list[int] | None = None
@@ -112,11 +113,11 @@ class Claim(_Part):
     id: str
     statement: str
     section: str
-    hardware: list[str] = []
+    hardware: list[DeviceName] = []
     n: list[int] = []
     kind: ClaimKind
-    expr: str
-    expect: str = ""
+    expr: ClaimFormula
+    expect: ClaimFormula = ""
     today: Today | None = None
     paper_value: str | Words = ""
     value_origin: Literal["printed", "from_table", "qualitative"]
@@ -125,7 +126,7 @@ class Claim(_Part):
     size: SizeAs | None = None
     compute_capability: str | list[str] = []
     note: str = ""
-    caveat: str = ""
+    caveat: CaveatName = ""
 
     @property
     def size_as(self) -> SizeAs:
@@ -169,8 +170,8 @@ class Effect(_Part):
     label: str
     n: list[int]
     claim: str = ""
-    expr: str = ""
-    published: Words = {}
+    expr: ClaimFormula = ""
+    published: dict[DeviceName, str] = {}
 
 
 class Parameter(_Part):
@@ -228,10 +229,10 @@ class Series(_Part):
     """
 
     label: str
-    system: str
-    quantity: str
-    hardware: str = ""
-    levels: Words = {}
+    system: SystemName
+    quantity: QuantityName
+    hardware: DeviceName = ""
+    levels: Levels = {}
     ratio: Ratio | None = None
     choose: Literal["main", "best"] = "main"
     kernel: str = ""
@@ -245,89 +246,10 @@ class Counterpart(_Part):
     """
 
     label: str
-    counter: str
+    counter: CounterName
     unit: str = ""
     scale: float = 1.0
     note: str = ""
-
-
-Reproduction = Literal[
-    "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing", "none"
-]
-LISTED = "it is points now, with its columns listed under shown"
-REPLACED_TABLES = {
-    **dict.fromkeys(
-        ("environment", "launch", "granularity"), "it is printed now, with our rows under here"
-    ),
-    **dict.fromkeys(("best", "divergence", "pools", "speedups", "threads", "thresholds"), LISTED),
-    **dict.fromkeys(("coalescing", "searches", "against_limits", "limits"), LISTED),
-}
-
-
-class Points(_Part):
-    """Which points of a run are shown: one for each system and size, or each level of ``by``.
-
-    ``systems``  of the paper or of nqbench; also ``kernels`` (all on the GPU), ``others`` (those of
-                 them that the paper does not have), ``every``
-    ``sizes``    those ``listed`` (none: all); with the ``largest``; those of the ``run``; or the
-                 first at which a formula has a value (``counted``)
-    ``sweeps``   instead: the points of these sweeps, ``scaled`` and ``scaled_2``
-    ``levels``   those that a system's points must have
-    ``by``       a factor: a point for each of its numbers
-    ``several``  a factor of which two numbers at least were timed
-    ``choose``   of several points the main one, the fastest (``best``), or ``any``, timed or not
-    ``best``     systems of which the fastest is shown in any case
-    ``join``     with published times: rows are those that are ours, in both, or in either
-    ``explain``  whether notes say why points are missing
-    """
-
-    systems: list[str] = []
-    sizes: Literal["listed", "largest", "run", "counted"] = "listed"
-    sweeps: list[str] = []
-    levels: dict[str, Words] = {}
-    by: str = ""
-    several: str = ""
-    choose: Literal["main", "best", "any"] = "main"
-    best: list[str] = []
-    order: Literal["system", "n"] = "system"
-    join: Literal["ours", "both", "either"] = "ours"
-    explain: bool = False
-
-
-class PointColumn(_Part):
-    """A column of a table of points.
-
-    ``value``     its formula, in the language of claims (docs/papers.md)
-    ``of``        whose times it is about; quotients of the ``paper``'s are in brackets
-    ``interval``  whether bounds are shown where they are known
-    ``each``      a factor: a column for each of its numbers, which are ``each`` in the formula
-    ``needed``    whether rows without this value are left out
-    ``optional``  whether the column is left out where no row has a value
-    """
-
-    head: str
-    value: str
-    kind: Literal["text", "number", "time", "ratio"] = "text"
-    unit: str = ""
-    of: Literal["here", "paper"] = "here"
-    interval: bool = True
-    each: str = ""
-    needed: bool = False
-    optional: bool = False
-
-
-class HereRow(_Part):
-    """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
-
-    ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
-    ``words``  what its launch is said with, in a note
-    """
-
-    cells: list[str]
-    system: str = ""
-    after: str = ""
-    exact: bool = False
-    words: str = ""
 
 
 class PaperTable(_Part):
@@ -340,7 +262,7 @@ class PaperTable(_Part):
     id: str
     number: str
     title: str
-    hardware: list[str] = []
+    hardware: list[DeviceName] = []
     unit: str
     n_axis: Literal["rows", "columns", "none"]
     n: list[int] = []
@@ -348,7 +270,7 @@ class PaperTable(_Part):
     rows: list[list[str | list[str]]] = []
     reproduce: Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
     after: str = ""
-    data: str = ""
+    data: DataName = ""
     series: list[Series] = []
     counterparts: list[Counterpart] = []
     points: Points = Points()
@@ -390,92 +312,17 @@ class Known(_Part):
     ``times``  what a bar's value is multiplied by
     """
 
-    system: str = ""
+    system: SystemName = ""
     n: int | None = None
-    hardware: str = ""
+    hardware: DeviceName = ""
     value: float | None = None
     pool_size: int | None = None
     relation: str = ""
     role: str = ""
     label: str = ""
-    at: str = ""
+    at: CellFormula = ""
     until: int | None = None
     times: float = 1.0
-
-
-class Height(_Part):
-    """What a figure shows upwards: a formula, the words for it, and how its axis runs.
-
-    ``role``   the role of published values (``known``) of the same part
-    ``scale``  logarithmic, from ``zero``, or only ``near`` the values
-    ``line``   a formula of a line for each device, said with ``line_label``
-    ``marks``  whether published marks (``known``) are drawn here
-    ``ideal``  a dotted line; ``top`` the end of the axis
-    """
-
-    value: str
-    label: str
-    kind: Literal["time", "ratio", "number"] = "ratio"
-    role: str = ""
-    scale: Literal["log", "zero", "near"] = "log"
-    line: str = ""
-    line_label: str = ""
-    marks: bool = True
-    ideal: float | None = None
-    top: float | None = None
-
-
-class Curves(_Part):
-    """Marks joined by lines: heights over ``x``.
-
-    ``x``          a factor, ``n`` among them, with its words and axis
-    ``panels``     a panel for each run, size or height
-    ``lines``      the lines in a panel: systems, runs, or sizes
-    ``published``  whether the paper's times have a ``panel`` of their own or are in each one; of
-                   the sizes ``published_n`` alone, if that is given
-    ``across``     panels beside each other; ``legend`` where the lines are named
-    """
-
-    points: Points
-    x: str = "n"
-    x_label: str = "N"
-    powers: bool = False
-    y: list[Height]
-    panels: Literal["runs", "n", "y"] = "y"
-    lines: Literal["systems", "runs", "n"] = "runs"
-    published: Literal["none", "panel", "overlay"] = "none"
-    published_n: list[int] = []
-    across: int = 2
-    legend: Literal["inside", "right", "below"] = "below"
-
-
-class Bars(_Part):
-    """Bars of systems. Stacked: a panel for each run and size, bars in ``parts`` that add up, with
-    the interval of the ``whole`` and the levels ``inside``. In a grid: a row of panels for each
-    run, one for each of the ``parts``."""
-
-    points: Points
-    parts: list[Height]
-    whole: str = ""
-    inside: list[str] = []
-    label: str = ""
-
-
-Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]
-GONE = "this kind is gone: it showed nothing that a paper prints; write none"
-REPLACED_FIGURES = {
-    **dict.fromkeys(
-        ("mapping", "timeline", "averages", "versions", "limits", "speedup", "distribution"), GONE
-    ),
-    **dict.fromkeys(
-        ("pool", "kernels", "times", "speedups", "thread_curves", "best_threads", "thresholds",
-         "boards", "evaluation_share"),
-        "it is curves now, with what it shows under that key",
-    ),
-    **dict.fromkeys(("bars", "phases"), "it is stacked now, with what it shows under bars"),
-    "requests": "it is grid now, with what it shows under bars",
-    "parts": "it is bottleneck now",
-}  # fmt: skip
 
 
 class PaperFigure(_Part):
@@ -486,11 +333,11 @@ class PaperFigure(_Part):
     id: str
     number: str
     title: str
-    hardware: list[str]
+    hardware: list[DeviceName]
     n: list[int]
     unit: str
     draw: Draw = "none"
-    data: str = ""
+    data: DataName = ""
     curves: Curves | None = None
     bars: Bars | None = None
     subtitle: str = ""
@@ -528,8 +375,8 @@ class DataFile(_Part):
     id: str
     file: str
     origin: str
-    hardware: list[str] = []
-    system: str = ""
+    hardware: list[DeviceName] = []
+    system: SystemName = ""
     note: str = ""
     rows: tuple[DataRow, ...] = ()
 

@@ -12,7 +12,7 @@ from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.papers import load_paper, paper_folder
-from nqbench.papers.schema import Points
+from nqbench.papers.forms import Points
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of
 from nqbench.report.papers.tables import reproduced_table

@@ -14,7 +14,8 @@ from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from nqbench.papers.schema import Paper, Points
+from nqbench.papers.forms import Points
+from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of, shown_systems
 from nqbench.report.papers.tables import reproduced_table

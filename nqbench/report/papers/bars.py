@@ -13,7 +13,8 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Bars, Height, Paper, PaperFigure
+from nqbench.papers.forms import Bars, Height
+from nqbench.papers.schema import Paper, PaperFigure
 from nqbench.report.bottleneck import bottleneck_figure
 from nqbench.report.figures.axes import axis_label, value_axis
 from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers

@@ -26,8 +26,9 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits import ceilings
 from nqbench.errors import StudyError
+from nqbench.papers.forms import Points
 from nqbench.papers.formula import CELL_FUNCTIONS, CELLS
-from nqbench.papers.schema import Paper, PaperTable, Points
+from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
 

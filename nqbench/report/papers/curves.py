@@ -10,7 +10,8 @@ from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
-from nqbench.papers.schema import Curves, Height, Paper, PaperFigure
+from nqbench.papers.forms import Curves, Height
+from nqbench.papers.schema import Paper, PaperFigure
 from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
 from nqbench.report.figures.style import (
     GREY,

@@ -16,7 +16,8 @@ from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
 from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import HereRow, Paper, PaperTable, PointColumn, Points
+from nqbench.papers.forms import HereRow, PointColumn, Points
+from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.papers import annealing, cells, common, series
 from nqbench.report.papers.cells import Row
 from nqbench.report.table import Cell, Column, Source, Table, source_of

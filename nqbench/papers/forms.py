@@ -1,0 +1,192 @@
+"""What ``published.yaml`` says of the tables and figures that are made again: which points they
+show, in which columns, heights and panels.
+
+The names and formulas in it are marked as such, and ``papers.check`` looks each one up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+Words = dict[str, str]
+
+SystemName = Annotated[str, "system"]
+ShownSystem = Annotated[str, "shown system"]
+DeviceName = Annotated[str, "hardware"]
+DataName = Annotated[str, "data"]
+FactorName = Annotated[str, "factor"]
+CounterName = Annotated[str, "counter"]
+QuantityName = Annotated[str, "quantity"]
+CaveatName = Annotated[str, "caveat"]
+ClaimFormula = Annotated[str, "claim formula"]
+CellFormula = Annotated[str, "cell formula"]
+Levels = dict[FactorName, str]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def kept(kind: object, replaced: Mapping[str, str]) -> object:
+    """A word that still exists; for one that was replaced, the error says by what."""
+    if said := replaced.get(str(kind)):
+        raise PydanticCustomError("replaced", "{said}", {"said": said})
+    return kind
+
+
+Reproduction = Literal[
+    "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing", "none"
+]
+LISTED = "it is points now, with its columns listed under shown"
+REPLACED_TABLES = {
+    **dict.fromkeys(
+        ("environment", "launch", "granularity"), "it is printed now, with our rows under here"
+    ),
+    **dict.fromkeys(("best", "divergence", "pools", "speedups", "threads", "thresholds"), LISTED),
+    **dict.fromkeys(("coalescing", "searches", "against_limits", "limits"), LISTED),
+}
+
+
+class Points(_Part):
+    """Which points of a run are shown: one for each system and size, or each level of ``by``.
+
+    ``systems``  of the paper or of nqbench; also ``kernels`` (all on the GPU), ``others`` (those of
+                 them that the paper does not have), ``every``
+    ``sizes``    those ``listed`` (none: all); with the ``largest``; those of the ``run``; or the
+                 first at which a formula has a value (``counted``)
+    ``sweeps``   instead: the points of these sweeps, ``scaled`` and ``scaled_2``
+    ``levels``   those that a system's points must have
+    ``by``       a factor: a point for each of its numbers
+    ``several``  a factor of which two numbers at least were timed
+    ``choose``   of several points the main one, the fastest (``best``), or ``any``, timed or not
+    ``best``     systems of which the fastest is shown in any case
+    ``join``     with published times: rows are those that are ours, in both, or in either
+    ``explain``  whether notes say why points are missing
+    """
+
+    systems: list[ShownSystem] = []
+    sizes: Literal["listed", "largest", "run", "counted"] = "listed"
+    sweeps: list[str] = []
+    levels: dict[SystemName, Levels] = {}
+    by: FactorName = ""
+    several: FactorName = ""
+    choose: Literal["main", "best", "any"] = "main"
+    best: list[SystemName] = []
+    order: Literal["system", "n"] = "system"
+    join: Literal["ours", "both", "either"] = "ours"
+    explain: bool = False
+
+
+class PointColumn(_Part):
+    """A column of a table of points.
+
+    ``value``     its formula, in the language of claims (docs/papers.md)
+    ``of``        whose times it is about; quotients of the ``paper``'s are in brackets
+    ``interval``  whether bounds are shown where they are known
+    ``each``      a factor: a column for each of its numbers, which are ``each`` in the formula
+    ``needed``    whether rows without this value are left out
+    ``optional``  whether the column is left out where no row has a value
+    """
+
+    head: str
+    value: CellFormula
+    kind: Literal["text", "number", "time", "ratio"] = "text"
+    unit: str = ""
+    of: Literal["here", "paper"] = "here"
+    interval: bool = True
+    each: FactorName = ""
+    needed: bool = False
+    optional: bool = False
+
+
+class HereRow(_Part):
+    """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
+
+    ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
+    ``words``  what its launch is said with, in a note
+    """
+
+    cells: list[CellFormula]
+    system: SystemName = ""
+    after: str = ""
+    exact: bool = False
+    words: str = ""
+
+
+class Height(_Part):
+    """What a figure shows upwards: a formula, the words for it, and how its axis runs.
+
+    ``role``   the role of published values (``known``) of the same part
+    ``scale``  logarithmic, from ``zero``, or only ``near`` the values
+    ``line``   a formula of a line for each device, said with ``line_label``
+    ``marks``  whether published marks (``known``) are drawn here
+    ``ideal``  a dotted line; ``top`` the end of the axis
+    """
+
+    value: CellFormula
+    label: str
+    kind: Literal["time", "ratio", "number"] = "ratio"
+    role: str = ""
+    scale: Literal["log", "zero", "near"] = "log"
+    line: CellFormula = ""
+    line_label: str = ""
+    marks: bool = True
+    ideal: float | None = None
+    top: float | None = None
+
+
+class Curves(_Part):
+    """Marks joined by lines: heights over ``x``.
+
+    ``x``          a factor, ``n`` among them, with its words and axis
+    ``panels``     a panel for each run, size or height
+    ``lines``      the lines in a panel: systems, runs, or sizes
+    ``published``  whether the paper's times have a ``panel`` of their own or are in each one; of
+                   the sizes ``published_n`` alone, if that is given
+    ``across``     panels beside each other; ``legend`` where the lines are named
+    """
+
+    points: Points
+    x: FactorName = "n"
+    x_label: str = "N"
+    powers: bool = False
+    y: list[Height]
+    panels: Literal["runs", "n", "y"] = "y"
+    lines: Literal["systems", "runs", "n"] = "runs"
+    published: Literal["none", "panel", "overlay"] = "none"
+    published_n: list[int] = []
+    across: int = 2
+    legend: Literal["inside", "right", "below"] = "below"
+
+
+class Bars(_Part):
+    """Bars of systems. Stacked: a panel for each run and size, bars in ``parts`` that add up, with
+    the interval of the ``whole`` and the levels ``inside``. In a grid: a row of panels for each
+    run, one for each of the ``parts``."""
+
+    points: Points
+    parts: list[Height]
+    whole: CellFormula = ""
+    inside: list[FactorName] = []
+    label: str = ""
+
+
+Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]
+GONE = "this kind is gone: it showed nothing that a paper prints; write none"
+REPLACED_FIGURES = {
+    **dict.fromkeys(
+        ("mapping", "timeline", "averages", "versions", "limits", "speedup", "distribution"), GONE
+    ),
+    **dict.fromkeys(
+        ("pool", "kernels", "times", "speedups", "thread_curves", "best_threads", "thresholds",
+         "boards", "evaluation_share"),
+        "it is curves now, with what it shows under that key",
+    ),
+    **dict.fromkeys(("bars", "phases"), "it is stacked now, with what it shows under bars"),
+    "requests": "it is grid now, with what it shows under bars",
+    "parts": "it is bottleneck now",
+}  # fmt: skip
