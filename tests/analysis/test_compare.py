@@ -71,38 +71,52 @@ def test_levels_within_a_run_are_paired_by_round() -> None:
     assert interval(found.sections[0].overall)[1] == pytest.approx(0.9, rel=2e-3)
 
 
-def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
-    one, two = factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)
-    for row in two.rows:
-        row["key"] = "other-" + row["key"]
-    for point in two.points:
-        point["key"] = "other-" + point["key"]
-    lost = two.points.pop()
-    one.fail("factorial", {**lost["factors"], "n": 16}, "crashed", "signal 11")
-    two.time("factorial", {**lost["factors"], "n": 16}, 0.1)
-    found = compare_runs(one.data(), two.data(), NAMES)
-    assert found.matched == 23
-    listed = {(m.where, m.reason) for m in found.missing}
-    assert listed == {("new", "no such point"), ("old", "crashed: signal 11")}
+Planned = tuple[str, int, str]
+"""A sweep, a depth, and why the point failed (``STATUS: REASON``; empty: it was measured)."""
 
 
-def test_a_point_in_a_sweep_that_only_one_side_has() -> None:
-    """The same factors stand in two sweeps of one side: its first sweep is compared."""
-    one, two = factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)
-    two.time("again", two.points[0]["factors"], 0.1)
-    found = compare_runs(one.data(), two.data(), NAMES)
-    assert found.matched == 24
-    assert [(m.where, m.reason) for m in found.missing] == [("old", "no such point in sweep again")]
-
-
-def test_a_point_that_both_sides_lack_is_counted_once() -> None:
-    sides = [factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)]
-    for builder, reason in zip(sides, ("48 s needed", "31 s needed"), strict=True):
-        builder.fail("factorial", {"n": 17, "depth": 3}, "skipped", reason)
-    found = compare_runs(sides[0].data(), sides[1].data(), NAMES)
-    (lacking,) = found.missing
-    assert lacking.where == "both"
-    assert lacking.reason == "skipped: 48 s needed (old); skipped: 31 s needed (new)"
+@pytest.mark.parametrize(
+    ("first", "second", "matched", "missing"),
+    [
+        ([("s", 3, ""), ("s", 4, "")], [("s", 3, ""), ("s", 4, "")], ["s", "s"], []),
+        ([("s", 3, ""), ("s", 4, "")], [("s", 3, "")], ["s"], [("new", "no such point")]),
+        ([("s", 3, "crashed: signal 11")], [("s", 3, "")], [], [("old", "crashed: signal 11")]),
+        # The same factors in two sweeps: matched by sweep, or in the first one that both have.
+        ([("a", 3, ""), ("b", 3, "")], [("a", 3, ""), ("b", 3, "")], ["a", "b"], []),
+        ([("a", 3, "")], [("a", 3, ""), ("b", 3, "")], ["a"],
+         [("old", "no such point in sweep b")]),
+        # What both sides lack is one point.
+        ([("s", 3, "skipped: 48 s needed")], [("s", 3, "skipped: 31 s needed")], [],
+         [("both", "skipped: 48 s needed (old); skipped: 31 s needed (new)")]),
+        ([("s", 3, "skipped: too long")], [("s", 3, "skipped: too long")], [],
+         [("both", "skipped: too long")]),
+    ],
+)  # fmt: skip
+def test_points_are_matched_by_factors_and_gaps_are_listed(
+    first: list[Planned],
+    second: list[Planned],
+    matched: list[str],
+    missing: list[tuple[str, str]],
+) -> None:
+    sides = []
+    for seed, points in enumerate((first, second)):
+        builder = Builder(seed=seed)
+        builder.points += [{"sweep": "", "system": None, "factors": {}}] * seed  # other keys
+        builder.time("t", {"n": 15, "depth": 1}, 0.1)
+        for sweep, depth, why in points:
+            levels = {"n": 15, "depth": depth}
+            if why:
+                builder.fail(sweep, levels, *why.split(": "))
+            else:
+                builder.time(sweep, levels, 0.1)
+        del builder.points[:seed]
+        sides.append(builder.data())
+    assert sides[0].points[0].key != sides[1].points[0].key
+    found = compare_runs(sides[0], sides[1], NAMES)
+    pairs = [row.pair for row in found.rows]
+    assert all(pair.first.sweep == pair.second.sweep for pair in pairs)
+    assert [pair.first.sweep for pair in pairs] == ["t", *matched]
+    assert [(m.where, m.reason) for m in found.missing] == missing
 
 
 def test_cpu_programs_are_compared_apart_from_kernels() -> None:
@@ -122,18 +136,6 @@ def test_cpu_programs_are_compared_apart_from_kernels() -> None:
         "points-time",
         "points-cpu-time",
     ]
-
-
-def test_a_point_in_two_sweeps_is_matched_by_sweep() -> None:
-    def twice(seed: int) -> Builder:
-        builder = Builder(seed=seed)
-        for sweep, value in (("one", 0.1), ("two", 0.1)):
-            builder.time(sweep, {"n": 15, "memory": "shared"}, value)
-        return builder
-
-    found = compare_runs(twice(1).data(), twice(2).data(), NAMES)
-    assert [row.pair.first.sweep for row in found.rows] == ["one", "two"]
-    assert [row.pair.second.sweep for row in found.rows] == ["one", "two"]
 
 
 def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
@@ -174,23 +176,17 @@ def test_a_quantity_that_no_point_has_on_both_sides() -> None:
 def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     two.rows[3]["warp_instructions"] += 1
+    quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
+    quiet["bank_conflicts"] = 7.0
     found = compare_runs(one.data(), two.data(), NAMES)
     by_name = {section.quantity.name: section for section in found.sections}
     assert by_name["warp_instructions"].counts == {"equal": 23, "better": 0, "worse": 1}
     assert by_name["lane_efficiency"].counts == {"equal": 24, "better": 0, "worse": 0}
     assert by_name["lane_efficiency"].equal_everywhere
     assert not any(row.ratio.bounded for row in found.rows)
-
-
-def test_a_count_from_zero_differs_without_a_ratio() -> None:
-    one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
-    quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
-    quiet["bank_conflicts"] = 7.0
-    found = compare_runs(one.data(), two.data(), NAMES, value="bank_conflicts")
-    row = next(row for row in found.rows if row.verdict == "worse")
-    assert row.first.value == 0
-    assert row.ratio.value == float("inf")
-    assert found.sections[0].overall is None
+    (row,) = [row for row in by_name["bank_conflicts"].rows if row.verdict == "worse"]
+    assert (row.first.value, row.ratio.value) == (0, math.inf), "from zero there is no ratio"
+    assert by_name["bank_conflicts"].overall is None
 
 
 FAKE = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
