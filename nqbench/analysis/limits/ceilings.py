@@ -94,19 +94,17 @@ def ceilings_beside(run: Path, device: str) -> Ceilings | None:
     return ceilings_of(found) if found.device == device else None
 
 
-PER_CLOCK: Final[Mapping[str, Mapping[str, int]]] = {
+PER_CLOCK: Final[Mapping[str, int | Mapping[str, int]]] = {
     "fp32": {"7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128},
     "int32": dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64),
+    "roots": 16,
+    "issued": 4 * 32,
 }
-"""Instructions per clock and multiprocessor, by compute capability (CUDA C++ Programming Guide,
-throughput of native arithmetic instructions): single precision, and 32-bit integer additions. A
-fused multiply-add is one instruction and two operations."""
-ROOTS_PER_CLOCK: Final = 16
-"""Approximate reciprocal square roots per clock and multiprocessor, on all of them. A correctly
-rounded root takes such a one and several instructions more."""
-ISSUED_PER_CLOCK: Final = 4 * 32
-"""Instructions of threads that a multiprocessor issues per clock: a warp from each of its four
-schedulers, on all architectures above."""
+"""Instructions of threads per clock and multiprocessor, by compute capability where it matters
+(CUDA C++ Programming Guide, throughput of native arithmetic instructions): single precision (a
+fused multiply-add is one instruction and two operations); 32-bit integer additions; approximate
+reciprocal square roots (a correctly rounded root takes such a one and several instructions more);
+and all that is issued, a warp from each of the four schedulers."""
 BYTES_PER_S: Final[Mapping[str, float]] = {
     "H100 80GB HBM3": 3.35e12,
     "H100 PCIe": 2.0e12,
@@ -116,37 +114,23 @@ BYTES_PER_S: Final[Mapping[str, float]] = {
 """Bandwidth of the device's memory by a part of its name (NVIDIA's data sheets)."""
 
 
-def bytes_per_s(data: Dataset) -> float | None:
-    """Bandwidth of device memory, if the device is a known one."""
-    name = str(data.about_device("identity").get("name", ""))
-    return next((value for part, value in BYTES_PER_S.items() if part in name), None)
+def peak_per_s(data: Dataset, what: str) -> float | None:
+    """A limit of a GPU by its data sheet, per second; ``None`` where it is not known.
 
-
-def instructions_per_s(data: Dataset, per_clock: int | None) -> float | None:
-    """Instructions of threads per second of a GPU whose multiprocessors do so many per clock, at
-    the highest clock that the driver allows; ``None`` where one of these is not known."""
-    units, clock_mhz = (
-        data.about_device("facts").get("multiprocessors"),
-        data.about_device("identity").get("max_sm_mhz"),
-    )
+    ``what``  ``bytes`` of device memory, or a kind of instruction of ``PER_CLOCK``, at the highest
+    clock that the driver allows
+    """
+    identity = data.about_device("identity")
+    if what == "bytes":
+        name = str(identity.get("name", ""))
+        return next((value for part, value in BYTES_PER_S.items() if part in name), None)
+    clock_mhz, units = identity.get("max_sm_mhz"), data.about_device("facts").get("multiprocessors")
+    per_clock = PER_CLOCK[what]
+    if isinstance(per_clock, Mapping):
+        per_clock = per_clock.get(str(identity.get("compute_capability")), 0)
     if not (per_clock and units and clock_mhz):
         return None
     return per_clock * float(units) * float(clock_mhz) * 1e6
-
-
-def integers_per_s(data: Dataset) -> float | None:
-    """32-bit integer additions per second."""
-    return instructions_per_s(data, _per_clock(data, "int32"))
-
-
-def fp32_per_s(data: Dataset) -> float | None:
-    """Single-precision instructions of threads per second."""
-    return instructions_per_s(data, _per_clock(data, "fp32"))
-
-
-def roots_per_s(data: Dataset) -> float | None:
-    """Square roots per second, if each took one instruction of the special function units."""
-    return instructions_per_s(data, ROOTS_PER_CLOCK)
 
 
 def device_number(data: Dataset, name: str) -> float:
@@ -155,15 +139,11 @@ def device_number(data: Dataset, name: str) -> float:
     if name == "multiprocessors":
         value = data.about_device("facts").get(name)
     elif name == "peak_gflops_single":
-        instructions = fp32_per_s(data)
+        instructions = peak_per_s(data, "fp32")
         value = instructions and 2 * instructions / 1e9
     else:  # instructions issued per byte of device memory with both at their limits
-        issued, moved = instructions_per_s(data, ISSUED_PER_CLOCK), bytes_per_s(data)
+        issued, moved = peak_per_s(data, "issued"), peak_per_s(data, "bytes")
         value = issued and moved and issued / moved
     if not value:
         raise NotMeasured(f"the {DEVICE_NUMBERS[name]} of {data.device_short} is not known")
     return float(value)
-
-
-def _per_clock(data: Dataset, kind: str) -> int | None:
-    return PER_CLOCK[kind].get(str(data.about_device("identity").get("compute_capability", "")))

@@ -32,11 +32,7 @@ from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
 
-PEAKS: Final = {
-    "fp32_per_s": ceilings.fp32_per_s,
-    "roots_per_s": ceilings.roots_per_s,
-    "bytes_per_s": ceilings.bytes_per_s,
-}
+PEAKS: Final = {"fp32_per_s": "fp32", "roots_per_s": "roots", "bytes_per_s": "bytes"}
 """Limits of a GPU from its data sheet, by their names in formulas."""
 MOVED: Final = {"copy_per_s": "copy", "logic_per_s": "logic"}
 """Likewise of bytes and integers, and the ceilings that are taken where both were measured. Logic
@@ -167,7 +163,7 @@ class Row:
             "timed": lambda: len(group),
             "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
             "slowest": lambda: max(p.value(TIME) for p in group),
-            **{peak: partial(rate, data) for peak, rate in PEAKS.items()},
+            **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
             **{peak: partial(peaks(run).get, peak) for peak in MOVED if peak == name},
         }
         value = found[name]() if name in found else self.level(name)
@@ -442,8 +438,9 @@ def peaks(run: Observed) -> dict[str, float]:
     both ceilings of that GPU is next to the run, else from data sheets."""
     if found := measured_peaks(run):
         return found
-    sheet = {"copy_per_s": ceilings.bytes_per_s, "logic_per_s": ceilings.integers_per_s}
-    return {name: value for name, rate in sheet.items() if (value := rate(run.data))}
+    sheet = {"copy_per_s": "bytes", "logic_per_s": "int32"}
+    known = {name: ceilings.peak_per_s(run.data, what) for name, what in sheet.items()}
+    return {name: value for name, value in known.items() if value}
 
 
 def measured_peaks(run: Observed) -> dict[str, float]:
