@@ -109,7 +109,8 @@ class Run:
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
-        from nqbench.report.writer import read_run, write_report
+        from nqbench.report.items import read_run
+        from nqbench.report.writer import write_report
         from nqbench.runs.layout import default_out
 
         target = default_out(self.path) if out is None else Path(out)

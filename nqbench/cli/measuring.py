@@ -13,7 +13,8 @@ from nqbench.errors import FolderRefused, StoreError
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
-    from nqbench.report.writer import ReadRun, RunReport
+    from nqbench.report.items import ReadRun
+    from nqbench.report.writer import RunReport
     from nqbench.study import ReportItem, Study
 
 
@@ -118,8 +119,8 @@ def conclude(
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures.
     """
-    from nqbench.cli.show import documents, results, tables
-    from nqbench.report.writer import prepare, read_run
+    from nqbench.cli.show import documents, results
+    from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
     runs, reports = [], []
@@ -132,8 +133,7 @@ def conclude(
             run = read_run(outcome.path)
             runs.append(run)
             if not as_json:
-                for table in (one for item in items for one in prepare(run.data, item)):
-                    tables.show_report_table(table)
+                _show_tables(run, items)
                 results.show_numbers(run)
             if draw and measured:
                 report = _report_measured(run, outcome)
@@ -142,6 +142,16 @@ def conclude(
             results.show_files(report, outcome.path)
     if as_json:
         documents.print_report(runs, reports, outcomes)
+
+
+def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
+    if not items:
+        return
+    from nqbench.cli.show.tables import show_report_table
+    from nqbench.report.writer import prepare  # takes a while
+
+    for table in (one for item in items for one in prepare(run.data, item)):
+        show_report_table(table)
 
 
 def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:

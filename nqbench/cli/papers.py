@@ -76,8 +76,9 @@ def _reproduce(
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show import results, verdicts
     from nqbench.papers import paper_folder
+    from nqbench.report.items import read_run
     from nqbench.report.papers.write import report_paper
-    from nqbench.report.writer import read_run, write_report
+    from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
     from nqbench.study import load_study
 

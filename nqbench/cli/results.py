@@ -89,7 +89,7 @@ def _show_and_write(
     paths: list[Path], out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
     from nqbench.cli.show import documents, results
-    from nqbench.report.writer import read_run
+    from nqbench.report.items import read_run
 
     runs = list(map(read_run, paths))
     for run in () if as_json else runs:

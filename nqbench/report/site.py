@@ -22,10 +22,11 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.comparison import title_of, write_comparison
 from nqbench.report.exporters import HTML
+from nqbench.report.items import ReadRun, read_run
 from nqbench.report.matrix import ABLATION, add_effects
 from nqbench.report.page import Bullets, Link, Page, Paragraph, unused
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
-from nqbench.report.writer import ReadRun, read_run, write_report
+from nqbench.report.writer import write_report
 from nqbench.runs.layout import PLOTS, RESULTS, recorded_runs
 from nqbench.system.files import shown_command
 from nqbench.workloads import KERNEL

@@ -6,30 +6,25 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.observed import Observed, observed
-from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.point import Point
-from nqbench.record import Record
 from nqbench.report import circumstances
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import styled
-from nqbench.report.items import DEFAULT_ITEMS, items_of
+from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Origin, Page, Paragraph
 from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
-from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 from nqbench.system.files import shown_path
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
@@ -58,32 +53,6 @@ BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[A
 raises ``AnalysisError`` where the run holds nothing to show."""
 INLINE_ROWS: Final = 30
 """Tables with more rows are linked, not shown on the page."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReadRun:
-    """A run folder that was read, for everything that is shown of it; ``records`` are those that
-    count."""
-
-    observed: Observed
-    records: Sequence[Record]
-
-    @property
-    def data(self) -> Dataset:
-        """Its points."""
-        return self.observed.data
-
-    @cached_property
-    def findings(self) -> list[str]:
-        """The most important findings, in sentences."""
-        return findings(self.data)
-
-
-def read_run(path: Path) -> ReadRun:
-    """Read a run folder. Raises ``StoreError`` where it cannot be read."""
-    manifest = read_manifest(path)
-    kept = current(manifest, read_records(path).records)
-    return ReadRun(observed(manifest, kept, path), kept)
 
 
 @dataclass(frozen=True, slots=True)

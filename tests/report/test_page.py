@@ -13,7 +13,8 @@ import html5lib
 import pytest
 
 from nqbench.report.circumstances import details
-from nqbench.report.writer import read_run, write_report
+from nqbench.report.items import read_run
+from nqbench.report.writer import write_report
 from tests.builders import FACTORIAL, H100, MINI, TRUTH, Builder, combinations, factorial
 
 FILES = ("md", "csv")

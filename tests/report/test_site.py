@@ -22,8 +22,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
 
 from nqbench.errors import StudyError
+from nqbench.report.items import read_run
 from nqbench.report.site import write_site
-from nqbench.report.writer import read_run, write_report
+from nqbench.report.writer import write_report
 from tests.builders import H100, SYSTEMS, Builder, factorial
 
 CHROMIUM: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

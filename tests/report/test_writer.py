@@ -11,9 +11,9 @@ import pytest
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.facts import DeviceKind
-from nqbench.report.items import items_of
+from nqbench.report.items import ReadRun, items_of, read_run
 from nqbench.report.page import Folder
-from nqbench.report.writer import ReadRun, read_run, report_problems, write_report
+from nqbench.report.writer import report_problems, write_report
 from nqbench.runs.layout import default_out
 from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from nqbench.analysis.compare.request import Findings
     from nqbench.measure.events import RunOutcome
+    from nqbench.report.items import ReadRun
     from nqbench.report.table import Table
-    from nqbench.report.writer import ReadRun, RunReport
+    from nqbench.report.writer import RunReport
 
 
 def print_json(data: object) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nqbench.measure.events import RunOutcome
+    from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
-    from nqbench.report.writer import ReadRun, RunReport
+    from nqbench.report.writer import RunReport
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
