@@ -12,6 +12,8 @@ enum class Rows { max, n, remaining };
 enum class Allocation { none, fixed, at_launch };
 enum class Storage { none, arrays, chunk, records, vector };
 enum class Layout { none, per_thread, interleaved, padded };
+// `registers`, `siblings` and `selected` are for the ablation only: what each trick of the others is
+// worth (docs/count.md). Nobody counts with them.
 enum class Loop {
     somers, branchy, place_first, irrc,                    // search.cuh
     registers, siblings, predicated, selected, lookahead,  // frontier.cuh

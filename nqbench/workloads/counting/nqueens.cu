@@ -1,8 +1,26 @@
 // Counts the solutions of the N-Queens problem, one sub-tree ("job") at a time.
 //
-// One kernel for three papers, everything between them, and the fastest: nqueens<Policy<...>>. The listings it
-// follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
+// One kernel for three papers, everything between them, and the fastest: nqueens<Config{...}>. The listings
+// it follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
 #include "making.cuh"
+
+// All of a thread's jobs, by the loop of the configuration. `hidden` is 1 where the loop is `unrolled`,
+// and the compiler does not know it.
+template <Config C, class F, class Probe>
+__device__ __forceinline__ Counter<C> search(F& frame, Source<C, Probe>& source, unsigned hidden) {
+    constexpr Loop kForm = C.loop;
+    // search.cuh: the papers' loops
+    if constexpr (kForm == Loop::somers) return search_somers<C>(frame, source);
+    else if constexpr (kForm == Loop::irrc) return search_irrc<C>(frame, source);
+    else if constexpr (kForm == Loop::branchy || kForm == Loop::place_first)
+        return search_two_way<C>(frame, source);
+    // frontier.cuh: the current row in registers
+    else if constexpr (kForm == Loop::registers || kForm == Loop::siblings)
+        return search_by_branches<C>(frame, source);
+    // unrolled.cuh: several placements between two votes of the warp
+    else if constexpr (kForm == Loop::unrolled) return search_unrolled<C>(frame, source, hidden);
+    else return search_by_predicates<C>(frame, source);
+}
 
 // Where the count goes is part of each paper's loop: one result per thread (feinbube2010; a 64-bit
 // word instead of the 32-bit first word of the job, which would overflow and would need
@@ -34,6 +52,7 @@ template <Config C, class Probe>
 __device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned job_count,
                                     unsigned share, unsigned light_from, unsigned* scratch,
                                     unsigned* counter, Total* results, Probe& probe) {
+    check<C>();
     typename Probe::template FrameOf<C> frame(scratch);
     Source<C, Probe> source{jobs, light_from, Feed<C>(job_count, share, counter), probe};
     const Total count = search<C>(frame, source, share);
