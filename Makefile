@@ -54,11 +54,12 @@ docs: setup-dev ## write docs/reference, run docs/notebooks, build all pages in 
 	$(BIN)/python scripts/notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
-lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts, no large file
+lint: setup-dev ## ruff check, ruff format --check, clang-format, mypy --strict, import contracts, no large file
 	@git ls-files -z -- ':!:results' 2>/dev/null | xargs -0 -r wc -c | awk '$$1 > 1000000 && $$2 != "total" { \
 	  print "lint: " $$2 " has over 1 MB: leave it out of git, or put it under results/"; bad = 1 } END { exit bad }'
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files '*.cu' '*.cuh')
 	$(BIN)/mypy
 	$(BIN)/mypy --strict scripts/*.py docs/conf.py
 	$(BIN)/lint-imports

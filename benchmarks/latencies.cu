@@ -1,5 +1,5 @@
-// Micro-kernels for the facts of a GPU model: clocks of one dependent step, and clocks per access of
-// what a multiprocessor or the chip can take. Each writes the clocks of its first warp's lane 0.
+// Micro-kernels for the facts of a GPU model: clocks of one dependent step, and clocks per access
+// of what a multiprocessor or the chip can take. Each writes the clocks of its first warp's lane 0.
 
 constexpr int kSteps = 256;
 

@@ -8,7 +8,8 @@ constexpr int edge = 32;
 template <int Side>
 __device__ void store(float* c, const float (&sum)[Side][Side], int row, int column, int n) {
     for (int i = 0; i < Side; ++i)
-        for (int j = 0; j < Side; ++j) c[(row + i * (edge / Side)) * n + column + j * (edge / Side)] = sum[i][j];
+        for (int j = 0; j < Side; ++j)
+            c[(row + i * (edge / Side)) * n + column + j * (edge / Side)] = sum[i][j];
 }
 
 template <int Side>
@@ -31,11 +32,13 @@ __global__ void multiply_shared(const float* a, const float* b, float* c, int n)
     __shared__ float left_tile[edge][edge + 1];  // padded: lanes of a warp read several rows of it
     __shared__ float right_tile[edge][edge];
     constexpr int step = edge / Side;
-    const int x = threadIdx.x, y = threadIdx.y, top = blockIdx.y * edge, left_edge = blockIdx.x * edge;
+    const int x = threadIdx.x, y = threadIdx.y, top = blockIdx.y * edge,
+              left_edge = blockIdx.x * edge;
     float sum[Side][Side] = {};
     for (int first = 0; first < n; first += edge) {
         for (int i = 0; i < edge * edge; i += step * step) {  // a warp loads a row of each tile
-            const unsigned at = i + threadIdx.y * step + threadIdx.x, down = at / edge, across = at % edge;
+            const unsigned at = i + threadIdx.y * step + threadIdx.x, down = at / edge,
+                           across = at % edge;
             left_tile[down][across] = a[(top + down) * n + first + across];
             right_tile[down][across] = b[(first + down) * n + left_edge + across];
         }

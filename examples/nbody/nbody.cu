@@ -35,7 +35,8 @@ __device__ void accelerate(const float4* bodies, float4* result, int n) {
         if (Shared) __syncthreads();
     }
     for (int b = 0; b < Bodies; ++b)
-        if (const int at = first + b * Threads; at < n) result[at] = make_float4(sum[b].x, sum[b].y, sum[b].z, 0);
+        if (const int at = first + b * Threads; at < n)
+            result[at] = make_float4(sum[b].x, sum[b].y, sum[b].z, 0);
 }
 
 template <int Threads, int Bodies>

@@ -5,7 +5,8 @@
 
 template <int Width, int Height, int Rows>
 __global__ void stencil_global(const float* a, float* b, int n) {
-    const int x = blockIdx.x * Width + threadIdx.x, top = blockIdx.y * Height + threadIdx.y, wide = n + 2;
+    const int x = blockIdx.x * Width + threadIdx.x, top = blockIdx.y * Height + threadIdx.y,
+              wide = n + 2;
     for (int i = 0; i < Height; i += Height / Rows) {
         const int y = top + i;
         if (x >= n || y >= n) continue;
@@ -20,7 +21,8 @@ __global__ void stencil_shared(const float* a, float* b, int n) {
     const int left = blockIdx.x * Width, top = blockIdx.y * Height, wide = n + 2;
     constexpr int across = Width + 2, threads = Width * Height / Rows;
     for (int i = threadIdx.y * Width + threadIdx.x; i < (Height + 2) * across; i += threads) {
-        const int y = i / across, x = i % across;  // the halo needs more loads than the tile has threads
+        const int y = i / across,
+                  x = i % across;  // the halo needs more loads than the tile has threads
         if (left + x < wide && top + y < wide) tile[y][x] = a[(top + y) * wide + left + x];
     }
     __syncthreads();

@@ -14,5 +14,6 @@ __global__ void transpose(const float* a, float* b, int n) {
     __syncthreads();
     const int column = blockIdx.y * Edge + threadIdx.x, row = blockIdx.x * Edge + threadIdx.y;
     for (int i = 0; i < Edge; i += step)
-        if (column < n && row + i < n) b[(row + i) * n + column] = tile[threadIdx.x][threadIdx.y + i];
+        if (column < n && row + i < n)
+            b[(row + i) * n + column] = tile[threadIdx.x][threadIdx.y + i];
 }

@@ -13,8 +13,8 @@
 __constant__ unsigned nqbench_never = 0;
 
 // Values instead of loaded ones. They differ from index to index: a constant would let the compiler
-// compute the arithmetic beforehand, or once for all passes of a loop. A few operations each at most,
-// about what the address of the load has cost.
+// compute the arithmetic beforehand, or once for all passes of a loop. A few operations each at
+// most, about what the address of the load has cost.
 template <class T> __device__ __forceinline__ T stand_in(unsigned long long index) {
     return T(index);
 }
@@ -82,8 +82,8 @@ template <Variant V> struct Access {
         else return unforeseen(result(T(computed), sum));
     }
 
-    // The condition needs the value, so that its arithmetic can neither be dropped nor moved to where
-    // it would never be executed.
+    // The condition needs the value, so that its arithmetic can neither be dropped nor moved to
+    // where it would never be executed.
     template <class T, class V>
     __device__ __forceinline__ static void store(T& target, V value) {
         if (!kMathOnly || unforeseen(value)) target = value;

@@ -8,7 +8,7 @@ __device__ unsigned long long now_ns() {
     return time;
 }
 
-__global__ void block_stream(volatile unsigned int *flags, unsigned long long limit_ns) {
+__global__ void block_stream(volatile unsigned int* flags, unsigned long long limit_ns) {
     const unsigned long long start = now_ns();
     while (flags[0] == 0) {
         if (now_ns() - start > limit_ns) {

@@ -1,8 +1,9 @@
 // What a symmetry leaves to be searched, and for how many boards a solution stands.
 //
-// Symmetry::full searches one eighth of the tree with its rows in order (border.py has the rule and its
-// job format): the first queen has the largest distance to her nearest corner of the four border
-// queens. Ties are counted in the top bits of the attacked columns, so every frame holds them.
+// Symmetry::full searches one eighth of the tree with its rows in order (border.py has the rule and
+// its job format): the first queen has the largest distance to her nearest corner of the four
+// border queens. Ties are counted in the top bits of the attacked columns, so every frame holds
+// them.
 #pragma once
 #include "frame.cuh"
 #include "jobs.cuh"

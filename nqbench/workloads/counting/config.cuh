@@ -12,13 +12,15 @@ enum class Rows { max, n, remaining };
 enum class Allocation { none, fixed, at_launch };
 enum class Storage { none, arrays, chunk, records, vector };
 enum class Layout { none, per_thread, interleaved, padded };
-// `registers`, `siblings` and `selected` are for the ablation only: what each trick of the others is
-// worth (docs/count.md). Nobody counts with them.
+// `registers`, `siblings` and `selected` are for the ablation only: what each trick of the others
+// is worth (docs/count.md). Nobody counts with them.
+// clang-format off
 enum class Loop {
     somers, branchy, place_first, irrc,                    // search.cuh
     registers, siblings, predicated, selected, lookahead,  // frontier.cuh
     unrolled                                               // unrolled.cuh
 };
+// clang-format on
 enum class Assignment { one_per_thread, strided, contiguous, block_pool, global_pool, warp_pool };
 enum class Encoding { rows, base_n, masks, packed };
 enum class Symmetry { none, mirror, full };
@@ -41,7 +43,8 @@ struct Config {
     Assignment assignment = Assignment::one_per_thread;
     Encoding encoding = Encoding::masks;
     Symmetry symmetry = Symmetry::mirror;
-    // Of Loop::unrolled: which pipes add, steps between two votes, rows that a queen must leave open.
+    // Of Loop::unrolled: which pipes add, steps between two votes, rows that a queen must leave
+    // open.
     Adders adders = Adders::none;
     int steps = 0;
     int lookahead = 0;
@@ -63,9 +66,13 @@ struct Config {
 
     // Listing 4 replays the given rows into the arrays; with trimmed rows (Listing 9) or a job
     // that no longer knows its rows there is nothing to replay into, or from.
-    __device__ consteval bool replays() const { return rows != Rows::remaining && encoding == Encoding::rows; }
+    __device__ consteval bool replays() const {
+        return rows != Rows::remaining && encoding == Encoding::rows;
+    }
 
-    __device__ consteval bool takes_more_jobs() const { return assignment != Assignment::one_per_thread; }
+    __device__ consteval bool takes_more_jobs() const {
+        return assignment != Assignment::one_per_thread;
+    }
 
     // zhang2011 puts the full middle column of an odd board into its jobs: those count once, all
     // others twice. The other encodings restrict the second queen instead, so that all jobs weigh
@@ -84,10 +91,11 @@ struct Config {
 // Per-thread solution counter. 18 is the last N whose whole count fits 32 bits, whatever a thread
 // is given; Somers' loop keeps the 64-bit counter of its listing.
 constexpr int kLastNarrowN = 18;
-template <bool Wide> struct CounterOf { using Type = unsigned; };
-template <> struct CounterOf<true> { using Type = Total; };
-template <Config C>
-using Counter = typename CounterOf<(C.loop == Loop::somers || C.n > kLastNarrowN)>::Type;
+template <Config C> __device__ consteval auto no_solutions() {
+    if constexpr (C.loop == Loop::somers || C.n > kLastNarrowN) return Total{0};
+    else return 0u;
+}
+template <Config C> using Counter = decltype(no_solutions<C>());
 
 template <Config C> __device__ constexpr void check() {
     static_assert(C.n >= 5 && C.n <= 31, "a board row must fit one word");

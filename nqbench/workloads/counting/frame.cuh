@@ -24,8 +24,9 @@ template <Config C> struct Order {
 
     static constexpr int kOwnWords = kArrays ? kRows : 4 * kRows;
     // An odd stride is coprime with the number of banks: equal rows of a warp never collide.
-    static constexpr int kThreadStride =
-        kInterleaved ? (kVector ? 4 : 1) : C.layout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
+    static constexpr int kThreadStride = kInterleaved                 ? (kVector ? 4 : 1)
+                                         : C.layout == Layout::padded ? (kOwnWords | 1)
+                                                                      : kOwnWords;
     static constexpr int kRowStride = (kRecords || kVector ? 4 : 1) * (kInterleaved ? kBlock : 1);
     static constexpr int kSection = (kInterleaved ? kOwnWords : kThreadStride) * kBlock;
 
@@ -143,8 +144,9 @@ public:
     __device__ void push(int cursor, unsigned value) { free_[cursor] = value; }
 };
 
-// Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5). No member but
-// the arrays: a scalar beside an array that is indexed at run time would end up in local memory too.
+// Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5). No member
+// but the arrays: a scalar beside an array that is indexed at run time would end up in local memory
+// too.
 template <Config C> class Frame<C, Memory::shared_stack> {
     using O = Order<C>;
     unsigned columns_[C.rows_reserved()], left_[C.rows_reserved()], right_[C.rows_reserved()];

@@ -24,8 +24,7 @@ template <Config C, Symmetry Y = C.symmetry> struct Walk {
     template <class S> __device__ Node begin(const S& source, unsigned job) {
         weight = source.rule(job).weight;
         const Attack attack = load_job<C>(source.jobs, job);
-        return {C.board() & ~attack.columns, attack.left, attack.right,
-                attack.template open<C>()};
+        return {C.board() & ~attack.columns, attack.left, attack.right, attack.template open<C>()};
     }
     // Sums instead of disjunctions (the bits are disjoint): additions run beside the logic.
     __device__ Node below(const Node& node, unsigned queen) const {
@@ -146,8 +145,7 @@ template <Config C, class F> struct PredicatedStack {
         asm volatile(
             "{ .reg .pred loaded; setp.ne.u32 loaded, %5, 0;"
             " @loaded mad.lo.u32 %4, %6, %7, %4; @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
-            : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates),
-              "+r"(top)
+            : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates), "+r"(top)
             : "r"(unsigned(loaded)), "n"(-kStep), "r"(one)
             : "memory");
     }
@@ -202,8 +200,8 @@ template <Config C, class F, class Probe> struct Lane {
         rows.pop_if(stored, top, node);
         return stored;
     }
-    // The same for lanes where `dead`: a row without candidates below the stack (one row is to spare,
-    // since the last one is never stored) saves comparing cursors.
+    // The same for lanes where `dead`: a row without candidates below the stack (one row is to
+    // spare, since the last one is never stored) saves comparing cursors.
     __device__ void guard() {
         rows.push_if(true, bottom, {0, 0, 0, 0});
         top = bottom;
@@ -262,14 +260,16 @@ __device__ Counter<C> search_by_branches(F& frame, Source<C, Probe>& source) {
     return count;
 }
 
-// `predicated`, `selected` and `lookahead`. Lanes without a row to come back to fetch their next job
-// when the warp votes that there are any: with a branch of their own they would wait for all others.
+// `predicated`, `selected` and `lookahead`. Lanes without a row to come back to fetch their next
+// job when the warp votes that there are any: with a branch of their own they would wait for all
+// others.
 template <Config C, class F, class Probe>
 __device__ Counter<C> search_by_predicates(F& frame, Source<C, Probe>& source) {
     constexpr bool kStays = C.loop == Loop::selected;
     Counter<C> count = 0;
     Lane<C, F, Probe> lane(frame, source);
-    const unsigned members = C.block_size % kWarp == 0 ? kAllLanes : mask_of(warp_lanes<C.block_size>());
+    const unsigned members =
+        C.block_size % kWarp == 0 ? kAllLanes : mask_of(warp_lanes<C.block_size>());
     lane.guard();
     bool busy = source.feed.first(lane.job) && lane.begin();
     if (!busy) lane.idle();

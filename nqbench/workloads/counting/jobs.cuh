@@ -16,7 +16,8 @@ struct Attack {
 };
 
 // Of three words. With symmetry: full, `left` also holds the distance of the border queens.
-template <Config C> __device__ __forceinline__ Attack load_masks(const unsigned* jobs, unsigned job) {
+template <Config C> __device__ __forceinline__ Attack load_masks(const unsigned* jobs,
+                                                                 unsigned job) {
     const unsigned* words = jobs + job * 3;
     Attack attack{words[0], words[1], words[2]};
     if constexpr (C.symmetry == Symmetry::full) attack.left &= C.board();
@@ -47,7 +48,9 @@ template <Config C> __device__ __forceinline__ Attack load_job(const unsigned* j
     return attack;
 }
 
-__device__ __forceinline__ unsigned thread_number() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ unsigned thread_number() {
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
 
 // A feed hands out job numbers: `first` once, then `next` until it returns false.
 template <Config C, Assignment A = C.assignment> struct Feed;

@@ -2,8 +2,8 @@
 #pragma once
 #include "unrolled.cuh"
 
-// Jobs have C.depth rows. Closed ones (Config::takes_closed_jobs) have as many more as it takes until
-// the next one cannot use the border columns.
+// Jobs have C.depth rows. Closed ones (Config::takes_closed_jobs) have as many more as it takes
+// until the next one cannot use the border columns.
 template <Config C> constexpr int kMiddle = (C.n - 1) / 2;
 template <Config C>
 constexpr int kMostRows = C.takes_closed_jobs() && kMiddle<C> > C.depth ? kMiddle<C> : C.depth;
@@ -24,8 +24,8 @@ __device__ __forceinline__ void store_job(unsigned* jobs, unsigned job, const At
     }
 }
 
-// Calls visit(placement) for every placement of the jobs' rows below one of Row rows, or of fewer rows
-// where kMost is reached first.
+// Calls visit(placement) for every placement of the jobs' rows below one of Row rows, or of fewer
+// rows where kMost is reached first.
 template <Config C, int kMost, int Row, class Visit>
 __device__ __forceinline__ void below(const Rule<C>& rule, const Attack& attack, Visit& visit) {
     if (Row == kMost || (Row >= C.depth && Row >= rows_needed<C>(rule.distance))) {
@@ -41,12 +41,13 @@ __device__ __forceinline__ void below(const Rule<C>& rule, const Attack& attack,
     }
 }
 
-// All jobs, a warp for each placement of Row rows (three words, as Encoding::masks). It places two rows
-// more, deals what it finds to its lanes, counts the jobs below, takes as many places from `made`, and
-// stores them; so the order of the jobs is that of the warps.
+// All jobs, a warp for each placement of Row rows (three words, as Encoding::masks). It places two
+// rows more, deals what it finds to its lanes, counts the jobs below, takes as many places from
+// `made`, and stores them; so the order of the jobs is that of the warps.
 constexpr int kMakers = 4;  // warps of a block
+constexpr int kMakerThreads = kWarp * kMakers;
 template <Config C, int Row>
-__global__ void __launch_bounds__(kWarp * kMakers)
+__global__ void __launch_bounds__(kMakerThreads)
     make_jobs(const unsigned* __restrict__ above, unsigned count, unsigned* jobs, unsigned* made) {
     constexpr int kDealt = Row + 2 < C.depth ? Row + 2 : C.depth;
     __shared__ Attack dealt[kMakers][C.n * C.n];
@@ -63,7 +64,8 @@ __global__ void __launch_bounds__(kWarp * kMakers)
 
     unsigned own = 0;
     auto number = [&](const Attack&) { ++own; };
-    for (unsigned k = lane; k < found; k += kWarp) below<C, kMostRows<C>, kDealt>(rule, mine[k], number);
+    for (unsigned k = lane; k < found; k += kWarp)
+        below<C, kMostRows<C>, kDealt>(rule, mine[k], number);
     unsigned end = own;  // of this lane's, among the warp's
     for (unsigned step = 1; step < kWarp; step *= 2) {
         const unsigned before = __shfl_up_sync(kAllLanes, end, step);
@@ -73,5 +75,6 @@ __global__ void __launch_bounds__(kWarp * kMakers)
     if (lane == kWarp - 1) place = atomicAdd(made, end);
     place = __shfl_sync(kAllLanes, place, kWarp - 1) + end - own;
     auto store = [&](const Attack& attack) { store_job<C>(jobs, place++, attack, rule.distance); };
-    for (unsigned k = lane; k < found; k += kWarp) below<C, kMostRows<C>, kDealt>(rule, mine[k], store);
+    for (unsigned k = lane; k < found; k += kWarp)
+        below<C, kMostRows<C>, kDealt>(rule, mine[k], store);
 }

@@ -1,11 +1,12 @@
 // Counts the solutions of the N-Queens problem, one sub-tree ("job") at a time.
 //
-// One kernel for three papers, everything between them, and the fastest: nqueens<Config{...}>. The listings
-// it follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
+// One kernel for three papers, everything between them, and the fastest: nqueens<Config{...}>. The
+// listings it follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures
+// 1, 3, 5).
 #include "making.cuh"
 
-// All of a thread's jobs, by the loop of the configuration. `hidden` is 1 where the loop is `unrolled`,
-// and the compiler does not know it.
+// All of a thread's jobs, by the loop of the configuration. `hidden` is 1 where the loop is
+// `unrolled`, and the compiler does not know it.
 template <Config C, class F, class Probe>
 __device__ __forceinline__ Counter<C> search(F& frame, Source<C, Probe>& source, unsigned hidden) {
     constexpr Loop kForm = C.loop;

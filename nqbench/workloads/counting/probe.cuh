@@ -1,7 +1,7 @@
 // Instrumented builds: what a probe sees of a search, and where it leaves its numbers.
 //
-// A probe is a template argument of its own kernel, nqueens_probed; the kernel that is timed has the
-// empty one, whose calls vanish. Numbers stay in registers until a job or a thread ends.
+// A probe is a template argument of its own kernel, nqueens_probed; the kernel that is timed has
+// the empty one, whose calls vanish. Numbers stay in registers until a job or a thread ends.
 #pragma once
 #include "frame.cuh"
 #include "jobs.cuh"

@@ -1,5 +1,5 @@
-// The papers' four loops. Each is one flat loop for all the jobs of a thread: a lane that has finished a
-// job fetches the next one inside the loop, while its neighbours continue with theirs.
+// The papers' four loops. Each is one flat loop for all the jobs of a thread: a lane that has
+// finished a job fetches the next one inside the loop, while its neighbours continue with theirs.
 #pragma once
 #include "border.cuh"
 #include "frame.cuh"
@@ -21,7 +21,7 @@ __device__ __forceinline__ unsigned lowest(unsigned bits) { return bits & (0u - 
 // Attack on the next row, stored there; returns that row's open columns.
 template <Config C, class F>
 __device__ __forceinline__ unsigned descend(F& frame, const Rule<C>& rule, int from, int to,
-                                             unsigned queen) {
+                                            unsigned queen) {
     const Attack above{frame.template load<kColumns>(from), frame.template load<kLeft>(from),
                        frame.template load<kRight>(from)};
     const Attack attack = rule.below(above, queen);

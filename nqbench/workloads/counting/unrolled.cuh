@@ -1,5 +1,5 @@
-// The fastest loop: several placements between two votes of the warp, on nodes packed for the fewest
-// operations. Only Symmetry::full (border.py has the rule).
+// The fastest loop: several placements between two votes of the warp, on nodes packed for the
+// fewest operations. Only Symmetry::full (border.py has the rule).
 //
 // A packed node:
 //   open        columns without a queen, in the top N bits; below them three fields:
@@ -8,10 +8,11 @@
 //   right       the right diagonals attacked in its row
 //   candidates  columns still to be tried
 //
-// `left` always blocks the fields, so a child's candidates are one three-input operation. The border
-// columns of the rows between `distance` and n - 1 - distance are missing from `open`, and return when
-// the row number says so; no row masks its candidates. kClosed is blocked by bit 0 of `right`, which the
-// shift to the next row removes: no test ahead says that a row is full whose border columns are still to return.
+// `left` always blocks the fields, so a child's candidates are one three-input operation. The
+// border columns of the rows between `distance` and n - 1 - distance are missing from `open`, and
+// return when the row number says so; no row masks its candidates. kClosed is blocked by bit 0 of
+// `right`, which the shift to the next row removes: no test ahead says that a row is full whose
+// border columns are still to return.
 #pragma once
 #include "frontier.cuh"
 
@@ -29,7 +30,9 @@ template <unsigned N> struct Word {
 
     // On even boards the middle family ties in two rows that follow each other: these differ in one
     // bit of their numbers.
-    __device__ static constexpr unsigned row(unsigned number) { return (number + (N / 2 - 1) % 2) * kRow; }
+    __device__ static constexpr unsigned row(unsigned number) {
+        return (number + (N / 2 - 1) % 2) * kRow;
+    }
 
     // A node for lanes without a job: none of its 16 candidates leaves a child with candidates. It
     // takes as many steps until it runs out, and a vote comes before that.
@@ -40,8 +43,8 @@ template <unsigned N> struct Word {
     }
 };
 
-// A job as its first node: `open`, the left diagonals of its row and not of the next one, `right`; the
-// border columns that return, with the distance below them.
+// A job as its first node: `open`, the left diagonals of its row and not of the next one, `right`;
+// the border columns that return, with the distance below them.
 template <unsigned N>
 __device__ __forceinline__ uint4 packed(const Attack& attack, unsigned distance) {
     using K = Word<N>;
@@ -83,9 +86,9 @@ template <Config C> struct Family {
     }
 };
 
-// One step, in C++. It places the lowest candidate; where she leaves nothing open in one of the next
-// C.lookahead rows, the search goes on with the last node of the stack. `stack` and `solutions` are the
-// lane's own, one word of `solutions` for the row of each solution found.
+// One step, in C++. It places the lowest candidate; where she leaves nothing open in one of the
+// next C.lookahead rows, the search goes on with the last node of the stack. `stack` and
+// `solutions` are the lane's own, one word of `solutions` for the row of each solution found.
 template <Config C>
 __device__ void plain_step(Node& node, const Family<C>& family, unsigned returned, uint4* stack,
                            unsigned& top, unsigned* solutions, unsigned& found) {
@@ -121,17 +124,19 @@ __device__ void plain_step(Node& node, const Family<C>& family, unsigned returne
     }
 }
 
-// One step, as instructions: logic and shifts fill one pipe of Hopper, multiply-adds have another one, so
-// additions multiply by `one`. The compiler would rearrange the logic into more instructions, and branch:
-// `plain_step` says in C++ what this does (a test holds the two together).
-// lop3's last operand is the truth table of its three words, bit 4 a + 2 b + c; behind `|` it gives
-// whether the result has a bit, combined with one more predicate (compute capability 7.0 and later).
+// One step, as instructions: logic and shifts fill one pipe of Hopper, multiply-adds have another
+// one, so additions multiply by `one`. The compiler would rearrange the logic into more
+// instructions, and branch: `plain_step` says in C++ what this does (a test holds the two
+// together). lop3's last operand is the truth table of its three words, bit 4 a + 2 b + c; behind
+// `|` it gives whether the result has a bit, combined with one more predicate (compute capability
+// 7.0 and later).
 //   %0 .. %3  the node: open, left, right, candidates   %10 %11 %12  opening, its mask, returned
 //   %4        top of the stack                          %13 %14 %15  one, two, minus_one
 //   %5        where the next solution goes              %16 %17      numbers of the last two rows
 //   %6 .. %9  the child                                 %18 %19      bytes to the next stack entry, solution
 //   %20       the columns inside the border             %21 %22 %23  one row, mark (<< 1), tie
 //   %24       -kFields                                  %25          bits of the row's number
+// clang-format off
 #define NQBENCH_STEP(look_ahead, so_far)                                                                  \
     asm volatile(                                                                                         \
         "{ .reg .pred again, opens, tie, more, stands, none, solution;"                                   \
@@ -172,13 +177,14 @@ __device__ void plain_step(Node& node, const Family<C>& family, unsigned returne
           "+r"(newest), "=&r"(child.open), "=&r"(child.left), "=&r"(child.right),                         \
           "=&r"(child.candidates)                                                                         \
         : "r"(family.opening), "r"(family.mask), "r"(returned), "r"(one), "r"(two),                       \
-          "r"(minus_one), "r"(K::row(C.n - 1)), "r"(K::row(C.n - 2)), "n"(kEntry),                    \
-          "n"(kSolution), "n"(K::kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),           \
+          "r"(minus_one), "r"(K::row(C.n - 1)), "r"(K::row(C.n - 2)), "n"(kEntry),                        \
+          "n"(kSolution), "n"(K::kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),                \
           "n"(0u - K::kFields), "n"(K::kRows)                                                             \
         : "memory")
+// clang-format on
 
-// A queen must leave a column open in the row after the next one, and in the one below that where there
-// is such a row.
+// A queen must leave a column open in the row after the next one, and in the one below that where
+// there is such a row.
 #define NQBENCH_SECOND_ROW     \
     " shr.u32 word, above, 2;" \
     " lop3.and.b32 word|stands, %6, %7, word, 0x10, more;"
@@ -190,11 +196,12 @@ __device__ void plain_step(Node& node, const Family<C>& family, unsigned returne
     " lop3.or.b32 word|none, %6, further, word, 0x10, none;" \
     " and.pred stands, stands, none;"
 
-// The same with these instructions. Addresses of shared memory instead of arrays: of the first free stack
-// entry (kEntry bytes each) and of the next solution (kSolution bytes apart).
+// The same with these instructions. Addresses of shared memory instead of arrays: of the first free
+// stack entry (kEntry bytes each) and of the next solution (kSolution bytes apart).
 template <Config C, int kEntry, int kSolution>
-__device__ __forceinline__ void fast_step(Node& node, const Family<C>& family, unsigned returned, unsigned& top,
-                                     unsigned& newest, unsigned one, unsigned two, unsigned minus_one) {
+__device__ __forceinline__ void fast_step(Node& node, const Family<C>& family, unsigned returned,
+                                          unsigned& top, unsigned& newest, unsigned one,
+                                          unsigned two, unsigned minus_one) {
     using K = Word<C.n>;
     Node child;
     if constexpr (C.lookahead == 1) NQBENCH_STEP("", "more");
@@ -206,8 +213,8 @@ __device__ __forceinline__ void fast_step(Node& node, const Family<C>& family, u
 #undef NQBENCH_SECOND_ROW
 #undef NQBENCH_THIRD_ROW
 
-// Gives the next jobs to the lanes that are `out` of rows, of which `idle` is the set: `job` is this
-// lane's, and `some` whether there was one.
+// Gives the next jobs to the lanes that are `out` of rows, of which `idle` is the set: `job` is
+// this lane's, and `some` whether there was one.
 template <Config C, Assignment A = C.assignment> struct Refill {
     bool fresh = true;
 
@@ -328,11 +335,13 @@ template <Config C, class F, class Probe> struct Walker {
     }
     __device__ void step() {
         if (top != bottom) source.probe.iteration(true);
-        fast_step<C, Rows::kStep, 4 * C.block_size>(node, family, returned, top, newest, one, two, minus_one);
+        fast_step<C, Rows::kStep, 4 * C.block_size>(node, family, returned, top, newest, one, two,
+                                                    minus_one);
     }
     __device__ unsigned weigh() {
         unsigned sum = 0;
-        for (unsigned leaf = found; __any_sync(kAllLanes, leaf < newest); leaf += 4 * C.block_size) {
+        for (unsigned leaf = found; __any_sync(kAllLanes, leaf < newest);
+             leaf += 4 * C.block_size) {
             if (leaf < newest) {
                 unsigned open;
                 asm volatile("ld.shared.u32 %0, [%1];" : "=r"(open) : "r"(leaf) : "memory");

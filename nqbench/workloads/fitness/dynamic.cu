@@ -49,8 +49,7 @@ __global__ void dynamic(const int* board, int n, int threshold, int nesting, int
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     const int work = n - i - 1;
-    if (work <= threshold)
-        compare(board, n, i, i + 1, work, results);
+    if (work <= threshold) compare(board, n, i, i + 1, work, results);
     else
         descend({board, results, n, i, 0, (work + threshold - 1) / threshold, threshold, nesting,
                  child_block});

@@ -57,7 +57,7 @@ __global__ void count_shared(const int* __restrict__ boards, int n, int pitch, i
                              Total* conflicts) {
     extern __shared__ uint4 space[];
     unsigned* counters = reinterpret_cast<unsigned*>(space);
-    for (int k = threadIdx.x; k < words / 4; k += blockDim.x) 
+    for (int k = threadIdx.x; k < words / 4; k += blockDim.x)
         Access::store(space[k], make_uint4(0, 0, 0, 0));
     __syncthreads();
 
@@ -91,7 +91,8 @@ __global__ void count_global(const int* __restrict__ boards, int n, int pitch, i
     const int q = (blockIdx.x % blocks) * blockDim.x + threadIdx.x;
     Total met = 0;
     if (q < pitch / 4)
-        met = count_four<Access, 1>(boards + (long long)board * pitch, n, q, counters + board * words);
+        met = count_four<Access, 1>(boards + (long long)board * pitch, n, q,
+                                    counters + board * words);
     if constexpr (How == Tally::arrival) {
         met = block_sum(met);
         if (threadIdx.x == 0 && met) Access::atomic_add(conflicts + board, met);
@@ -108,8 +109,8 @@ __global__ void sum_global(const uint4* __restrict__ counters, int blocks, long 
     for (long long k = (long long)(blockIdx.x % blocks) * blockDim.x + threadIdx.x; k < words / 4;
          k += stride) {
         const uint4 four = own[k];
-        sum += pairs_in<1>(four.x) + pairs_in<1>(four.y) + pairs_in<1>(four.z) +
-               pairs_in<1>(four.w);
+        sum +=
+            pairs_in<1>(four.x) + pairs_in<1>(four.y) + pairs_in<1>(four.z) + pairs_in<1>(four.w);
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0 && sum) atomicAdd(conflicts + board, sum);

@@ -54,10 +54,8 @@ __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
                 continue;
             }
             if (!conflict(own, other, j - i)) continue;
-            if constexpr (kAtOnce)
-                atomicAdd(conflicts, 1ull);
-            else
-                ++found;
+            if constexpr (kAtOnce) atomicAdd(conflicts, 1ull);
+            else ++found;
         }
     }
     if constexpr (!kAtOnce && Add != Atomics::per_warp)

@@ -24,8 +24,10 @@ __device__ __forceinline__ float cost_change(unsigned x, unsigned y, unsigned n,
         return __fsub_rn(added, taken);
     }
     const float2 x_after = city(x + 1), y_before = city(y - 1);
-    const float added = __fadd_rn(removal(x_before, y_here, x_after), removal(y_before, x_here, y_after));
-    const float taken = __fadd_rn(removal(x_before, x_here, x_after), removal(y_before, y_here, y_after));
+    const float added =
+        __fadd_rn(removal(x_before, y_here, x_after), removal(y_before, x_here, y_after));
+    const float taken =
+        __fadd_rn(removal(x_before, x_here, x_after), removal(y_before, y_here, y_after));
     return __fsub_rn(added, taken);
 }
 

@@ -1,5 +1,6 @@
-// The paper's two kernels (section 5 and appendix A): moves by number, best of each thread to global
-// memory, one block that chooses and applies. Every version is one setting of the template arguments.
+// The paper's two kernels (section 5 and appendix A): moves by number, best of each thread to
+// global memory, one block that chooses and applies. Every version is one setting of the template
+// arguments.
 #pragma once
 
 #include "../variants.cuh"
@@ -53,7 +54,8 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
 
 // Whether (delta, move) goes before another: ties go to the smaller number, whatever the order of
 // comparisons, so that every version takes the same move.
-__device__ __forceinline__ bool before(float delta, unsigned move, float other, unsigned other_move) {
+__device__ __forceinline__ bool before(float delta, unsigned move, float other,
+                                       unsigned other_move) {
     return delta < other || (delta == other && move < other_move);
 }
 

@@ -1,3 +1,4 @@
-// Best-improvement local search on the swap neighbourhood of the Euclidean travelling salesman problem.
+// Best-improvement local search on the swap neighbourhood of the Euclidean travelling salesman
+// problem.
 #include "indexed.cuh"
 #include "tiled.cuh"

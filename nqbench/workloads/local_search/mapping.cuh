@@ -1,5 +1,5 @@
-// From the number k of a move to the positions x < y that it swaps. With m = n - 1, row r (x = r + 1)
-// of the triangle has m - 1 - r moves and begins at k = r m - r (r + 1) / 2.
+// From the number k of a move to the positions x < y that it swaps. With m = n - 1, row r (x = r +
+// 1) of the triangle has m - 1 - r moves and begins at k = r m - r (r + 1) / 2.
 #pragma once
 
 enum class Mapping { quadratic, rearranged, rectangle };
@@ -9,7 +9,9 @@ struct Positions {
 };
 
 // Also false for what a wrong row gives: then y lies beyond the tour or not above x.
-__device__ __forceinline__ bool valid(Positions p, unsigned n) { return p.x >= 1 && p.x < p.y && p.y < n; }
+__device__ __forceinline__ bool valid(Positions p, unsigned n) {
+    return p.x >= 1 && p.x < p.y && p.y < n;
+}
 
 template <Mapping M> struct Index;
 
@@ -34,7 +36,8 @@ template <> struct Index<Mapping::quadratic> : Triangle {  // versions 1 to 6
     }
 };
 
-template <> struct Index<Mapping::rearranged> : Triangle {  // version 7: no difference of near values
+template <> struct Index<Mapping::rearranged>
+    : Triangle {  // version 7: no difference of near values
     using Triangle::Triangle;
     __device__ Positions operator()(unsigned k) const {
         return in_row(int(__fdiv_rn(__fmul_rn(4.0f, float(k)), __fadd_rn(b, root(k)))), k);

@@ -1,11 +1,12 @@
-// Our evaluation: a block takes a rectangle of pairs (x, y), a thread X consecutive x in registers, and
-// all walk up the same y. Of the eight distances of a move only (X + 2) / X are new ones: the distances
-// from x to y - 1, y and y + 1 are kept, and those between neighbours on the tour are added up once.
+// Our evaluation: a block takes a rectangle of pairs (x, y), a thread X consecutive x in registers,
+// and all walk up the same y. Of the eight distances of a move only (X + 2) / X are new ones: the
+// distances from x to y - 1, y and y + 1 are kept, and those between neighbours on the tour are
+// added up once.
 //
-// Changes are computed twice. Each move gets a rough one, with the hardware's approximate root. It is
-// off by at most `slack` (see `slack.py`), so that a move whose rough change is more than that above the best
-// known change cannot be better. The few others are computed again by `cost_change`: only its bits
-// choose the move.
+// Changes are computed twice. Each move gets a rough one, with the hardware's approximate root. It
+// is off by at most `slack` (see `slack.py`), so that a move whose rough change is more than that
+// above the best known change cannot be better. The few others are computed again by `cost_change`:
+// only its bits choose the move.
 #pragma once
 
 #include "../variants.cuh"
@@ -54,8 +55,8 @@ struct Tile {
 
 // The best move of a thread in the rows `row + i` with bit i set, if it is not above `bound`.
 template <int X>
-__device__ __forceinline__ unsigned long long look_closely(const Tile& tile, unsigned row, unsigned rows,
-                                                           float bound) {
+__device__ __forceinline__ unsigned long long look_closely(const Tile& tile, unsigned row,
+                                                           unsigned rows, float bound) {
     unsigned long long best = kNoBest;
     for (; rows; rows &= rows - 1) {
         const unsigned at = row + __ffs(rows) - 1, y = tile.y + at;
@@ -63,7 +64,8 @@ __device__ __forceinline__ unsigned long long look_closely(const Tile& tile, uns
         const unsigned end = min(tile.x + X, y);
 #pragma unroll 1
         for (unsigned x = tile.x; x < end; ++x) {
-            const float delta = cost_change(x, y, tile.n, [&](unsigned p) { return tile.places[p]; });
+            const float delta =
+                cost_change(x, y, tile.n, [&](unsigned p) { return tile.places[p]; });
             if (delta <= bound) best = min(best, packed(delta, x, y));
         }
     }
@@ -73,14 +75,17 @@ __device__ __forceinline__ unsigned long long look_closely(const Tile& tile, uns
 // The best move of a warp's part of the tile that is not above `bound`. A clear tile has y >= x + 2
 // everywhere; the others leave out y <= x and take the special case of neighbours.
 template <class Access, int X, bool Clear>
-__device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2 (&own)[X + 2], float bound) {
+__device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2 (&own)[X + 2],
+                                                   float bound) {
     float taken[X], last[X + 2], here[X + 2], next[X + 2];
 #pragma unroll
     for (int i = 0; i < X; ++i) taken[i] = rough_removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = rough_distance(own[i], Access::load(tile.place, tile.first, stand_in<float2>(tile.y)));
-        here[i] = rough_distance(own[i], Access::load(tile.place, tile.first + 1, stand_in<float2>(tile.y + 1)));
+        last[i] =
+            rough_distance(own[i], Access::load(tile.place, tile.first, stand_in<float2>(tile.y)));
+        here[i] = rough_distance(
+            own[i], Access::load(tile.place, tile.first + 1, stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = kNoBest;
     float limit = __fadd_ru(bound, tile.slack);
@@ -92,7 +97,8 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         sum += before.x + before.y + at.x + at.y;
     }
     // Whether a move of the row may be the best one.
-    const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
+    const auto step = [&](float (&last)[X + 2], float (&here)[X + 2], float (&next)[X + 2],
+                          unsigned row) {
         const unsigned y = tile.y + row;
         const float2 beyond = Access::load(tile.place, row + 2, stand_in<float2>(y));
         const float given = Access::load(tile.taken, row, stand_in<float>(y));
@@ -105,7 +111,8 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         float least;  // of all changes, without `given`
 #pragma unroll
         for (int i = 0; i < X; ++i) {
-            const float added = __fadd_rn(__fadd_rn(here[i], here[i + 2]), __fadd_rn(last[i + 1], next[i + 1]));
+            const float added =
+                __fadd_rn(__fadd_rn(here[i], here[i + 2]), __fadd_rn(last[i + 1], next[i + 1]));
             float rough = __fsub_rn(added, taken[i]);
             if (!Clear) {
                 // The edge between neighbours is in both sums of what is taken, but stays.
@@ -117,8 +124,8 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         if constexpr (Access::kMathOnly) sum = fminf(sum, __fsub_rn(least, given));
         return !(least > __fadd_ru(limit, given));  // also if there is a NaN
     };
-    // Three rows at a time, so that the arrays change their roles and nothing is moved, and that the
-    // roots of one row need not wait for the vote on the row before.
+    // Three rows at a time, so that the arrays change their roles and nothing is moved, and that
+    // the roots of one row need not wait for the vote on the row before.
     for (unsigned row = tile.first; row < tile.rows; row += kGroup) {
         const unsigned first = step(last, here, next, row);
         const unsigned second = step(here, next, last, row + 1);
@@ -146,8 +153,9 @@ __device__ __forceinline__ bool below_diagonal(unsigned n, unsigned rows) {
 // is a move of this tour. What a warp reports becomes a hint: it is likely to be good in the next
 // iteration, too.
 template <class Access, int X>
-__device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
-                           unsigned long long* best, unsigned long long* hints, bool stopped = false) {
+__device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold,
+                           float slack, unsigned long long* best, unsigned long long* hints,
+                           bool stopped = false) {
     extern __shared__ float2 place[];
     float* const taken = reinterpret_cast<float*>(place + rows + kGroup + 1);
     const unsigned block_x = 1 + blockIdx.x * blockDim.x * X, y = 2 + blockIdx.y * rows;
@@ -159,44 +167,50 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
         if constexpr (Access::kMathOnly) own[i] = stand_in<float2>(x + i);
         else own[i] = places[min(x - 1 + i, n - 1)];
     }
-    const unsigned long long known = 
+    const unsigned long long known =
         Access::load(static_cast<volatile unsigned long long*>(best), 0, kNoBest);
     // Two rows more than there are, of which no vote comes, so that groups may begin anywhere.
     for (unsigned i = threadIdx.x; i < rows + kGroup + 1; i += blockDim.x) {
         const unsigned position = y - 1 + i;
-        Access::store(place[i], Access::load(places, position < n ? position : position - n, stand_in<float2>(y + i)));
+        Access::store(place[i], Access::load(places, position < n ? position : position - n,
+                                             stand_in<float2>(y + i)));
     }
     if (stopped) return;  // asked for only here, so that nothing above waits for the answer
     __syncthreads();
     for (unsigned i = threadIdx.x; i < rows + kGroup - 1; i += blockDim.x) {
         const auto at = [=](unsigned k) { return Access::load(place, k, stand_in<float2>(y + k)); };
-        Access::store(taken[i], Access::result(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -kFar,
-                                   at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
+        Access::store(taken[i],
+                      Access::result(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -kFar,
+                                     at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x +
+                                         at(i + 2).y));
     }
     __syncthreads();
 
-    // Beside the diagonal each warp leaves out what lies below it: its x span 32 X positions, those of
-    // the block several times as many.
+    // Beside the diagonal each warp leaves out what lies below it: its x span 32 X positions, those
+    // of the block several times as many.
     const unsigned warp_x = block_x + threadIdx.x / kWarp * kWarp * X;
     if (y + rows <= warp_x + 1) return;
     const unsigned first = warp_x + 1 > y ? warp_x + 1 - y : 0;
     const Tile tile{n, x, y, first, rows, slack, places, place, taken};
     const float bound = fminf(threshold, delta_of(known));
     const bool clear = y >= warp_x + 32 * X + 1;
-    const unsigned long long key = clear ? scan<Access, X, true>(tile, own, bound) : scan<Access, X, false>(tile, own, bound);
+    const unsigned long long key =
+        clear ? scan<Access, X, true>(tile, own, bound) : scan<Access, X, false>(tile, own, bound);
     if constexpr (!Access::kFull) {
         if (unforeseen(key)) atomicMin(best, key);
         return;
     }
     if (key == kNoBest || threadIdx.x % kWarp) return;
     atomicMin(best, key);
-    const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
+    const unsigned warp =
+        (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
     // Warps may share a place, and any of their hints will do.
     *static_cast<volatile unsigned long long*>(&hints[warp % kHints]) = key;
 }
 
-// One warp: swaps the positions of a key and gives the best hint that is still true, so that the next
-// evaluation may start from it. A hint's change holds until a swap touches its positions or those beside.
+// One warp: swaps the positions of a key and gives the best hint that is still true, so that the
+// next evaluation may start from it. A hint's change holds until a swap touches its positions or
+// those beside.
 __device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, float2* places,
                                                              volatile unsigned long long* hints,
                                                              unsigned long long key) {
@@ -210,7 +224,9 @@ __device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, flo
         places[x] = y_place;
         places[y] = x_place;
     }
-    const auto touches = [=](unsigned position) { return position + 1 - x <= 2 || position + 1 - y <= 2; };
+    const auto touches = [=](unsigned position) {
+        return position + 1 - x <= 2 || position + 1 - y <= 2;
+    };
     if (touches(unsigned(hint) >> 16) || touches(unsigned(hint) & 0xffffu)) {
         hint = kNoBest;
         hints[threadIdx.x] = hint;
@@ -220,16 +236,18 @@ __device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, flo
 
 template <class Access, int X>
 __global__ void __launch_bounds__(kMostThreads<X>, 1)
-evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
-                                 unsigned long long* best, unsigned long long* hints) {
-    if (!below_diagonal<X>(n, rows)) scan_block<Access, X>(places, n, rows, threshold, slack, best, hints);
+    evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
+                     unsigned long long* best, unsigned long long* hints) {
+    if (!below_diagonal<X>(n, rows))
+        scan_block<Access, X>(places, n, rows, threshold, slack, best, hints);
 }
 
 // One warp: the best move of all blocks is known.
-__global__ void apply_best(unsigned* tour, float2* places, unsigned long long* best, unsigned long long* hints,
-                           float* deltas) {
+__global__ void apply_best(unsigned* tour, float2* places, unsigned long long* best,
+                           unsigned long long* hints, float* deltas) {
     const unsigned long long key = *best;
-    const unsigned long long next = key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
+    const unsigned long long next =
+        key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
     deltas[0] = key == kNoBest ? 0.0f : delta_of(key);
     *best = next;
@@ -238,12 +256,13 @@ __global__ void apply_best(unsigned* tour, float2* places, unsigned long long* b
 // Words of the search's state on the device.
 enum State { tickets, done, evaluations, applied };
 
-// Evaluation whose last block applies the move, so that the next launch needs no word from the host.
-// After the search has stopped a launch returns at once. `blocks` have moves.
+// Evaluation whose last block applies the move, so that the next launch needs no word from the
+// host. After the search has stopped a launch returns at once. `blocks` have moves.
 template <int X>
 __global__ void __launch_bounds__(kMostThreads<X>, 1)
-evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, float threshold,
-                                    float slack, unsigned long long* best, unsigned long long* hints, unsigned* state, unsigned blocks) {
+    evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, float threshold,
+                        float slack, unsigned long long* best, unsigned long long* hints,
+                        unsigned* state, unsigned blocks) {
     if (below_diagonal<X>(n, rows)) return;
     const bool stopped = state[done];  // set only by the last block of an earlier launch
     scan_block<Full, X>(places, n, rows, threshold, slack, best, hints, stopped);
@@ -258,7 +277,8 @@ evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, f
     if (__shfl_sync(kAllLanes, ticket, 0) + 1 < blocks) return;
     __threadfence();
     const unsigned long long key = *static_cast<volatile unsigned long long*>(best);
-    const unsigned long long next = key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
+    const unsigned long long next =
+        key == kNoBest ? kNoBest : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
     *best = next;
     state[tickets] = 0;

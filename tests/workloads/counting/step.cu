@@ -16,7 +16,8 @@ struct Outcome {
 };
 
 // Both begin with half of the stack filled, so that it can shrink and grow by a node a step.
-template <Config C> __global__ void steps(const State* states, unsigned one, Outcome* fast, Outcome* plain) {
+template <Config C> __global__ void steps(const State* states, unsigned one, Outcome* fast,
+                                          Outcome* plain) {
     const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
     const State& state = states[thread];
     Family<C> family;
@@ -40,8 +41,8 @@ template <Config C> __global__ void steps(const State* states, unsigned one, Out
     Node node = state.node;
     unsigned top = bottom + kSteps * sizeof(uint4), newest = first;
     for (int k = 0; k < kSteps; ++k)
-        fast_step<C, sizeof(uint4), sizeof(unsigned)>(node, family, state.returned, top, newest, one,
-                                                      2 * one, 0u - one);
+        fast_step<C, sizeof(uint4), sizeof(unsigned)>(node, family, state.returned, top, newest,
+                                                      one, 2 * one, 0u - one);
     Outcome& seen = fast[thread];
     seen.node = node;
     seen.top = (top - bottom) / sizeof(uint4);

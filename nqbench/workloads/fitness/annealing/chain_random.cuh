@@ -1,7 +1,7 @@
 // Random numbers of a chain: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), by counter.
 //
-// Number t of the stream `key` is mix(key + t * golden): no state, so that any lane makes any number.
-// nqbench/workloads/fitness/annealing/cooling.py says the same for the CPU.
+// Number t of the stream `key` is mix(key + t * golden): no state, so that any lane makes any
+// number. nqbench/workloads/fitness/annealing/cooling.py says the same for the CPU.
 #pragma once
 
 constexpr unsigned long long kGolden = 0x9E3779B97F4A7C15ull;

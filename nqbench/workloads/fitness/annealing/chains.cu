@@ -9,9 +9,9 @@
 #include "../../warp.cuh"
 #include "chain_random.cuh"
 
-constexpr int kMostRise = 32;      // annealing/cooling.MAX_RISE
-constexpr unsigned kTries = 32;    // annealing/cooling.TRIES: a lane for each
-constexpr unsigned kPoll = 256;    // rounds between checks of what other chains have found
+constexpr int kMostRise = 32;    // annealing/cooling.MAX_RISE
+constexpr unsigned kTries = 32;  // annealing/cooling.TRIES: a lane for each
+constexpr unsigned kPoll = 256;  // rounds between checks of what other chains have found
 
 struct Rules {
     const unsigned* table;  // chances of a rise, kMostRise for each temperature
