@@ -77,17 +77,18 @@ def code(source: Path, given: dict[str, Level], system: str) -> str:
 )
 def test_hooks_cost_a_kernel_without_a_probe_nothing(system: str, tmp_path: Path) -> None:
     """The same machine-independent code as from a source without any hook."""
-    removed = 0
+    removed, folder = 0, tmp_path / "counting"
+    folder.mkdir()
+    shutil.copy(SOURCE.parent.parent / "warp.cuh", tmp_path)
     for file in SOURCE.parent.glob("*.cu*"):
         text = file.read_text(encoding="utf-8")
         if file.name != "probe.cuh":
             text, found = _HOOK.subn("", text)
             removed += found
-            text = text.replace("typename Probe::template FrameOf<P> frame", "Frame<P> frame")
-        (tmp_path / file.name).write_text(text, encoding="utf-8")
+            text = text.replace("typename Probe::template FrameOf<C> frame", "Frame<C> frame")
+        (folder / file.name).write_text(text, encoding="utf-8")
     assert removed == 18  # 5 beginnings of a job, 6 iterations, 6 ends, 1 end of a thread
-    bare = tmp_path / SOURCE.name
-    shutil.copy(SOURCE.with_name("probe.cuh"), tmp_path)
+    bare = folder / SOURCE.name
     assert code(bare, {"n": 15}, system) == code(SOURCE, {"n": 15}, system)
     assert code(SOURCE, {"n": 15, "probe": "clocks"}, system) != code(SOURCE, {"n": 15}, system)
 
