@@ -225,15 +225,6 @@ def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     assert len(reproduced_table(paper, paper.table("searches"), alone).rows) == 1
 
 
-def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
-    with styled():
-        for figure in (f for f in paper.figures if f.draw != "none"):
-            (drawing,) = FIGURES[figure.draw](paper, figure, [own], joint_source([own]))
-            titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
-            if figure.known:
-                assert any("published" in text for text in titles), figure.id
-
-
 def test_loads_stand_beside_the_printed_transactions(paper: Paper, own: Observed) -> None:
     table = reproduced_table(paper, paper.table("coalescing"), own)
     at = {column.name: i for i, column in enumerate(table.columns)}
