@@ -19,16 +19,14 @@ import typer
 from typer.core import TyperGroup
 
 from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.cli.compare import compare
 from nqbench.cli.completion import ASKED, completing
 from nqbench.cli.count import count
 from nqbench.cli.kernels import check, explain, kernels
-from nqbench.cli.machine import devices, doctor, selftest
+from nqbench.cli.machine import devices, doctor, selftest, worker
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
-from nqbench.cli.results import import_, report
+from nqbench.cli.results import compare, import_, report
 from nqbench.cli.studies import bottleneck, init, run, static
-from nqbench.cli.worker import worker
 from nqbench.errors import (
     DeviceUnavailable,
     FolderRefused,

@@ -8,28 +8,51 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import typer
 
+Complete = Callable[[str], list[str]]
 ASKED: Final = "_NQBENCH_COMPLETE"
 """The variable by which the shell's function asks; its value names the shell."""
 
 
-def studies(incomplete: str) -> list[str]:
-    """Packaged studies by name, and YAML files."""
-    from nqbench.study.packaged import studies as packaged
+def _words(found: Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
+    """Completes with the words found, and YAML files if asked for."""
 
-    return [*_fitting(packaged(), incomplete), *_files(incomplete)]
+    def complete(incomplete: str) -> list[str]:
+        fitting = [word for word in found() if word.startswith(incomplete)]
+        return [*fitting, *(_files(incomplete) if files else ())]
+
+    return complete
 
 
-def systems(incomplete: str) -> list[str]:
-    """Systems of all workloads."""
+def _system_names() -> Iterator[str]:
     from nqbench.workloads import with_systems
 
-    return _fitting((name for one in with_systems() for name in one.systems), incomplete)
+    for workload in with_systems():
+        yield from workload.systems
+
+
+def _device_names() -> list[str]:
+    """GPUs of this computer, models of the simulator, the CPU."""
+    gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*"))  # without starting the driver
+    models = import_module("nqbench.simulator.models").model_names()
+    cuda = [f"cuda:{index}" for index in range(len(gpus))]
+    return ["auto", *cuda, *(f"sim:{model}" for model in models), "cpu"]
+
+
+studies = _words(lambda: import_module("nqbench.study.packaged").studies(), files=True)
+systems = _words(_system_names)
+devices = _words(_device_names)
+simulators = _words(lambda: (name for name in _device_names() if name.startswith("sim")))
+models = _words(lambda: import_module("nqbench.simulator.models").model_names(), files=True)
+papers = _words(lambda: import_module("nqbench.papers").paper_names())
+runs = _words(lambda: [str(f.parent) for f in sorted(Path().glob("results/*/*/*/manifest.json"))])
+formats = _words(lambda: (*(e := import_module("nqbench.report.exporters")).EXPORTERS, e.HTML))
 
 
 def systems_or_studies(incomplete: str) -> list[str]:
@@ -37,57 +60,12 @@ def systems_or_studies(incomplete: str) -> list[str]:
     return [*systems(incomplete), *studies(incomplete)]
 
 
-def devices(incomplete: str) -> list[str]:
-    """GPUs of this computer, models of the simulator, the CPU."""
-    from nqbench.simulator.models import model_names
-
-    gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*"))  # without starting the driver
-    cuda = [f"cuda:{index}" for index in range(len(gpus))]
-    return _fitting(["auto", *cuda, *(f"sim:{m}" for m in model_names()), "cpu"], incomplete)
-
-
-def simulators(incomplete: str) -> list[str]:
-    """Models of the simulator as devices."""
-    return [name for name in devices(incomplete) if name.startswith("sim")]
-
-
-def models(incomplete: str) -> list[str]:
-    """Models of the simulator, and files that describe one."""
-    from nqbench.simulator.models import model_names
-
-    return [*_fitting(model_names(), incomplete), *_files(incomplete)]
-
-
-def papers(incomplete: str) -> list[str]:
-    """Papers by name."""
-    from nqbench.papers import paper_names
-
-    return _fitting(paper_names(), incomplete)
-
-
-def runs(incomplete: str) -> list[str]:
-    """Run folders under ``results``."""
-    found = sorted(Path().glob("results/*/*/*/manifest.json"))
-    return _fitting((str(manifest.parent) for manifest in found), incomplete)
-
-
-def formats(incomplete: str) -> list[str]:
-    """Formats of tables and pages."""
-    from nqbench.report.exporters import EXPORTERS, HTML
-
-    return _fitting((*EXPORTERS, HTML), incomplete)
-
-
-def _fitting(words: Iterable[str], incomplete: str) -> list[str]:
-    return [word for word in words if word.startswith(incomplete)]
-
-
 def _files(incomplete: str) -> list[str]:
     """Files that may be studies or models. Where nothing fits, the shell completes folders."""
     folder, slash, start = incomplete.rpartition("/")
     here = Path(f"{folder}{slash}")
     names = sorted(file.name for end in ("yaml", "yml") for file in here.glob(f"*.{end}"))
-    return [f"{folder}{slash}{name}" for name in _fitting(names, start)]
+    return [f"{folder}{slash}{name}" for name in names if name.startswith(start)]
 
 
 def completing(command: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from nqbench.cli import options
 from nqbench.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from nqbench.cli.show.progress import Lane
+    from nqbench.cli.show.progress import ProgressRow
 
 
 def count(
@@ -68,25 +68,25 @@ def count(
         from nqbench.count.cluster import count_on
 
         target = ClusterTarget(gpus, scheduler, cluster, insecure)
-        with progress() as lane:
-            result = count_on(target, n, device, log, console.note, _show(lane, n))
+        with progress() as row:
+            result = count_on(target, n, device, log, console.note, _show(row, n))
     else:
         chosen = choose(device)
         if device == "auto":
             console.note(chosen.why)
-        with progress() as lane:
-            result = count_solutions(n, chosen.spec, log, _show(lane, n))
+        with progress() as row:
+            result = count_solutions(n, chosen.spec, log, _show(row, n))
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)
 
 
-def _show(lane: Lane, n: int) -> Callable[[float, float, float], None]:
+def _show(row: ProgressRow, n: int) -> Callable[[float, float, float], None]:
     """Shows how far a count is: the share that is done, the rate, the time left."""
 
     from nqbench.cli.show import console
 
     def tell(share: float, rate: float, left_s: float) -> None:
         left = console.duration(max(1, round(left_s)))
-        lane.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
+        row.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
 
     return tell

@@ -44,7 +44,7 @@ def check(
     as_json: options.Json = False,
 ) -> None:
     """Look for memory errors, races and divergent barriers, in the simulator; needs no GPU."""
-    from nqbench.cli.show import console, documents, inspection
+    from nqbench.cli.show import console, documents, listings
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
@@ -60,7 +60,7 @@ def check(
         data = {"subject": subject, "device": simulator.spec, "checked": found.checked}
         documents.print_json({**data, **others, "findings": mistakes})
     else:
-        inspection.show_checked(found)
+        listings.show_checked(found)
     if found.mistakes or found.failed or not found.checked:
         raise typer.Exit(EXIT_FAILED)
 
@@ -78,7 +78,7 @@ def explain(
 
     With --out also a page with figures of one warp: its lanes over time, and its banks.
     """
-    from nqbench.cli.show import console, documents, inspection, results
+    from nqbench.cli.show import console, documents, listings, results
     from nqbench.devices.registry import facts_for
     from nqbench.inspection import explain_points
     from nqbench.point import varied
@@ -100,7 +100,7 @@ def explain(
     if as_json:
         documents.print_json([one.as_json() for one in found])
     else:
-        inspection.show_explained(found, source)
+        listings.show_explained(found, source)
     if out is not None:
         paths = write_explained(found, source, out, formats or ())
         if not as_json:

@@ -1,4 +1,4 @@
-"""This machine: its devices, what it lacks, and whether its times can be trusted."""
+"""This machine: its devices, what it lacks, whether to trust its times, work for others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def devices(
     """List the devices of this machine, or the facts of one model with their sources."""
     from dataclasses import asdict
 
-    from nqbench.cli.show import console, documents, tables
+    from nqbench.cli.show import console, documents
     from nqbench.devices.registry import list_devices, model_facts
 
     console.hush(quiet)
@@ -31,7 +31,7 @@ def devices(
     if as_json:
         documents.print_json([asdict(row) for row in rows])
     else:
-        tables.show_rows(rows)
+        console.show_rows(rows)
 
 
 def doctor(
@@ -92,3 +92,16 @@ def selftest(
     listings.show_self_test(result)
     if not result.passed:
         raise typer.Exit(EXIT_FAILED)
+
+
+def worker(
+    scheduler: Annotated[str, argument("ADDRESS", "Of the scheduler: tcp://HOST:PORT, tls://...")],
+    gpus: Annotated[
+        str, option("--gpus", "Which GPUs; none: CPU only.", metavar="all|0,1|none")
+    ] = "all",
+    insecure: options.Insecure = False,
+) -> None:
+    """Offer this computer's devices to a Dask scheduler, until Ctrl-C or the scheduler's end."""
+    from nqbench.cluster.connect import serve
+
+    serve(scheduler, gpus, insecure, typer.echo)

@@ -147,7 +147,7 @@ def conclude(
 def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
     if not items:
         return
-    from nqbench.cli.show.tables import show_report_table
+    from nqbench.cli.show.console import show_report_table
     from nqbench.report.writer import prepare  # takes a while
 
     for table in (one for item in items for one in prepare(run.data, item)):
@@ -160,8 +160,8 @@ def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
 
-    with progress() as lane:
-        lane.status("writing tables and figures")
+    with progress() as row:
+        row.status("writing tables and figures")
         target = out or default_out(runs[0].observed.path)
         return write_report(runs, target, formats or ("md", "csv", "tex"))
 

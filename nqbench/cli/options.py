@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from nqbench.cli import completion
+from nqbench.cli.completion import Complete
 from nqbench.errors import StudyError
 from nqbench.system.files import printable, shown_command
 
-Complete = Callable[[str], list[str]]
 FRESH: Final = "--fresh"
 
 

@@ -61,11 +61,11 @@ def reproduce(
 
 
 def _from_records(papers: list[str], out: Path | None, full: bool, cpu: Path | None) -> None:
-    from nqbench.cli.show import console, verdicts
+    from nqbench.cli.show import console, results
     from nqbench.report.papers.write import never_run, report_recorded
 
     for report in report_recorded(papers, out, full=full, cpu=cpu):
-        verdicts.show_paper(report)
+        results.show_paper(report)
     for name in never_run(papers):
         console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
 
@@ -74,7 +74,7 @@ def _reproduce(
     name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
-    from nqbench.cli.show import results, verdicts
+    from nqbench.cli.show import results
     from nqbench.papers import paper_folder
     from nqbench.report.items import read_run
     from nqbench.report.papers.write import report_paper
@@ -90,8 +90,8 @@ def _reproduce(
         # The study's own tables, next to the paper's.
         write_report([read_run(outcome.path)], out or default_out(outcome.path))
         made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
-        verdicts.show_decided(made)
-        verdicts.show_paper(made, outcome.path)
+        results.show_decided(made)
+        results.show_paper(made, outcome.path)
     return exit_code(outcome)
 
 
@@ -119,7 +119,7 @@ def claims(
     quiet: options.Quiet = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
-    from nqbench.cli.show import console, documents, results, verdicts
+    from nqbench.cli.show import console, documents, results
     from nqbench.report.papers.write import claims_tables
 
     console.hush(quiet)
@@ -138,14 +138,14 @@ def claims(
         documents.print_json(documents.claims_json(tables))
         return
     for table in tables.values():
-        verdicts.show_claims(table)
+        results.show_claims(table)
 
 
 def _matrix(
     runs: list[Path], cpu: Path | None, out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
     """Show what each change is worth; write it as files."""
-    from nqbench.cli.show import documents, results, tables
+    from nqbench.cli.show import console, documents, results
     from nqbench.report.matrix import write_effects, write_recorded
 
     command = options.shown_line()
@@ -157,5 +157,5 @@ def _matrix(
         documents.print_json([row for report in reports for row in report.cells.records()])
         return
     for report in reports:
-        tables.show_report_table(report.matrix)
+        console.show_report_table(report.matrix)
         results.show_paths(report.paths)

@@ -117,7 +117,7 @@ def static(
     csv: Annotated[bool, option("--csv", "Comma-separated values.")] = False,
 ) -> None:
     """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
-    from nqbench.cli.show import console, tables
+    from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.measure.static import static_rows
     from nqbench.study import expand, load_study
@@ -127,7 +127,7 @@ def static(
     with progress() as listener:
         rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
     if rows:
-        tables.show_rows(rows, csv=csv)
+        console.show_rows(rows, csv=csv)
     else:
         console.note("no point of this study is a GPU kernel: there is nothing to compile")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from typing import cast
 
 import pytest
@@ -11,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from nqbench.cli.show import progress
-from nqbench.cli.show.console import say
+from nqbench.cli.show.console import plain_table, print_fitting, say
 from nqbench.cli.show.listings import show_points
-from nqbench.cli.show.progress import Display, Lane, LiveDisplay
+from nqbench.cli.show.progress import Display, LiveDisplay, ProgressRow
 from nqbench.cli.show.results import show_reasons
-from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.system.terminal import prepare_output
@@ -78,24 +76,24 @@ def record(point: Point, status: Status = "ok", reason: str = "") -> Record:
     return Record("k", fields, "cuda:0", 1, status, reason, value_s=0.0125)
 
 
-def measure_some(lane: Lane) -> None:
+def measure_some(row: ProgressRow) -> None:
     """Two of four points in each of two rounds; one fails."""
-    lane.points(POINTS)
-    lane.stage("round 1 of 2", 4)
-    lane.ahead(4)
+    row.points(POINTS)
+    row.stage("round 1 of 2", 4)
+    row.ahead(4)
     for point, status in ((POINTS[0], "ok"), (POINTS[1], "timeout")):
-        lane.started(point, timed=True)
-        lane.advanced(record(point, cast("Status", status), "too long"))
-    lane.started(POINTS[2], timed=True)
+        row.started(point, timed=True)
+        row.advanced(record(point, cast("Status", status), "too long"))
+    row.started(POINTS[2], timed=True)
 
 
 def test_a_log_gets_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     out = console(80)
-    Display(out).lane("").advanced()  # points that are skipped before anything starts
+    Display(out).row("").advanced()  # points that are skipped before anything starts
     assert written(out) == ""
-    lane, clock = Display(out).lane("cuda:1"), iter([0.0, *[12.0] * 9])
+    row, clock = Display(out).row("cuda:1"), iter([0.0, *[12.0] * 9])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    measure_some(lane)
+    measure_some(row)
     assert written(out).splitlines() == [
         "cuda:1: round 1 of 2: 4",
         "cuda:1: round 1 of 2: 1 of 4, 5 per minute, 84 s left",
@@ -107,9 +105,9 @@ def test_the_live_table_has_the_last_values_and_what_is_measured() -> None:
     out = console(80, terminal=True)
     display = LiveDisplay(out)
     try:
-        lane = display.lane("")
-        measure_some(lane)
-        lane.began -= 60
+        row = display.row("")
+        measure_some(row)
+        row.began -= 60
         paper = console(80)
         paper.print(display.render())
         *values, line, now, _ = written(paper).splitlines()
@@ -118,7 +116,7 @@ def test_the_live_table_has_the_last_values_and_what_is_measured() -> None:
         ]
         assert line.endswith("  round 1 of 2: 2 of 4, 2 per minute, 3 min 0 s left")
         assert now == "now: crossed N=9 memory=shared"
-        display.lane("cuda:1").stage("verify", 3)
+        display.row("cuda:1").stage("verify", 3)
         paper.print(display.render())
         last = written(paper).splitlines()[-3:-1]
         assert "round 1 of 2: 2 of 4" in last[0], "a line for each device"
@@ -127,34 +125,34 @@ def test_the_live_table_has_the_last_values_and_what_is_measured() -> None:
         display.close()
 
 
-def test_nothing_is_drawn_while_a_point_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_drawn_while_a_point_is_timed() -> None:
     """On one device; while points are only verified, the clock of a long one goes on."""
-    monkeypatch.setattr(progress, "TICK_S", 0.01)
     out = console(80, terminal=True)
     display = LiveDisplay(out)
-    lane = display.lane("")
+    row = display.row("")
     try:
-        lane.stage("round 1 of 1", 2)
-        lane.started(POINTS[0], timed=True)
+        row.stage("round 1 of 1", 2)
+        row.started(POINTS[0], timed=True)
         before = written(out)
-        time.sleep(0.05)
+        display.tick()
         assert written(out) == before
-        lane.advanced(record(POINTS[0]))
-        lane.started(POINTS[1], timed=False)
+        row.advanced(record(POINTS[0]))
+        row.started(POINTS[1], timed=False)
         before = written(out)
-        deadline = time.monotonic() + 5
-        while written(out) == before:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        display.tick()
+        assert written(out) != before
     finally:
         display.close()
+    before = written(out)
+    display.tick()
+    assert written(out) == before
 
 
 def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that still redraws itself writes over what is printed next, and hides the cursor."""
     out = console(80, terminal=True)
     monkeypatch.setattr(progress, "console", lambda stderr=False: out)
-    monkeypatch.setattr(progress, "_animated", lambda out: True)
+    monkeypatch.setattr(progress, "Display", LiveDisplay)
     opened = progress.progress()
     opened.__enter__().stage("compile", 3)
     assert "compile: 0 of 3" in written(out)

@@ -1,23 +1,44 @@
-"""Where text goes: a terminal, wrapped at words, or a file or pipe, one line per sentence.
+"""Where text and tables go: a terminal, wrapped at words, or a file or pipe, a line per sentence.
 
-Only ``show`` and the commands print.
+Tables keep every cell, however narrow the terminal. Only ``show`` and the commands print.
 """
 
 from __future__ import annotations
 
+import csv as csv_module
+import sys
 import textwrap
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
 
+from rich.box import SIMPLE_HEAD, Box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from nqbench.system.terminal import in_ascii
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from nqbench.report.table import Table as ReportTable
 
 PIPE_WIDTH: Final = 220
 """Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
 HANG: Final = 4
-"""Indent of the further lines where the usual one would take more than two thirds."""
+"""Indent of a paragraph, and of further lines where theirs would take more than two thirds."""
 _asked: Final = {"quiet": False}
+ASCII_HEAD: Final = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
+UNBOUND_WIDTH: Final = 10_000
+"""Columns of an imaginary terminal on which every table fits, to measure its natural width."""
+EMPTY: Final = "\u2013"
+"""An empty cell of a report's table, which a paragraph leaves out."""
+MAX_LINES: Final = 6
+"""Lines of a cell beyond which a paragraph is easier to read on a terminal."""
 
 
 def console(stderr: bool = False) -> Console:
@@ -80,3 +101,114 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def print_fitting(
+    out: Console,
+    table: Table,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str = "",
+    colours: Mapping[str, str] | None = None,
+) -> None:
+    """Print ``rows`` in ``table``, which has a style but no columns or rows yet.
+
+    Where the terminal is too narrow for the words of a row, or a cell would take many lines, each
+    row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
+    ``colours`` maps the text of a cell to its colour.
+    """
+    rows = [[drawable(cell, out) for cell in row] for row in rows]
+    for index, name in enumerate(names):
+        table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
+    least, most = _measured(names, rows)
+    unbound = out.options.update(width=UNBOUND_WIDTH)
+    around = Measurement.get(out, unbound, table).maximum - sum(most)  # padding and lines
+    if sum(least) + around <= out.width:
+        widths = _widths(least, most, out.width - around)
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        lines = max(most[i] / width for i, width in enumerate(widths) if width)
+        if lines <= MAX_LINES or not out.is_terminal:
+            out.print(table)
+            if caption:
+                say(caption, out)
+            return
+    if table.title:
+        out.print(table.title)
+    empty = ("", drawable(EMPTY, out))
+    for row in rows:
+        say(row[0] or "-", out)
+        cells = zip(names[1:], row[1:], strict=True)
+        pairs = [f"{name}={cell}" for name, cell in cells if cell not in empty]
+        if pairs:
+            say(", ".join(pairs), out, bullet=" " * HANG)
+    if caption:
+        say(caption, out)
+
+
+def _measured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+    """The least width of each column (its longest word) and the most (its longest cell)."""
+    columns = [[name, *cells] for name, *cells in zip(names, *rows, strict=True)]
+    most = [max(map(cell_len, cells)) for cells in columns]
+    least = [max(cell_len(w) for c in cells for w in c.split() or [""]) for cells in columns]
+    return [most[0], *least[1:]], most
+
+
+def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Widths that break no word: columns that need little more get it, others share the rest."""
+    widths, spare = list(least), room - sum(least)
+    lacking = sorted(range(len(widths)), key=lambda i: most[i] - least[i])
+    for done, index in enumerate(lacking):
+        more = min(most[index] - least[index], spare // (len(lacking) - done))
+        widths[index] += more
+        spare -= more
+    return widths
+
+
+def plain_table() -> Table:
+    """A style: a line below the heading, two spaces between columns."""
+    box = ASCII_HEAD if console().options.ascii_only else SIMPLE_HEAD
+    return Table(box=box, padding=(0, 1, 0, 0), show_edge=False)
+
+
+def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A plain table."""
+    print_fitting(console(), plain_table(), names, rows)
+
+
+def show_rows(rows: Sequence[DataclassInstance], *, csv: bool = False) -> None:
+    """Dataclasses of one type as a table, a column per field; or as comma-separated values."""
+    names = [field.name for field in fields(rows[0])]
+    cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
+    if csv:
+        csv_module.writer(sys.stdout).writerows([names, *cells])
+    else:
+        show_table(names, cells)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def show_report_table(
+    table: ReportTable,
+    columns: Sequence[str] = (),
+    colours: Mapping[str, str] | None = None,
+    *,
+    source: bool = True,
+) -> None:
+    """A table of a report with its notes: some of its columns, by default all."""
+    say(table.title)
+    if source:
+        say(str(table.source))
+    names = [column.name for column in table.columns]
+    chosen = [names.index(name) for name in columns or names]
+    heads = [names[i] if columns else table.columns[i].heading for i in chosen]
+    rows = [[row[i] for i in chosen] for row in table.texts()]
+    print_fitting(console(), plain_table(), heads, rows, colours=colours)
+    for note in table.notes:
+        say(note)

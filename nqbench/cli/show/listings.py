@@ -1,22 +1,34 @@
-"""Lists: the points of a dry run, the systems, the doctor's findings, a self-test's rates."""
+"""Lists: points of a dry run, systems, mistakes and counters of kernels, the doctor's findings."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 
-from nqbench.cli.show.console import console, duration, say, wrapped
-from nqbench.cli.show.tables import plain_table, print_fitting, show_table
+from nqbench.cli.show.console import (
+    console,
+    duration,
+    plain_table,
+    print_fitting,
+    say,
+    show_table,
+    wrapped,
+)
 from nqbench.point import distinguishing, text, varied
-from nqbench.system.suggest import many
+from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
     from nqbench.doctor import Report, Row
+    from nqbench.inspection import Checked
     from nqbench.point import Point
+    from nqbench.report.explain import Explained
+    from nqbench.report.table import Source
     from nqbench.selftest.device import SelfTest
+    from nqbench.simulator.mistakes import Mistake
     from nqbench.workloads.base import Workload
 
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
@@ -76,6 +88,54 @@ def show_system(workload: Workload, system: str) -> None:
         factor = workload.factors.get(name)
         meaning = factor.meaning if factor else ""
         say(f"{name:>14} = {level!s:<16} {meaning}".rstrip(), hang=34)
+
+
+def show_checked(found: Checked) -> None:
+    """A paragraph for each mistake, then the sum."""
+    for mistake in found.mistakes:
+        _show_mistake(mistake)
+    for label, reason in found.failed:
+        say(f"{label}: could not be checked: {reason}")
+    for reason, count in Counter(reason for _, reason in found.skipped).items():
+        say(f"{many(count, 'point')} skipped: {reason}")
+    if not found.checked:
+        say("no point was checked" if found.failed else "no point is a kernel")
+        return
+    kinds = Counter(mistake.first.kind for mistake in found.mistakes)
+    what = listing([f"{kind} ({count})" for kind, count in kinds.items()], "and")
+    say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
+
+
+def _show_mistake(mistake: Mistake) -> None:
+    from nqbench.simulator.mistakes import sentence
+
+    times = f"{mistake.count:,} time{'' if mistake.count == 1 else 's'}"
+    say(f"{mistake.line}: {mistake.first.kind}, {times}, in kernel {mistake.kernel}")
+    lines = [mistake.line]
+    if mistake.other is not None and mistake.other != mistake.line:
+        lines.append(mistake.other)
+    for line in lines:
+        if line.text:
+            say(f"{line.line:>6} | {line.text.strip()}")
+    say(sentence(mistake.first), bullet="    ")
+    rest = f" and {len(mistake.points) - 1} more" if len(mistake.points) > 1 else ""
+    say(f"in {mistake.points[0]}{rest}", bullet="    ")
+    say("")
+
+
+def show_explained(found: Sequence[Explained], source: Source) -> None:
+    """For each kernel the dearest lines, then the annotated source."""
+    from nqbench.report import explain
+
+    out = console()
+    for one in found:
+        say(f"{one.title} ({source})")
+        show_table(*explain.dearest(one))
+        for line in explain.listing(one, out.width):
+            out.print(line, markup=False, soft_wrap=True)
+        say("")
+    if found:
+        say(explain.NOTE)
 
 
 def show_doctor(report: Report) -> None:

@@ -1,6 +1,6 @@
 """Progress while something is measured or compiled: a live table on a terminal, lines elsewhere.
 
-Every device has a lane that knows its stage and its points; a display shows the lanes.
+Every device has a row that knows its stage and its points; a display shows the rows.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -45,20 +45,16 @@ COUNTED: Final = "warp_instructions"
 
 
 @contextmanager
-def progress() -> Iterator[Lane]:
+def progress() -> Iterator[ProgressRow]:
     """A live table on a terminal, lines elsewhere; it ends with the block."""
     out = console(stderr=True)
-    display = LiveDisplay(out) if _animated(out) else Display(out)
+    # Lines can be redrawn, and the user has not asked for plain ones.
+    live = out.is_interactive and out.file.isatty() and not out.quiet
+    display = LiveDisplay(out) if live and not os.environ.get("NO_COLOR") else Display(out)
     try:
-        yield display.lane("")
+        yield display.row("")
     finally:
         display.close()
-
-
-def _animated(out: Console) -> bool:
-    """Whether lines can be redrawn, and the user has not asked for plain ones."""
-    plain = out.quiet or os.environ.get("NO_COLOR")
-    return out.is_interactive and out.file.isatty() and not plain
 
 
 def failure_text(record: Record) -> str:
@@ -76,10 +72,19 @@ def point_text(record: Record) -> str:
     return f"{name} N={n}{''.join(levels)}"
 
 
-class Lane(Listener):
+def value_text(record: Record) -> str:
+    """What a measurement gave: its time, or a counter."""
+    if record.value_s is not None:
+        return duration(record.value_s)
+    if COUNTED in record.counters:
+        return f"{record.counters[COUNTED]:,.0f} warp instr."
+    return "verified"
+
+
+class ProgressRow(Listener):
     """What one device does: its stage, how far it is, and the points that it has.
 
-    A run on one device has one lane without a name.
+    A run on one device has one row without a name.
     """
 
     def __init__(self, display: Display, name: str) -> None:
@@ -90,8 +95,9 @@ class Lane(Listener):
         self.current: dict[str, bool] = {}
 
     def points(self, points: Sequence[Point]) -> None:
-        """The run measures these points."""
-        self.display.name_points(points)
+        """The run measures these points: learn what distinguishes them."""
+        for point, name in zip(points, labels(points), strict=True):
+            self.display.names[point.sweep, str(dict(point.factors))] = name
 
     def stage(self, name: str, total: int) -> None:
         """A new stage of ``total`` steps begins."""
@@ -107,15 +113,17 @@ class Lane(Listener):
 
     def started(self, point: Point, *, timed: bool) -> None:
         """A point is about to be measured."""
-        self.current[self.display.name_of(point.sweep, point.factors, point.label())] = timed
+        key = point.sweep, str(dict(point.factors))
+        self.current[self.display.names.get(key, point.label())] = timed
         self.display.point_began(self)
 
     def advanced(self, record: Record | None = None) -> None:
         """One step is done; a failed record is named at once."""
         self.done += 1
         if record is not None:
-            of = record.point
-            name = self.display.name_of(of["sweep"], of["factors"], of["label"])
+            point = record.point
+            key = point["sweep"], str(dict(point["factors"]))
+            name = self.display.names.get(key, point["label"])
             self.current.pop(name, None)
             if record.status == "ok":
                 self.display.values.append((value_text(record), name))
@@ -130,11 +138,11 @@ class Lane(Listener):
 
     def message(self, text: str) -> None:
         """A sentence for the user."""
-        self.display.say(f"{self.name}: {text}" if self.name else text)
+        say(f"{self.name}: {text}" if self.name else text, self.display.out)
 
-    def device(self, name: str) -> Lane:
-        """The lane of one of several devices."""
-        return self.display.lane(name)
+    def device(self, name: str) -> ProgressRow:
+        """The row of one of several devices."""
+        return self.display.row(name)
 
     @property
     def timed(self) -> bool:
@@ -157,52 +165,39 @@ class Lane(Listener):
 
 
 class Display:
-    """Lanes as lines of a log, at most one every ``PLAIN_INTERVAL_S`` seconds for each."""
+    """Rows as lines of a log, at most one every ``PLAIN_INTERVAL_S`` seconds for each."""
 
     def __init__(self, out: Console) -> None:
         self.out = out
-        self.lanes: list[Lane] = []
+        self.rows: list[ProgressRow] = []
         self.values: deque[tuple[str, str]] = deque(maxlen=LAST_VALUES)
-        self._names: dict[tuple[str, str], str] = {}
+        self.names: dict[tuple[str, str], str] = {}
 
-    def lane(self, name: str) -> Lane:
-        """A further lane."""
-        self.lanes.append(Lane(self, name))
-        return self.lanes[-1]
+    def row(self, name: str) -> ProgressRow:
+        """A further row."""
+        self.rows.append(ProgressRow(self, name))
+        return self.rows[-1]
 
-    def name_points(self, points: Sequence[Point]) -> None:
-        """Learn what distinguishes the points of a run."""
-        for point, name in zip(points, labels(points), strict=True):
-            self._names[point.sweep, str(point.factors)] = name
+    def stage_began(self, row: ProgressRow) -> None:
+        """A row has a new stage."""
+        row.message(f"{row.stage_name}: {row.total}")
 
-    def name_of(self, sweep: str, factors: Mapping[str, Any], otherwise: str) -> str:
-        """What a point is called."""
-        return self._names.get((sweep, str(dict(factors))), otherwise)
+    def point_began(self, row: ProgressRow) -> None:
+        """A row is about to measure a point."""
 
-    def say(self, text: str) -> None:
-        """A sentence for the user."""
-        say(text, self.out)
-
-    def stage_began(self, lane: Lane) -> None:
-        """A lane has a new stage."""
-        lane.message(f"{lane.stage_name}: {lane.total}")
-
-    def point_began(self, lane: Lane) -> None:
-        """A lane is about to measure a point."""
-
-    def step_done(self, lane: Lane) -> None:
-        """A lane is a step further."""
+    def step_done(self, row: ProgressRow) -> None:
+        """A row is a step further."""
         now = time.monotonic()
-        if (lane.total or lane.text) and now - lane.said >= PLAIN_INTERVAL_S:
-            lane.said = now
-            lane.message(lane.line())
+        if (row.total or row.text) and now - row.said >= PLAIN_INTERVAL_S:
+            row.said = now
+            row.message(row.line())
 
     def close(self) -> None:
         """Nothing follows."""
 
 
 class LiveDisplay(Display):
-    """The last values, then a line for each lane, redrawn in place; messages scroll above it.
+    """The last values, then a line for each row, redrawn in place; messages scroll above it.
 
     It is redrawn before a point is handed to the device, and every ``TICK_S`` seconds while none
     is timed: on one device never in a timed region.
@@ -215,22 +210,28 @@ class LiveDisplay(Display):
         self._closed = threading.Event()
         self._drawn = self._cost_s = 0.0
 
-    def stage_began(self, lane: Lane) -> None:  # noqa: ARG002 (all lanes are drawn)
+    def stage_began(self, row: ProgressRow) -> None:  # noqa: ARG002 (all rows are drawn)
         """Show it at once."""
         self._draw()
 
-    def point_began(self, lane: Lane) -> None:
+    def point_began(self, row: ProgressRow) -> None:
         """Show it, unless that would take much of the run or disturb another device."""
-        others = any(other.timed for other in self.lanes if other is not lane)
+        others = any(other.timed for other in self.rows if other is not row)
         apart_s = max(self._cost_s / DRAWING_SHARE, TICK_S if others else 0.0)
         with self._lock:  # a tick may be drawing
             if time.monotonic() - self._drawn >= apart_s:
                 self._draw()
 
-    def step_done(self, lane: Lane) -> None:
+    def step_done(self, row: ProgressRow) -> None:
         """What has no points is drawn when it says how far it is."""
-        if lane.text and time.monotonic() - self._drawn >= TICK_S / 4:
+        if row.text and time.monotonic() - self._drawn >= TICK_S / 4:
             self._draw()
+
+    def tick(self) -> None:
+        """Redraw, unless a point is timed."""
+        with self._lock:  # a point that begins now waits until this is drawn
+            if not any(row.timed for row in self.rows):
+                self._draw()
 
     def close(self) -> None:
         """Stop redrawing; the results take its place."""
@@ -253,55 +254,38 @@ class LiveDisplay(Display):
                     redirect_stdout=False,
                 )
                 self._live.start()
-                threading.Thread(target=self._tick, daemon=True).start()
+                threading.Thread(target=self._tick_until_closed, daemon=True).start()
             self._live.refresh()
             self._drawn = time.monotonic()
             self._cost_s = self._drawn - began
 
-    def _tick(self) -> None:
+    def _tick_until_closed(self) -> None:
         while not self._closed.wait(TICK_S):
-            with self._lock:  # a point that begins now waits until this is drawn
-                if not any(lane.timed for lane in self.lanes):
-                    self._draw()
+            self.tick()
 
     def render(self) -> RenderableType:
         """What is drawn; each row is one line, cut where the terminal is narrow."""
-        lanes = [lane for lane in self.lanes if lane.stage_name or lane.text]
-        rows: list[RenderableType] = [self._line(lane) for lane in lanes]
-        if len(lanes) == 1 and (now := _now(lanes[0])):
-            rows.append(self._one_line(now))
-        room = self.out.height - len(rows) - 2
-        shown = room > 0 and self.out.width >= WIDTH_OF_VALUES
+        shown = [row for row in self.rows if row.stage_name or row.text]
+        lines: list[RenderableType] = [self._line(row) for row in shown]
+        if len(shown) == 1 and (names := list(shown[0].current)):
+            # What is measured now; the clock stands still while it is.
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            lines.append(self._text(f"now: {names[0]}{more}"))
+        room = self.out.height - len(lines) - 2 if self.out.width >= WIDTH_OF_VALUES else 0
         values = Table.grid(Column(justify="right"), Column(), padding=(0, 2, 0, 0))
-        for value, name in list(self.values)[-room:] if shown else ():
-            values.add_row(self._one_line(value), self._one_line(name))
-        return Group(values, *rows, Text(""))  # where the terminal writes ^C
+        for value, name in list(self.values)[-room:] if room > 0 else ():
+            values.add_row(self._text(value), self._text(name))
+        return Group(values, *lines, Text(""))  # where the terminal writes ^C
 
-    def _one_line(self, text: str) -> Text:
+    def _text(self, text: str) -> Text:
         ascii_only = self.out.options.ascii_only  # which has no character for an ellipsis
         return Text(text, no_wrap=True, overflow="crop" if ascii_only else "ellipsis")
 
-    def _line(self, lane: Lane) -> RenderableType:
-        several = len(self.lanes) > 1 and lane.name
-        line = self._one_line(f"{lane.name}: {lane.line()}" if several else lane.line())
-        if self.out.width < WIDTH_OF_BAR or lane.text:
+    def _line(self, row: ProgressRow) -> RenderableType:
+        several = len(self.rows) > 1 and row.name
+        line = self._text(f"{row.name}: {row.line()}" if several else row.line())
+        if self.out.width < WIDTH_OF_BAR or row.text:
             return line
-        row = Table.grid(Column(width=BAR_WIDTH), Column(), padding=(0, 1, 0, 0))
-        row.add_row(ProgressBar(max(1, lane.total), lane.done, width=BAR_WIDTH), line)
-        return row
-
-
-def value_text(record: Record) -> str:
-    """What a measurement gave: its time, or a counter."""
-    if record.value_s is not None:
-        return duration(record.value_s)
-    if COUNTED in record.counters:
-        return f"{record.counters[COUNTED]:,.0f} warp instr."
-    return "verified"
-
-
-def _now(lane: Lane) -> str:
-    """What is being measured; the clock stands still while it is."""
-    names = list(lane.current)
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"now: {names[0]}{more}" if names else ""
+        grid = Table.grid(Column(width=BAR_WIDTH), Column(), padding=(0, 1, 0, 0))
+        grid.add_row(ProgressBar(max(1, row.total), row.done, width=BAR_WIDTH), line)
+        return grid

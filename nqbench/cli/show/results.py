@@ -1,27 +1,50 @@
-"""The end of a run: what did not run, the numbers, where the files are."""
+"""What runs gave: what did not run, the numbers, comparisons, verdicts, where the files are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli.show.console import console, duration, note, say
+from nqbench.cli.show.console import (
+    EMPTY,
+    console,
+    duration,
+    note,
+    say,
+    show_report_table,
+    show_table,
+)
 from nqbench.cli.show.progress import failure_text, point_text
-from nqbench.cli.show.tables import show_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nqbench.analysis.compare.request import Findings
     from nqbench.measure.events import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
+    from nqbench.report.table import Table
     from nqbench.report.writer import RunReport
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
+MAX_CHANGES: Final = 30
+"""Compared points on a screen, those that changed most; files hold all of them."""
+COLOURS: Final = {
+    "holds": "green",
+    "fails": "red",
+    "no effect": "cyan",
+    "unclear": "yellow",
+    "not measured": "dim",
+}
+SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
+"""Columns that fit a terminal; the statement and the device are in the written table."""
+DECIDED: Final = ("verdict", "size", "statement", "measured", "paper")
+"""What a newcomer wants to know of a claim."""
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
@@ -65,10 +88,7 @@ def show_numbers(run: ReadRun, *, failures: bool = False) -> None:
         show_reasons((p.status, f"{p.system or p.sweep} N={p.n}", p.reason) for p in missing)
     for table in (*best_points(data), *strongest_effects(data)):
         say("")
-        say(table.title)
-        show_table([column.heading for column in table.columns], list(table.texts()))
-        for sentence in table.notes:
-            say(sentence)
+        show_report_table(table, source=False)
     say("")
     for finding in run.findings:
         say(finding, bullet="* ")
@@ -99,3 +119,68 @@ def note_incomplete(runs: Iterable[Path]) -> None:
 
     for sentence in filter(None, map(incomplete, runs)):
         note(sentence)
+
+
+def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
+    """The findings in words, the points that changed, and the files."""
+    from nqbench.analysis.compare.match import labels
+    from nqbench.analysis.compare.wording import sentences
+    from nqbench.analysis.wording import ratio
+    from nqbench.report.comparison import changed, difference
+
+    for sentence in sentences(findings):
+        say(sentence, bullet="* ")
+    several = len(findings.comparisons) > 1
+    named = {id(c): labels([row.pair.first for row in c.rows]) for c in findings.comparisons}
+    heads = ["point", *(["compared"] if several else []), "quantity", "verdict", "ratio", "remark"]
+    cells = [
+        [
+            named[id(comparison)][row.pair.first],
+            *([comparison.names[1]] if several else []),
+            row.quantity.label,
+            row.verdict,
+            ratio(row.ratio),
+            difference(row) if row.quantity.kind == "counter" else row.reason,
+        ]
+        for comparison, row in changed(findings)
+    ]
+    if cells:
+        show_table(heads, cells[:MAX_CHANGES])
+    if len(cells) > MAX_CHANGES:
+        say(f"... and {len(cells) - MAX_CHANGES} more; --out FOLDER writes all of them")
+    for sentence in findings.notes:
+        say(sentence)
+    show_paths(paths)
+
+
+def show_claims(table: Table) -> None:
+    """The verdict table."""
+    from nqbench.analysis.claims.judge import ENUMERATED
+
+    names = [column.name for column in table.columns]
+    devices = {row[names.index("device")] for row in table.rows} - {ENUMERATED}
+    asked = any(row[names.index("asked of")] for row in table.rows)
+    extra = [*["asked of"] * asked, *["device"] * (len(devices) > 1)]
+    show_report_table(table, [*SHOWN[:3], *extra, *SHOWN[3:]], COLOURS)
+
+
+def show_decided(report: PaperReport) -> None:
+    """The claims that could be tested, in the paper's words, and why most others could not."""
+    names = [column.name for column in report.claims.columns]
+    columns = [names.index(name) for name in DECIDED]
+    for row in report.claims.texts():
+        word, size, statement, measured, printed = (row[i] for i in columns)
+        if word != "not measured":
+            head = word if size == EMPTY else f"{word}, {size}"
+            here = f"Here: {measured}" + ("" if printed == EMPTY else f"; paper: {printed}")
+            say(f"{statement} {here}.", bullet=f"{head:<19}")
+    reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
+    for reason, number in reasons.most_common(1):
+        say(f"Not measured: {reasons.total()} claims, {number} of them because {reason}")
+
+
+def show_paper(report: PaperReport, records: Path | None = None) -> None:
+    """The verdicts in one line, and where the files are."""
+    counts = Counter(verdict.word for verdict in report.verdicts)
+    say(f"verdicts: {', '.join(f'{number} {word}' for word, number in counts.items())}")
+    show_files(report, records)
