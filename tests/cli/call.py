@@ -40,7 +40,6 @@ def call(*words: object, cwd: Path | None = None) -> Done:
     """
     inline = mock.patch.object(runner, "run_study", partial(runner.run_study, isolate=False))
     out, err = io.StringIO(), io.StringIO()
-    hush(quiet=False)  # that of an earlier call
     with contextlib.ExitStack() as stack:
         stack.enter_context(inline)
         stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))
@@ -48,6 +47,7 @@ def call(*words: object, cwd: Path | None = None) -> Done:
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
+        stack.callback(hush, quiet=False)
         try:
             app.main()
         except SystemExit as end:
