@@ -58,6 +58,9 @@ def check(paper: Paper, source: Source) -> None:
         if key and getattr(figure, key) is None:
             said = f"{figure.id} cannot be drawn: say under '{key}' what it shows"
             raise source.error(said, ("figures", i, "draw"))
+        if figure.curves and figure.curves.x not in ("n", figure.curves.points.by):
+            said = f"curves over {figure.curves.x} need points by {figure.curves.x}"
+            raise source.error(f"{figure.id}: {said}", ("figures", i, "curves", "x"))
     for i, effect in enumerate(paper.effects):
         checked.effect(effect, ("effects", i))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +30,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
-from nqbench.report.table import Column, Source, Table, joint, source_of, tabulate
+from nqbench.report.table import Column, Source, Table, joint, source_of
 from nqbench.runs.layout import PLOTS, RESULTS
 
 if TYPE_CHECKING:
@@ -156,17 +156,15 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
 
 def cells_table(matrix: Matrix, source: Source) -> Table:
     """One row per cell, for a spreadsheet."""
-    items = [(row, cell) for row in matrix.rows for cell in row.cells]
-    columns, rows = tabulate(
-        items,
-        (Column("source"), lambda item: item[0].group),
-        (Column("effect"), lambda item: item[0].name),
-        (Column("change"), lambda item: item[0].label),
-        (Column("N", "number"), lambda item: item[1].n),
-        (Column("device"), lambda item: item[1].device),
-        (Column("provenance"), lambda item: item[1].provenance),
-        (Column("times as fast", "ratio", spread=True), lambda item: item[1].value),
-        (Column("printed"), lambda item: item[1].printed),
+    columns = (
+        *(Column("source"), Column("effect"), Column("change"), Column("N", "number")),
+        *(Column("device"), Column("provenance")),
+        *(Column("times as fast", "ratio", spread=True), Column("printed")),
+    )
+    rows = tuple(
+        (row.group, row.name, row.label, c.n, c.device, c.provenance, c.value, c.printed)
+        for row in matrix.rows
+        for c in row.cells
     )
     return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
 
@@ -237,7 +235,11 @@ _Line = tuple[str, MatrixRow | None]
 
 def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     """Rows down, one logarithmic axis of ratios, a marker per device, the numbers beside it."""
-    of_size = [[row for row in matrix.rows if _is_big(row) == big] for big in (False, True)]
+    big = [
+        any(not 1 / BIG <= cell.value.value <= BIG for cell in row.cells if cell.value)
+        for row in matrix.rows
+    ]
+    of_size = [list(compress(matrix.rows, keep)) for keep in ([not b for b in big], big)]
     shown = [_lines(rows) for rows in of_size if rows]
     few = len(matrix.devices) <= FEW
     heights = [len(lines) + _HEAD_ROWS for lines in shown]
@@ -266,10 +268,6 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
     return finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
-
-
-def _is_big(row: MatrixRow) -> bool:
-    return any(not 1 / BIG <= cell.value.value <= BIG for cell in row.cells if cell.value)
 
 
 def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:

@@ -194,6 +194,7 @@ MISTAKES = (
     (ZHANG, "  reproduce: series\n", "  reproduce: pools\n", "its columns listed under shown"),
     (ZHANG, "  reproduce: points\n", "  reproduce: printed\n", "takes no 'shown'"),
     (ZHANG, "  draw: curves\n", "  draw: grid\n", "cannot be drawn: say under 'bars'"),
+    (ZHANG, "    x: pool_size\n", "    x: block_size\n", "need points by block_size"),
     (ZHANG, "value: pool_size}", "value: pol_size}", "unknown name 'pol_size'; did you mean"),
     (ZHANG, "value: time(pool_size=each)", "value: time(pol_size=each)", "no factor 'pol_size'"),
     (ZHANG, "systems: [pool_distributed], by", "systems: [pool_distribute], by", "did you mean"),

@@ -79,9 +79,10 @@ class BarPanel:
     def _bar(self, ax: Axes, x: int, bar: Bar, *, named: bool) -> None:
         bottom = 0.0
         for i, height in enumerate(bar.parts):
-            look: dict[str, Any] = {"color": PART_COLOURS[i]}
+            colour = PART_COLOURS[i % len(PART_COLOURS)]
+            look: dict[str, Any] = {"color": colour}
             if not self.labels:
-                edge = PART_COLOURS[i] if len(bar.parts) > 1 else GREY
+                edge = colour if len(bar.parts) > 1 else GREY
                 look = {"facecolor": "white", "edgecolor": edge, "hatch": HATCH}
             elif named:
                 look["label"] = self.labels[i]
@@ -180,9 +181,10 @@ def grid(
     spec = figure.bars
     assert spec is not None
     lacks: dict[str, str] = {}
-    device = paper.device(figure.hardware[0]).name
     printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
-    theirs = BarPanel(f"{figure.unit}\n{device} (published)", printed, "?", ideal=1.0)
+    theirs = BarPanel(
+        f"{figure.unit}\n{common.printed_on(paper, figure)} (published)", printed, "?", ideal=1.0
+    )
     shown: list[BarPanel] = []
     for run in runs:
         for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
@@ -194,7 +196,8 @@ def grid(
             for row in rows:
                 lacks |= row.lacks
     if not shown:
-        raise NotMeasured(*next(iter(lacks.items())))
+        why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
+        raise NotMeasured(*why)
     drawing, axes = panels(len(shown), 1.2, 2.4, most=1 + len(spec.parts))
     for ax, panel in zip(axes, shown, strict=True):
         panel.draw(ax)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache, partial
@@ -162,7 +162,7 @@ class Row:
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
             "timed": lambda: len(group),
             "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
-            "slowest": lambda: max(p.value(TIME) for p in group),
+            "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
             **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
             **{peak: partial(peaks(run).get, peak) for peak in MOVED if peak == name},
         }
@@ -351,8 +351,8 @@ def rows_of(
     for system in systems_of(paper, [run], points.systems):
         own = sorted({p.n for p in data.points if p.system == system})
         if points.sizes == "counted":
-            sizes = list(reversed(run.sizes)) if data.simulated else listed
-            rows.append(Row(paper, run, system, sizes[0], table=table, sizes=sizes))
+            sizes = (() if data.simulated else listed) or run.sizes[::-1]
+            rows += [Row(paper, run, system, n, table=table, sizes=sizes) for n in sizes[:1]]
             continue
         sizes = run.sizes if points.sizes == "run" else listed or own
         at: list[Row] = []
@@ -417,8 +417,8 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
             points.append(PointResult(PUBLISHED, system, n, levels, False, True, "ok", "", row))
 
     if data:
-        of_all = next(part for part in paper.data if not part.system)
         mine = paper.series(data)
+        of_all = next((part for part in paper.data if not part.system), mine)
         for part in dict.fromkeys((mine.id, of_all.id)):
             for row in paper.series(part).rows:
                 if part == mine.id or row.system != mine.system:
@@ -427,7 +427,8 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
         for table in paper.tables:
             for series in (s for s in table.series if s.quantity == "time"):
                 for n in table.sizes:
-                    add(series.system, n, float(table.printed(series.label, n)), {})
+                    with suppress(ValueError):  # a cell may be words
+                        add(series.system, n, float(table.printed(series.label, n)), {})
     device = {"spec": PUBLISHED, "kind": PUBLISHED, "identity": {"name": name}}
     return Observed(Path(PUBLISHED), Dataset(paper.id, {"device": device}, tuple(points), 1))
 

@@ -54,6 +54,13 @@ def bracketed(quotient: float) -> str:
     return f"({digits.removesuffix('.')})"
 
 
+def printed_on(paper: Paper, figure: PaperFigure) -> str:
+    """Whose numbers a figure's published ones are: its data file's, or its device's."""
+    if figure.data:
+        return paper.series(figure.data).origin
+    return next((paper.device(name).name for name in figure.hardware), "the paper")
+
+
 def finished(
     figure: PaperFigure,
     drawing: Figure,

@@ -78,11 +78,8 @@ def curves(
     systems = cells.systems_of(paper, runs, spec.points.systems)
     ours = [curve for run in runs for curve in _curves_of(paper, run, spec, figure.n)]
     if not ours:
-        common.refuse(runs[0], systems[0], "nothing to draw")
-    name = (
-        paper.series(figure.data).origin if figure.data else paper.device(figure.hardware[0]).name
-    )
-    run = cells.published_run(paper, figure.data, name)
+        common.refuse(runs[0], next(iter(systems), ""), "nothing to draw")
+    run = cells.published_run(paper, figure.data, common.printed_on(paper, figure))
     theirs = list(_curves_of(paper, run, spec, spec.published_n or figure.n))
     keys: dict[str, Callable[[Curve], object]] = {
         "runs": lambda curve: curve.run, "n": lambda curve: curve.n, "y": lambda curve: curve.y
@@ -104,11 +101,10 @@ def curves(
         if spec.panels == "n":
             ax.set_title(f"N = {own}", fontsize=8)
         elif spec.panels == "runs":
-            last = next((c for c in members if not all(p.cpu for p in c.points)), members[-1])
-            kind = "published" if members[-1].published else "measured"
-            ax.set_title(
-                f"{last.on([]) if last.run is own else members[-1].on([])} ({kind})", fontsize=8
-            )
+            mine = [curve for curve in members if curve.run is own]
+            on_gpu = (c for c in mine if not all(point.cpu for point in c.points))
+            kind = "published" if mine[0].published else "measured"
+            ax.set_title(f"{next(on_gpu, mine[0]).on([])} ({kind})", fontsize=8)
         _finish(ax, paper, figure, spec.y[members[0].y], members, runs)
     for ax in axes if spec.legend == "below" else axes[:1]:
         columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1

@@ -262,7 +262,7 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
                 said = "exactly as printed" if same else "differ from the printed ones"
                 notes.append(f"{texts[0]}: {said}")
     if table.here and all(value is None for value in ours):
-        raise NotMeasured(*next(iter(lacks.items())))
+        raise NotMeasured(*next(iter(lacks.items()), ("the run has nothing of it", "")))
     source = source_of(run.data)
     if not table.here:
         source = Source("the paper", "as printed", run.data.command, run.data.name)
