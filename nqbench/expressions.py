@@ -107,7 +107,7 @@ def parse(text: str, language: Language) -> Expression:
         raise StudyError(f"the {word} is nested deeper than {MAX_DEPTH} levels; split it")
     if language.rewrite is not None:
         tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
-    return Expression(text, tree, _Check(text, language).names(tree))
+    return Expression(text, tree, _Syntax(text, language).names(tree))
 
 
 def evaluate(
@@ -181,7 +181,7 @@ def _hint(text: str, language: Language, error: Exception) -> str:
 
 
 @dataclass(slots=True)
-class _Check:
+class _Syntax:
     """Whether every node of a tree belongs to the language. Raises ``StudyError`` if not."""
 
     text: str

@@ -34,7 +34,6 @@ from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = dict[str, Any]
 
 RESOURCES: Final = ("registers", "stack_bytes", "spill_bytes", "occupancy")
 """Columns that exist even where no device reported them."""
@@ -72,20 +71,20 @@ def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
     return table
 
 
-def _read(run: Path) -> tuple[Mapping[str, Any], list[Row], list[str]]:
+def _read(run: Path) -> tuple[Mapping[str, Any], list[dict[str, Any]], list[str]]:
     manifest = read_manifest(run)
     found = read_records(run)
     return manifest, rows(manifest, found.records, run), [m for m in (found.message(),) if m]
 
 
-def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> list[Row]:
+def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> list[dict[str, Any]]:
     """The rows of a manifest and its records, by column; ``run`` is the folder that rows name."""
     kept = current(manifest, records)
     taken = RESERVED.union(*({*_phases(r), *r.counters, *r.resources} for r in kept))
     return [_row(run, manifest, record, taken) for record in kept]
 
 
-def to_table(found: Sequence[Row]) -> pd.DataFrame:
+def to_table(found: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Rows as a table, with the columns that every table has."""
     import pandas as pd
 
@@ -104,12 +103,12 @@ def level_text(level: Any) -> Any:
     return level
 
 
-def recorded(record: Record, taken: Container[str] = RESERVED) -> Row:
+def recorded(record: Record, taken: Container[str] = RESERVED) -> dict[str, Any]:
     """One measurement by the names of the columns: all but where its point comes from.
 
     Factors called like one of ``taken`` are renamed, see :func:`column_of`.
     """
-    row: Row = {
+    row: dict[str, Any] = {
         **record.conditions(),
         "sampled_s": record.spent_s.get("sample"),
         "device": record.device,
@@ -136,7 +135,9 @@ def recorded(record: Record, taken: Container[str] = RESERVED) -> Row:
     return row
 
 
-def _row(run: Path, manifest: Mapping[str, Any], record: Record, taken: Container[str]) -> Row:
+def _row(
+    run: Path, manifest: Mapping[str, Any], record: Record, taken: Container[str]
+) -> dict[str, Any]:
     point = record.point
     kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
     return recorded(record, taken) | {

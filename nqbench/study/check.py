@@ -9,7 +9,7 @@ from typing import Any
 from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.point import Level
-from nqbench.study.model import Axis, Condition, Item, ProgramSystem, Study, Sweep, plain
+from nqbench.study.model import Axis, Condition, PlacedValue, ProgramSystem, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.system.suggest import listing, nearest, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, Source, innermost
@@ -123,7 +123,7 @@ class _StudyChecks:
                     item.path,
                 )
 
-    def system(self, item: Item) -> None:
+    def system(self, item: PlacedValue) -> None:
         systems = [*self.workload.systems, *self.programs]
         if item.value not in systems:
             hint = suggestion(item.value, systems)
@@ -135,7 +135,7 @@ class _StudyChecks:
             said = f"'{system.name}' is a system of {self.workload.name}; give the program a name"
             raise self.source.error(f"{said} of its own", (*system.path, "name"))
 
-    def level(self, factor: Factor, item: Item, *, expression: bool = True) -> None:
+    def level(self, factor: Factor, item: PlacedValue, *, expression: bool = True) -> None:
         """A level, a number in range or an expression."""
         value = item.value
         if value == NOT_APPLICABLE:
@@ -170,7 +170,7 @@ class _StudyChecks:
                 f"in `{condition}`, {name} is a level: write it in quotes, '{name}'", condition.path
             )
         for name, constant in condition.expression.comparisons():
-            item = Item(constant, condition.path)
+            item = PlacedValue(constant, condition.path)
             if name == "system":
                 self.system(item)
             # A factor may be compared with any number: bounds apply to levels, not to conditions.

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from nqbench import expressions, workloads
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
+from nqbench.expressions import Expression
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Executable, Level, Point
 from nqbench.study import programs
@@ -203,41 +204,41 @@ class _Expansion:
         levels: Mapping[str, Level],
         given: Given,
     ) -> bool:
-        """Whether one of these conditions leaves the point out; the first that does is counted."""
+        """Whether one of these conditions leaves the point out; the first that does is counted.
+
+        A level under ``exclude`` matches as written (``auto``) and as resolved.
+        """
         for i in which:
-            if self.removes(self.conditions[i], known, levels, given):
+            condition = self.conditions[i]
+            if condition.expression is None:
+                removes = all(
+                    any(item.value in (known.get(name), levels.get(name)) for item in items)
+                    for name, items in condition.match.items()
+                )
+            else:
+                holds = self.holds(condition.expression, known, condition.path, given)
+                removes = holds is (condition in self.sweep.exclude)
+            if removes:
                 self.removed[i] += 1
                 return True
         return False
 
-    def removes(
-        self,
-        condition: Condition,
-        known: Mapping[str, Any],
-        levels: Mapping[str, Level],
-        given: Given,
+    def holds(
+        self, expression: Expression, known: Mapping[str, Any], path: KeyPath, given: Given
     ) -> bool:
-        """Whether a condition leaves the point out.
-
-        A level under ``exclude`` matches as written (``auto``) and as resolved.
-        """
-        if condition.expression is None:
-            return all(
-                any(item.value in (known.get(name), levels.get(name)) for item in items)
-                for name, items in condition.match.items()
-            )
-        source, about = self.study.source, context(self.sweep, given)
+        """Whether the expression of a condition is true."""
+        about = context(self.sweep, given)
         try:
-            value = expressions.value_in_study(condition.expression, known, self.device)
+            found = expressions.value_in_study(expression, known, self.device)
         except StudyError as error:
-            raise source.error(error.message + about, condition.path) from error
-        if not isinstance(value, bool):
-            raise source.error(
-                f"the condition `{condition.expression.text}` gives {shown(value)}, not true or"
-                " false; compare it with something, and write several conditions as a list",
-                condition.path,
+            raise self.study.source.error(error.message + about, path) from error
+        if not isinstance(found, bool):
+            raise self.study.source.error(
+                f"the condition `{expression.text}` gives {shown(found)}, not true or false;"
+                " compare it with something, and write several conditions as a list",
+                path,
             )
-        return value is (condition in self.sweep.exclude)
+        return found
 
     def check_unused(
         self, levels: Mapping[str, Level], factors: Mapping[str, Level], given: Given

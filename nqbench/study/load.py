@@ -17,8 +17,8 @@ from nqbench.study.model import (
     SWEEP_KEYS,
     Axis,
     Condition,
-    Item,
     Measure,
+    PlacedValue,
     ProgramSystem,
     Study,
     Sweep,
@@ -174,7 +174,7 @@ def _systems(
     return axis, programs
 
 
-def _check_name(source: Source, item: Item) -> None:
+def _check_name(source: Source, item: PlacedValue) -> None:
     if not isinstance(item.value, str):
         raise source.error(f"a system is a name, not {shown(item.value)}", item.path)
 

@@ -25,14 +25,14 @@ KINDS: Final[tuple[DeviceKind, ...]] = get_args(DeviceKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PlacedValue:
     """One value in the file, and its place."""
 
     value: Level
     path: KeyPath
 
 
-Given = dict[str, Item]
+Given = dict[str, PlacedValue]
 """A combination of a sweep: every factor that the study gives, with its value and place."""
 
 
@@ -43,14 +43,14 @@ class Axis:
     A kind that the file leaves out has no entry: the sweep does not run on such a device.
     """
 
-    by_kind: Mapping[DeviceKind, tuple[Item, ...]]
+    by_kind: Mapping[DeviceKind, tuple[PlacedValue, ...]]
     path: KeyPath
 
-    def on(self, kind: DeviceKind) -> tuple[Item, ...]:
+    def on(self, kind: DeviceKind) -> tuple[PlacedValue, ...]:
         """The values on a kind of device; empty where the file gives none."""
         return self.by_kind.get(kind, ())
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[PlacedValue]:
         """Every value written, for any kind of device."""
         written = (item for items in self.by_kind.values() for item in items)
         return list({(item.path, str(item.value)): item for item in written}.values())
@@ -62,7 +62,7 @@ class Condition:
 
     path: KeyPath
     expression: Expression | None = None
-    match: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    match: Mapping[str, tuple[PlacedValue, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.expression:

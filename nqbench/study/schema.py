@@ -92,7 +92,7 @@ def _name(text: str) -> str:
     return text
 
 
-Name = Annotated[
+NameText = Annotated[
     str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})
 ]
 
@@ -104,7 +104,7 @@ def _factors(value: dict[str, Any]) -> WithJsonSchema:
 class ProgramFile(Strict):
     """An external program as a system: any executable; no shell starts it."""
 
-    name: Name = Field(description="The system's name in tables and figures.")
+    name: NameText = Field(description="The system's name in tables and figures.")
     command: Annotated[
         Any,
         WithJsonSchema(
@@ -201,7 +201,7 @@ class SweepKeys(Strict):
 class SweepFile(SweepKeys):
     """One sweep of a study."""
 
-    name: Name = Field(description="The sweep's name, for `of:` and the tables.")
+    name: NameText = Field(description="The sweep's name, for `of:` and the tables.")
 
 
 class MeasureFile(Strict):
@@ -313,7 +313,7 @@ class ReportFile(Strict):
 class StudyFile(SweepKeys):
     """A study: what to compute, what to vary, how to measure, what to draw."""
 
-    name: Name = Field(description="The study's name; its results go to a folder of this name.")
+    name: NameText = Field(description="The study's name; its results go to a folder of this name.")
     about: str = Field("", description="One sentence: the question that the study answers.")
     workload: str = Field(
         "counting",

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nqbench import expressions
 from nqbench.errors import StudyError
-from nqbench.study.model import KINDS, Axis, Condition, Item
+from nqbench.study.model import KINDS, Axis, Condition, PlacedValue
 from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, Source
 
@@ -69,12 +69,14 @@ def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) 
     return Axis(dict.fromkeys(KINDS, values), path)
 
 
-def _values(source: Source, raw: Any, path: KeyPath, many: bool, single: bool) -> tuple[Item, ...]:
+def _values(
+    source: Source, raw: Any, path: KeyPath, many: bool, single: bool
+) -> tuple[PlacedValue, ...]:
     key = _key(path)
     if isinstance(raw, dict) and raw.keys() & {"range", "step"}:
         if not many:
             raise source.error(f"'{key}' takes one value, not a range; put it under matrix", path)
-        return tuple(Item(number, path) for number in _range(source, raw, path))
+        return tuple(PlacedValue(number, path) for number in _range(source, raw, path))
     if isinstance(raw, list):
         if not many:
             where = "write systems: [...]" if key == "system" else "put it under matrix"
@@ -90,12 +92,12 @@ def _values(source: Source, raw: Any, path: KeyPath, many: bool, single: bool) -
     return (item,)
 
 
-def _item(source: Source, raw: Any, path: KeyPath) -> Item:
+def _item(source: Source, raw: Any, path: KeyPath) -> PlacedValue:
     key = _key(path)
     if isinstance(raw, str) and raw.strip():
-        return Item(raw.strip(), path)
+        return PlacedValue(raw.strip(), path)
     if isinstance(raw, int):
-        return Item(raw, path)
+        return PlacedValue(raw, path)
     if isinstance(raw, float):
         raise source.error(f"'{key}' takes whole numbers and names, not {raw:g}", path)
     if isinstance(raw, list):
@@ -104,7 +106,7 @@ def _item(source: Source, raw: Any, path: KeyPath) -> Item:
         blocks = raw["per_sm"]
         if not isinstance(blocks, int) or blocks < 1:
             raise source.error(f"per_sm takes a whole number from 1, not {shown(blocks)}", path)
-        return Item({"per_sm": blocks}, path)
+        return PlacedValue({"per_sm": blocks}, path)
     if isinstance(raw, dict) and raw.keys() <= set(KINDS):
         raise source.error(
             f"'{key}' has a kind of device inside a kind of device or a list; write"
@@ -168,7 +170,7 @@ def _condition(source: Source, raw: Any, path: KeyPath, mappings: bool) -> Condi
     raise source.error(f"'{_key(path)}' takes {form}, not {shown(raw)}", path)
 
 
-def _matched(source: Source, raw: Any, path: KeyPath) -> tuple[Item, ...]:
+def _matched(source: Source, raw: Any, path: KeyPath) -> tuple[PlacedValue, ...]:
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
         raise source.error("an excluded level cannot depend on the kind of device", path)
     return _values(source, raw, path, many=True, single=True)

@@ -26,7 +26,7 @@ from nqbench.system.suggest import listing, nearest, nearest_file, shown
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-Form = TypeVar("Form", bound="BaseModel")
+FormT = TypeVar("FormT", bound="BaseModel")
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -114,7 +114,7 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
             f" {'a list' if isinstance(node, yaml.SequenceNode) else 'a single value'}",
             FileLine(path, node.start_mark.line + 1),
         )
-    reader = _Reader(path, as_text)
+    reader = _NodeReader(path, as_text)
     data = reader.value(node, ())
     assert isinstance(data, dict)
     return Source(path, text, data, reader.lines, noun)
@@ -199,7 +199,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
     return StudyError(message, FileLine(path, line))
 
 
-class _Reader:
+class _NodeReader:
     """Turns YAML nodes into plain data and records their lines."""
 
     def __init__(self, path: Path, as_text: bool) -> None:
@@ -306,7 +306,7 @@ def innermost(path: KeyPath) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "the file")
 
 
-def fit(source: Source, form: type[Form], at: KeyPath = ()) -> Form:
+def fit(source: Source, form: type[FormT], at: KeyPath = ()) -> FormT:
     """The file's data (the part below ``at``) in its form. Raises ``StudyError`` for the first
     mistake, by line.
 

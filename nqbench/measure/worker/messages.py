@@ -57,7 +57,7 @@ class PrecompileRequest:
     facts: DeviceFacts
 
 
-Request = MeasureRequest | PrecompileRequest
+WorkRequest = MeasureRequest | PrecompileRequest
 
 
 @dataclass(frozen=True, slots=True)

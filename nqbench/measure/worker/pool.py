@@ -241,7 +241,7 @@ class Job:
     ``late``.
     """
 
-    request: messages.Request
+    request: messages.WorkRequest
     limit_s: float
     tag: Any = None
     end: float = math.inf
