@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -16,65 +17,47 @@ MAX_N: Final = 10_000_000
 MAX_THREADS: Final = 256
 MAX_SEED: Final = 2**31 - 1
 
-FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
-    {
-        factor.name: factor
-        for factor in (
-            Factor("n", "queens of the board", number=(1, MAX_N)),
-            Factor("scheme", "how a board is evaluated or found", tuple(SCHEMES)),
-            Factor("board", "which board is evaluated", ("random", "valid", "file"), launch=True),
-            Factor("board_file", "file of the board, for `board: file`", text=True),
-            Factor(
-                "seed",
-                "seed of a random board or of a search",
-                number=(0, MAX_SEED),
-                launch=True,
-            ),
-            Factor("batch", "boards evaluated in one launch", number=(1, 2**20), launch=True),
-            Factor(
-                "allocation",
-                "when device memory is allocated: in every evaluation, or once before",
-                ("per_call", "once"),
-            ),
-            Factor("block_size", "threads per block", number=(1, 1024), auto=True, launch=True),
-            Factor(
-                "atomics",
-                "what adds to the counter in global memory: every conflict, thread or warp",
-                ("per_conflict", "per_thread", "per_warp"),
-            ),
-            Factor(
-                "counters",
-                "where the queens of each diagonal are counted",
-                ("shared", "global"),
-                auto=True,
-            ),
-            Factor(
-                "tally",
-                "when pairs are summed: as a queen arrives on a diagonal, or from the final counts",
-                ("arrival", "final"),
-            ),
-            Factor(
-                "threshold",
-                "comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)",
-                number=(1, 2**24),
-                launch=True,
-            ),
-            Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
-            Factor("nesting", "nested sub-kernels for one row", number=(1, 64), launch=True),
-            Factor(
-                "threads",
-                "CPU threads",
-                number=(1, MAX_THREADS),
-                auto=True,
-                launch=True,
-            ),
-            Factor(
-                "optimization",
-                "compiler optimization of the CPU baseline",
-                ("default", "none"),
-                launch=True,
-            ),
-            *ANNEALING_FACTORS,
-        )
-    }
+_launch: Final = partial(Factor, launch=True)
+
+_AXES: Final = (
+    Factor("n", "queens of the board", number=(1, MAX_N)),
+    Factor("scheme", "how a board is evaluated or found", tuple(SCHEMES)),
+    _launch("board", "which board is evaluated", ("random", "valid", "file")),
+    Factor("board_file", "file of the board, for `board: file`", text=True),
+    _launch("seed", "seed of a random board or of a search", number=(0, MAX_SEED)),
+    _launch("batch", "boards evaluated in one launch", number=(1, 2**20)),
+    Factor(
+        "allocation",
+        "when device memory is allocated: in every evaluation, or once before",
+        ("per_call", "once"),
+    ),
+    _launch("block_size", "threads per block", number=(1, 1024), auto=True),
+    Factor(
+        "atomics",
+        "what adds to the counter in global memory: every conflict, thread or warp",
+        ("per_conflict", "per_thread", "per_warp"),
+    ),
+    Factor(
+        "counters",
+        "where the queens of each diagonal are counted",
+        ("shared", "global"),
+        auto=True,
+    ),
+    Factor(
+        "tally",
+        "when pairs are summed: as a queen arrives on a diagonal, or from the final counts",
+        ("arrival", "final"),
+    ),
+    _launch(
+        "threshold",
+        "comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)",
+        number=(1, 2**24),
+    ),
+    Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
+    _launch("nesting", "nested sub-kernels for one row", number=(1, 64)),
+    _launch("threads", "CPU threads", number=(1, MAX_THREADS), auto=True),
+    _launch("optimization", "compiler optimization of the CPU baseline", ("default", "none")),
+    *ANNEALING_FACTORS,
 )
+
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType({axis.name: axis for axis in _AXES})

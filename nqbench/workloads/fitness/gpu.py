@@ -6,15 +6,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
-from nqbench.point import Level
+from nqbench.plan import Argument, Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.workloads.base import Variant
 from nqbench.workloads.fitness import counts
 from nqbench.workloads.fitness.boards import Board
@@ -26,15 +25,15 @@ from nqbench.workloads.fitness.levels import (
     check_nesting,
     check_threads,
 )
-from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
+from nqbench.workloads.fitness.programs import BOARD, CONFLICTS, Layout, board_buffer
 from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.variants import alone, built_as
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
 DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")
-PROGRAM: Final = "nqbench.workloads.fitness.programs:evaluate"
 HISTOGRAMS: Final = ("histogram", "batched")
 RESULT_BYTES: Final = 8
+_NESTING: Final = ("threshold", "nesting", "child_block_size")
 
 Numbers = dict[str, int | float | str]
 
@@ -85,7 +84,8 @@ def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLau
     """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
     derived = resolve_scheme(levels, device)
     started = time.perf_counter()
-    made = _LAYOUTS.get(str(levels["scheme"]), layout)(levels, boards, device)
+    make = layout if levels["scheme"] in HISTOGRAMS else _pairwise
+    made = make(levels, boards, device)
     split_s = time.perf_counter() - started
     per_call = levels["allocation"] == "per_call"
     buffers = tuple(replace(buffer, per_run=per_call) for buffer in made.buffers)
@@ -93,7 +93,7 @@ def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLau
         kernels=made.kernels,
         buffers=buffers,
         name="fitness.evaluate",
-        function=PROGRAM,
+        function="nqbench.workloads.fitness.programs:evaluate",
         arguments=(
             made.order,
             tuple(buffer.name for buffer in buffers) if per_call else (),
@@ -119,83 +119,38 @@ def pair_list(n: int) -> NDArray[np.int32]:
     return listed
 
 
-def _fine1(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
-    n = number(levels, "n")
-    listed = pair_list(n).reshape(-1)
-    if not listed.size:
-        listed = np.zeros(2, np.int32)  # a buffer must not be empty
-    count = np.int64(counts.pairs(n))
-    arguments = ("board", "pairs", count, CONFLICTS)
-    pair_buffer = Buffer("pairs", "int32", listed.size, data=listed)
-    return _pairwise("fine1<Full>", arguments, counts.pairs(n), levels, boards, pair_buffer)
-
-
-def _fine2(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
-    n = number(levels, "n")
-    arguments = ("board", np.int32(n), np.int64(counts.pairs(n)), CONFLICTS)
-    return _pairwise("fine2<Full>", arguments, counts.pairs(n), levels, boards)
-
-
-def _coarse(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
-    n = number(levels, "n")
-    entry = f"coarse<Full, Atomics::{levels['atomics']}>"
-    return _pairwise(entry, ("board", np.int32(n), CONFLICTS), n, levels, boards)
-
-
-def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
-    n = number(levels, "n")
-    numbers = tuple(
-        np.int32(number(levels, name)) for name in ("n", "threshold", "nesting", "child_block_size")
-    )
-    # All may be pending at once: a kernel ends only after those that it launched.
-    pending = counts.sub_kernels(n, number(levels, "threshold"), number(levels, "nesting"))
-    arguments = ("board", *numbers, CONFLICTS)
-    return _pairwise("dynamic", arguments, n, levels, boards, pending=pending)
-
-
-_LAYOUTS: Final = {
-    "gpu_fine1": _fine1,
-    "gpu_fine2": _fine2,
-    "gpu_coarse": _coarse,
-    "gpu_cdp": _cdp,
-}
-
-
-def _pairwise(
-    entry: str,
-    arguments: tuple[Any, ...],
-    threads: int,
-    levels: Mapping[str, Level],
-    boards: Board,
-    *more: Buffer,
-    pending: int | None = None,
-) -> Layout:
-    """One kernel over one board, with one counter that is cleared before.
-
-    ``pending``: the launches that a kernel with dynamic parallelism may have pending.
-    """
-    nested = pending is not None
-    block = number(levels, "block_size")
+def _pairwise(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001 (histogram's)
+    """One kernel over one board, with one counter that is cleared before."""
+    scheme, n, block = str(levels["scheme"]), number(levels, "n"), number(levels, "block_size")
+    of_pairs = scheme in ("gpu_fine1", "gpu_fine2")
+    nested = scheme == "gpu_cdp"
+    queens, pairs = np.int32(n), np.int64(counts.pairs(n))
+    nesting = [number(levels, name) for name in _NESTING] if nested else []
+    kernels: Mapping[str, tuple[str, tuple[Argument, ...]]] = {
+        "gpu_fine1": ("fine1<Full>", ("pairs", pairs)),
+        "gpu_fine2": ("fine2<Full>", (queens, pairs)),
+        "gpu_coarse": (f"coarse<Full, Atomics::{levels['atomics']}>", (queens,)),
+        "gpu_cdp": ("dynamic", (queens, *map(np.int32, nesting))),
+    }
+    entry, middle = kernels[scheme]
     kernel = Kernel(
         source=DYNAMIC if nested else PAIRWISE,
         entry=entry,
-        arguments=arguments,
-        grid=(max(1, -(-threads // block)), 1, 1),
+        arguments=(BOARD, *middle, CONFLICTS),
+        grid=(max(1, -(-(int(pairs) if of_pairs else n) // block)), 1, 1),
         block=(block, 1, 1),
         device_launch=nested,
-        pending_launches=pending or 0,
+        # All may be pending at once: a kernel ends only after those that it launched.
+        pending_launches=counts.sub_kernels(n, *nesting[:2]) if nested else 0,
     )
     name = entry.partition("<")[0]
-    results = Buffer(CONFLICTS, "uint64", 2 if nested else 1)
-    return Layout(
-        kernels={name: kernel},
-        order=(name,),
-        buffers=(board_buffer(boards), *more, results),
-        clears=(CONFLICTS,),
-    )
-
-
-COUNTERS: Final = "counters"
+    buffers = [board_buffer(boards), Buffer(CONFLICTS, "uint64", 2 if nested else 1)]
+    if scheme == "gpu_fine1":
+        listed = pair_list(n).reshape(-1)
+        if not listed.size:
+            listed = np.zeros(2, np.int32)  # a buffer must not be empty
+        buffers.insert(1, Buffer("pairs", "int32", listed.size, data=listed))
+    return Layout({name: kernel}, (name,), tuple(buffers), clears=(CONFLICTS,))
 
 
 def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
@@ -216,5 +171,5 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
             "tally",
         )
     main = next(iter(plan.kernels))
-    kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
+    kernel = alone(plan, main, cleared=(CONFLICTS, "counters"), outputs=(CONFLICTS,))
     return built_as(kernel, variant)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -10,8 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel
-from nqbench.point import Level
+from nqbench.plan import Argument, Buffer, Kernel
 from nqbench.workloads.fitness.boards import Board
 from nqbench.workloads.fitness.counts import COUNTER_BYTES, QUEEN_BYTES, batch_of, diagonals
 from nqbench.workloads.fitness.levels import (
@@ -21,7 +19,7 @@ from nqbench.workloads.fitness.levels import (
     check_shared,
     check_threads,
 )
-from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
+from nqbench.workloads.fitness.programs import BOARD, CONFLICTS, Layout, board_buffer
 from nqbench.workloads.levels import Levels, number
 
 SOURCE: Final = Path(__file__).with_name("histogram.cu")
@@ -129,79 +127,45 @@ def resolve_histogram(levels: Levels, device: DeviceFacts) -> dict[str, int | fl
 def layout(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:
     """Kernels and buffers for ``boards`` of shape ``(batch, n)``."""
     counters = resolve_counters(levels, device)
-    board = board_buffer(boards, pitch(number(levels, "n")))
-    results = Buffer(CONFLICTS, "uint64", batch_of(levels))
+    n, batch, block = number(levels, "n"), batch_of(levels), number(levels, "block_size")
+    tally, words = levels["tally"], counters.words
+    board = board_buffer(boards, pitch(n))
+    results = Buffer(CONFLICTS, "uint64", batch)
+
+    def kernel(
+        entry: str, blocks: int, *arguments: Argument, shared: int = 0, static: int = STATIC_BYTES
+    ) -> Kernel:
+        return Kernel(SOURCE, entry, arguments, (blocks, 1, 1), (block, 1, 1), shared, static)
+
+    shape = (BOARD, np.int32(n), np.int32(pitch(n)))
+    arguments: tuple[Argument, ...]
     if counters.memory == "shared":
-        kernel = _count_shared(levels, counters)
-        return Layout({"count": kernel}, ("count",), (board, results))
-    space = Buffer("counters", "uint32", counters.words * batch_of(levels))
+        entry = f"count_shared<Full, {counters.per_word}, Tally::{tally}>"
+        arguments = (*shape, np.int32(words), CONFLICTS)
+        count = kernel(entry, batch, *arguments, shared=counters.nbytes)
+        return Layout({"count": count}, ("count",), (board, results))
+    blocks, quads = _blocks_per_board(n, block), _quads(counters, batch)
+    arguments = (*shape, np.int32(blocks), np.int64(words), "counters", CONFLICTS)
     kernels = {
-        "count": _count_global(levels, counters),
-        "clear": _clear(levels, counters),
+        "count": kernel(
+            f"count_global<Full, Tally::{tally}>",
+            *(blocks * batch, *arguments),
+            static=STATIC_BYTES if tally == "arrival" else 0,
+        ),
+        "clear": kernel(
+            *("clear", -(-quads // block)),
+            *("counters", np.int64(quads), CONFLICTS, np.int32(batch)),
+            static=0,
+        ),
     }
-    order: tuple[str, ...] = ("clear", "count")
-    if levels["tally"] == "final":
-        kernels["sum"] = _sum(levels, counters, device)
-        order = (*order, "sum")
+    if tally == "final":
+        per_board = -(-_WAVES * device.multiprocessors // batch)
+        blocks = max(1, min(per_board, -(-words // (4 * block))))
+        arguments = ("counters", np.int32(blocks), np.int64(words), CONFLICTS)
+        kernels["sum"] = kernel("sum_global", blocks * batch, *arguments)
+    order = tuple(name for name in ("clear", "count", "sum") if name in kernels)
+    space = Buffer("counters", "uint32", words * batch)
     return Layout(kernels, order, (board, space, results))
-
-
-def _count_shared(levels: Mapping[str, Level], counters: Counters) -> Kernel:
-    n = number(levels, "n")
-    return Kernel(
-        source=SOURCE,
-        entry=f"count_shared<Full, {counters.per_word}, Tally::{levels['tally']}>",
-        arguments=(
-            *("board", np.int32(n), np.int32(pitch(n)), np.int32(counters.words)),
-            CONFLICTS,
-        ),
-        grid=(batch_of(levels), 1, 1),
-        block=(number(levels, "block_size"), 1, 1),
-        shared_bytes=counters.nbytes,
-        static_shared_bytes=STATIC_BYTES,
-    )
-
-
-def _count_global(levels: Mapping[str, Level], counters: Counters) -> Kernel:
-    n, block = number(levels, "n"), number(levels, "block_size")
-    blocks = _blocks_per_board(n, block)
-    return Kernel(
-        source=SOURCE,
-        entry=f"count_global<Full, Tally::{levels['tally']}>",
-        arguments=(
-            *("board", np.int32(n), np.int32(pitch(n)), np.int32(blocks)),
-            *(np.int64(counters.words), "counters", CONFLICTS),
-        ),
-        grid=(blocks * batch_of(levels), 1, 1),
-        block=(block, 1, 1),
-        static_shared_bytes=STATIC_BYTES if levels["tally"] == "arrival" else 0,
-    )
-
-
-def _clear(levels: Mapping[str, Level], counters: Counters) -> Kernel:
-    block, batch = number(levels, "block_size"), batch_of(levels)
-    quads = _quads(counters, batch)
-    return Kernel(
-        source=SOURCE,
-        entry="clear",
-        arguments=("counters", np.int64(quads), CONFLICTS, np.int32(batch)),
-        grid=(-(-quads // block), 1, 1),
-        block=(block, 1, 1),
-    )
-
-
-def _sum(levels: Mapping[str, Level], counters: Counters, device: DeviceFacts) -> Kernel:
-    block, batch = number(levels, "block_size"), batch_of(levels)
-    per_board = -(-_WAVES * device.multiprocessors // batch)
-    blocks = max(1, min(per_board, -(-counters.words // (4 * block))))
-    return Kernel(
-        source=SOURCE,
-        entry="sum_global",
-        arguments=("counters", np.int32(blocks), np.int64(counters.words), CONFLICTS),
-        grid=(blocks * batch, 1, 1),
-        block=(block, 1, 1),
-        static_shared_bytes=STATIC_BYTES,
-    )
 
 
 def _blocks_per_board(n: int, block: int) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import accumulate
+from operator import or_
 from types import MappingProxyType
 from typing import Final
 
@@ -33,74 +36,47 @@ TILE_X: Final = (1, 2, 4, 8)
 APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
 """The reduction halves the block, so its size must be a power of two."""
 
-FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
-    {
-        factor.name: factor
-        for factor in (
-            Factor("n", "cities", number=(MIN_N, MAX_N)),
-            Factor(
-                "kernel",
-                "how the neighbourhood is evaluated: by move number, by rectangles of positions, or"
-                " by rectangles with the move applied by the last block",
-                ("indexed", "tiled", "resident"),
-            ),
-            Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
-            Factor("mapping", "move number to positions", tuple(MAPPING_CODES)),
-            Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
-            Factor("unroll", "unrolling of the reduction in shared memory", ("none", "full")),
-            Factor(
-                "cache",
-                "preferred split between L1 and shared memory",
-                ("default", "prefer_l1", "prefer_shared"),
-            ),
-            Factor(
-                "block_size", "threads per block of the evaluation", number=(1, 1024), launch=True
-            ),
-            Factor(
-                "blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True, launch=True
-            ),
-            Factor(
-                "apply_size", "threads of the one block of `apply`", number=(32, 1024), launch=True
-            ),
-            Factor(
-                "tile_x",
-                "positions x of a thread: 1, 2, 4 or 8",
-                number=(1, 8),
-                auto=True,
-                launch=True,
-            ),
-            Factor(
-                "tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True, launch=True
-            ),
-            Factor(
-                "check_every",
-                "launches between two checks of the state",
-                number=(1, 100_000),
-                launch=True,
-            ),
-            Factor(
-                "iterations",
-                "limit on moves applied; auto: ten per city, more than a search needs",
-                number=(1, MAX_ITERATIONS),
-                auto=True,
-                launch=True,
-            ),
-            Factor(
-                "seed",
-                "seed of the instance and of the start tour",
-                number=(0, MAX_SEED),
-                launch=True,
-            ),
-            Factor(
-                "instance",
-                "cities drawn uniformly in the unit square, or the path of a TSPLIB file",
-                (UNIFORM,),
-                text=True,
-                launch=True,
-            ),
-        )
-    }
+_launch: Final = partial(Factor, launch=True)
+
+_AXES: Final = (
+    Factor("n", "cities", number=(MIN_N, MAX_N)),
+    Factor(
+        "kernel",
+        "how the neighbourhood is evaluated: by move number, by rectangles of positions, or"
+        " by rectangles with the move applied by the last block",
+        ("indexed", "tiled", "resident"),
+    ),
+    Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
+    Factor("mapping", "move number to positions", tuple(MAPPING_CODES)),
+    Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
+    Factor("unroll", "unrolling of the reduction in shared memory", ("none", "full")),
+    Factor(
+        "cache",
+        "preferred split between L1 and shared memory",
+        ("default", "prefer_l1", "prefer_shared"),
+    ),
+    _launch("block_size", "threads per block of the evaluation", number=(1, 1024)),
+    _launch("blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True),
+    _launch("apply_size", "threads of the one block of `apply`", number=(32, 1024)),
+    _launch("tile_x", "positions x of a thread: 1, 2, 4 or 8", number=(1, 8), auto=True),
+    _launch("tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True),
+    _launch("check_every", "launches between two checks of the state", number=(1, 100_000)),
+    _launch(
+        "iterations",
+        "limit on moves applied; auto: ten per city, more than a search needs",
+        number=(1, MAX_ITERATIONS),
+        auto=True,
+    ),
+    _launch("seed", "seed of the instance and of the start tour", number=(0, MAX_SEED)),
+    _launch(
+        "instance",
+        "cities drawn uniformly in the unit square, or the path of a TSPLIB file",
+        (UNIFORM,),
+        text=True,
+    ),
 )
+
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType({axis.name: axis for axis in _AXES})
 
 GENERAL: Final[Mapping[str, Level]] = MappingProxyType(
     {"iterations": "auto", "seed": 1, "instance": UNIFORM}
@@ -133,12 +109,8 @@ KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
 )
 
 
-def _versions() -> dict[str, Mapping[str, Level]]:
-    """Versions 1 to 8: each differs from the one before as the paper says, and in nothing else.
-
-    That versions 3 to 8 keep the launch of version 2 and the L1 setting of version 3 is implied.
-    """
-    levels: dict[str, Level] = {
+_CHANGES: Final[tuple[dict[str, Level], ...]] = (
+    {
         **INDEXED,
         "moves": "consecutive",
         "mapping": "quadratic",
@@ -147,23 +119,18 @@ def _versions() -> dict[str, Mapping[str, Level]]:
         "cache": "default",
         "block_size": 128,
         "blocks": 64,
-    }
-    changes: tuple[dict[str, Level], ...] = (
-        {},
-        {"block_size": 192, "blocks": 105},
-        {"cache": "prefer_l1"},
-        {"moves": "strided"},
-        {"reduction": "strided"},
-        {"unroll": "full"},
-        {"mapping": "rearranged"},
-        {"mapping": "rectangle"},
-    )
-    systems: dict[str, Mapping[str, Level]] = {}
-    for version, change in enumerate(changes, 1):
-        levels = {**levels, **change}
-        systems[f"brodtkorb_part1.gpu_v{version}"] = MappingProxyType(levels)
-    return systems
-
+    },
+    {"block_size": 192, "blocks": 105},
+    {"cache": "prefer_l1"},
+    {"moves": "strided"},
+    {"reduction": "strided"},
+    {"unroll": "full"},
+    {"mapping": "rearranged"},
+    {"mapping": "rectangle"},
+)
+"""Version 1, and how each of versions 2 to 8 differs from the one before: as the paper says, and in
+nothing else. That versions 3 to 8 keep the launch of version 2 and the L1 setting of version 3 is
+implied."""
 
 CPU_MAPPED: Final = "brodtkorb_part1.cpu_mapped"
 CPU_TWO_LOOPS: Final = "brodtkorb_part1.cpu_two_loops"
@@ -173,7 +140,10 @@ SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     {
         CPU_MAPPED: MappingProxyType({"mapping": "quadratic"}),
         CPU_TWO_LOOPS: MappingProxyType({}),
-        **_versions(),
+        **{
+            f"brodtkorb_part1.gpu_v{version}": MappingProxyType(levels)
+            for version, levels in enumerate(accumulate(_CHANGES, or_), 1)
+        },
         "local_search.fused": TILED,
         "local_search.resident": RESIDENT,
     }

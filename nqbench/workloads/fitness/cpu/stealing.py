@@ -40,62 +40,45 @@ ORDER: Final = "seq_cst"
 WORD_BYTES: Final = 8
 
 
-def _address(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-    array, index = given[:2]
-    data = context.make_array(signature.args[0])(context, builder, array).data
-    return builder.gep(data, [index])
-
-
-def _load(_typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001 (typed by numba)
-    """``array[index]``, read atomically."""
+def _typed(result: Any, array: Any, words: int, emit: Callable[..., Any]) -> tuple[Any, Any]:
+    """Signature and code of an operation on ``(array, index, *words)``, all ``int64``;
+    ``emit(builder, address, *words)`` makes its instruction."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        at = _address(context, builder, signature, given)
-        return builder.load_atomic(at, ORDER, WORD_BYTES)
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        made = emit(builder, builder.gep(data, [given[1]]), *given[2:])
+        return context.get_dummy_value() if result is types.void else made
 
-    return types.int64(array, types.int64), generate
+    return result(array, *[types.int64] * (1 + words)), generate
+
+
+def _load(_typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001 (numba reads the names)
+    return _typed(types.int64, array, 0, lambda b, at: b.load_atomic(at, ORDER, WORD_BYTES))
 
 
 def _store(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
-    """Set ``array[index]``."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        at = _address(context, builder, signature, given)
-        builder.store_atomic(given[2], at, ORDER, WORD_BYTES)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64), generate
+    return _typed(
+        types.void, array, 1, lambda b, at, value: b.store_atomic(value, at, ORDER, WORD_BYTES)
+    )
 
 
 def _add(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
-    """Add to ``array[index]``; returns the previous value."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        at = _address(context, builder, signature, given)
-        return builder.atomic_rmw("add", at, given[2], ORDER)
-
-    return types.int64(array, types.int64, types.int64), generate
+    """Returns the previous value."""
+    return _typed(types.int64, array, 1, lambda b, at, value: b.atomic_rmw("add", at, value, ORDER))
 
 
 def _replace(_typing: Any, array: Any, index: Any, old: Any, new: Any) -> Any:  # noqa: ARG001
-    """Set ``array[index]`` to ``new`` if it is ``old``; returns whether it was."""
+    """Returns whether the element was ``old``."""
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        at = _address(context, builder, signature, given)
-        pair = builder.cmpxchg(at, given[2], given[3], ORDER, ORDER)
-        return builder.extract_value(pair, 1)
+    def emit(builder: Any, at: Any, old: Any, new: Any) -> Any:
+        return builder.extract_value(builder.cmpxchg(at, old, new, ORDER, ORDER), 1)
 
-    return types.boolean(array, types.int64, types.int64, types.int64), generate
+    return _typed(types.boolean, array, 2, emit)
 
 
-def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Callable[..., Any], intrinsic(function))
-
-
-atomic_load = _operation(_load)
-atomic_store = _operation(_store)
-atomic_add = _operation(_add)
-atomic_replace = _operation(_replace)
+atomic_load, atomic_store, atomic_add, atomic_replace = (
+    cast(Callable[..., Any], intrinsic(function)) for function in (_load, _store, _add, _replace)
+)
 
 
 Task = int | np.int64
