@@ -29,7 +29,10 @@ from nqbench.cli.app import app
 from nqbench.doctor.probe import ProbeResult
 from nqbench.doctor.report import CHECKS, FEATURES, Row
 from nqbench.expressions import DEVICE_FACTS
+from nqbench.papers import forms
 from nqbench.papers import schema as papers
+from nqbench.papers.formula import CELL_FUNCTIONS, CELL_NAMES, RECORDED
+from nqbench.report.papers import cells
 from nqbench.study.own_kernel import (
     ArgumentFile,
     CheckFile,
@@ -81,16 +84,23 @@ PUBLISHED: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("`tables: series`", papers.Series),
     ("`tables: series: ratio`", papers.Ratio),
     ("`tables: counterparts`", papers.Counterpart),
+    ("`tables: points`", forms.Points),
+    ("`tables: shown`", forms.PointColumn),
+    ("`tables: here`", forms.HereRow),
     ("`figures`", papers.PaperFigure),
+    ("`figures: curves`", forms.Curves),
+    ("`figures: curves: y`, `figures: bars: parts`", forms.Height),
+    ("`figures: bars`", forms.Bars),
     ("`figures: known`", papers.Known),
     ("`data`", papers.DataFile),
     ("`claims`", papers.Claim),
     ("`claims: today`", papers.Today),
     ("`effects`", papers.Effect),
-    ("`checks`", papers.Check),
+    ("`checks`", papers.PaperCheck),
     ("`caveats`", papers.Caveat),
 )
 """Heading and model of each mapping of ``published.yaml``."""
+OWN_FUNCTIONS: Final = tuple(n for n in CELL_FUNCTIONS if n not in ("min", "max", "abs"))
 DECIDING: Final = ("measure", "devices/cuda", "runs", "analysis")
 """Folders of nqbench whose constants decide how long to measure, what counts and what is said."""
 
@@ -242,15 +252,26 @@ def published() -> list[str]:
         if any(said.values()):
             blocks.append(table(("key", "meaning"), explained))
     functions = Values(*[None] * 3).functions  # type: ignore[arg-type]
-    rows = (
-        [f"`{name}({_parameters(function)})`", _plain(inspect.getdoc(function) or "")]
-        for name, function in functions.items()
+    row = cells.PointRow(*[None] * 2, "", 0)  # type: ignore[arg-type]
+    of_cells = {name: getattr(row, name, None) or getattr(cells, name) for name in OWN_FUNCTIONS}
+    made = (
+        [
+            [f"`{name}({_parameters(function)})`", _plain(inspect.getdoc(function) or "")]
+            for name, function in every.items()
+        ]
+        for every in (functions, of_cells)
     )
+    rows, rows_of_cells = made
     return [
         *blocks,
         "## Functions of claims",
         "`FACTOR=LEVEL` and `sweep=NAME` choose among the configurations of a system.",
         table(("function", "gives"), rows),
+        "## Formulas of tables and figures",
+        "The language of claims for one point of a run. A quotient of times is paired by round and"
+        f" has its interval. Names: every factor; {_words(RECORDED)}, as recorded;"
+        f" {_words(CELL_NAMES)}.",
+        table(("function", "gives"), rows_of_cells),
     ]
 
 

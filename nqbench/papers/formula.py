@@ -92,7 +92,7 @@ CELL_FUNCTIONS: Final = (
     *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
     *("launch", "printed", "printed_over", "known", "least", "min", "max", "abs"),
 )
-"""What the formulas of tables and figures call; ``report.papers.cells.Row`` explains each."""
+"""What the formulas of tables and figures call; ``report.papers.cells.PointRow`` explains each."""
 CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("time", "best", "launch", "printed_over"), ("system",)),
     "phase": ("phase", "system"),

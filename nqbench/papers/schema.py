@@ -184,7 +184,7 @@ class Parameter(_Part):
     note: str = ""
 
 
-class Check(_Part):
+class PaperCheck(_Part):
     """A number of ours that follows from the paper: an oracle, never the paper's."""
 
     name: str
@@ -407,7 +407,7 @@ class Paper(_Part):
     claims: list[Claim]
     effects: list[Effect] = []
     parameters: list[Parameter]
-    checks: list[Check]
+    checks: list[PaperCheck]
     caveats: list[Caveat]
     data: list[DataFile] = []
 

@@ -37,7 +37,7 @@ QUARTILES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SeededSearch:
     """One run of a search. ``whole_s`` is predicted where ``cut`` says it was cut short.
 
     ``found`` and ``evaluations`` are those of the whole walk, which is known even if it was cut.
@@ -51,9 +51,9 @@ class Search:
     seed: int
 
 
-def searches_of(run: Observed) -> dict[tuple[str, str], list[Search]]:
+def searches_of(run: Observed) -> dict[tuple[str, str], list[SeededSearch]]:
     """The searches of a run by system and proposal, in the order of ``SEARCHES``."""
-    found: dict[tuple[str, str], list[Search]] = {}
+    found: dict[tuple[str, str], list[SeededSearch]] = {}
     for point in run.data.points:
         proposal = str(point.level("proposal"))
         key = (point.system, "uniform" if proposal == "-" else proposal)
@@ -66,7 +66,7 @@ def searches_of(run: Observed) -> dict[tuple[str, str], list[Search]]:
     return {key: found[key] for key in SEARCHES if key in found}
 
 
-def _search(point: PointResult, time_s: float) -> Search:
+def _search(point: PointResult, time_s: float) -> SeededSearch:
     """The whole search: the one that ran, or the rest of its walk with it."""
     from nqbench.workloads.fitness.annealing.points import expected, full_length
 
@@ -80,8 +80,8 @@ def _search(point: PointResult, time_s: float) -> Search:
         whole = full_length(levels)
         if whole > done:
             reached = expected({**levels, "max_evaluations": 0}) == 0
-            return Search(point.n, time_s * whole / done, True, reached, whole, seed)
-    return Search(point.n, time_s, False, found, done, seed)
+            return SeededSearch(point.n, time_s * whole / done, True, reached, whole, seed)
+    return SeededSearch(point.n, time_s, False, found, done, seed)
 
 
 def annealing(
@@ -121,11 +121,11 @@ def annealing(
     return common.finished(figure, drawing, source, alt=alt)
 
 
-def _by_size(searches: Sequence[Search]) -> Mapping[int, list[Search]]:
+def _by_size(searches: Sequence[SeededSearch]) -> Mapping[int, list[SeededSearch]]:
     return {n: [s for s in searches if s.n == n] for n in sorted({s.n for s in searches})}
 
 
-def _side_by_side(searches: Sequence[Search], cut: bool) -> Iterator[tuple[float, float]]:
+def _side_by_side(searches: Sequence[SeededSearch], cut: bool) -> Iterator[tuple[float, float]]:
     """Places of the marks, and seconds."""
     for n, own in _by_size([s for s in searches if s.cut == cut]).items():
         for i, search in enumerate(own):

@@ -205,7 +205,7 @@ def grid(
     return common.finished(figure, drawing, source, alt=alt, runs=runs)
 
 
-def _part_panel(part: Height, rows: Sequence[cells.Row], where: str) -> BarPanel:
+def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> BarPanel:
     found = {row.system: cells.number(row.value(part.value)) for row in rows}
     bars = {s: None if v is None else Bar([v], f"{v:.4g}") for s, v in found.items()}
     absent = "counted by\nNsight Compute\nonly"

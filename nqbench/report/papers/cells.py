@@ -40,7 +40,7 @@ does not fuse two operations, as some additions do."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class PerRound:
     """A positive number of each round; two of them are paired by round.
 
     ``point``  and ``what`` it is of that point, until it is calculated with
@@ -60,36 +60,36 @@ class Rounds:
         known = [value for value in self.values.values() if value > 0]
         return combine(known) if known else None
 
-    def __truediv__(self, other: Rounds | float) -> Rounds:
-        if not isinstance(other, Rounds):
+    def __truediv__(self, other: PerRound | float) -> PerRound:
+        if not isinstance(other, PerRound):
             return self * (1 / other)
         if self.point is other.point and self.what == other.what and self.point is not None:
-            return Rounds({})  # a point over itself says nothing
+            return PerRound({})  # a point over itself says nothing
         mine, theirs = self._paired(other), other._paired(self)
         shared = sorted(mine.keys() & theirs.keys())
         if not shared and (one := self.estimate()) and (two := other.estimate()):
-            return Rounds({0: one.value / two.value})
-        return Rounds({round_: mine[round_] / theirs[round_] for round_ in shared})
+            return PerRound({0: one.value / two.value})
+        return PerRound({round_: mine[round_] / theirs[round_] for round_ in shared})
 
-    def _paired(self, other: Rounds) -> Mapping[int, float]:
+    def _paired(self, other: PerRound) -> Mapping[int, float]:
         own = self.estimate()
         constant = own and self.borrowed and not other.borrowed
         return dict.fromkeys(other.values, own.value) if own and constant else self.values
 
-    def __mul__(self, by: float) -> Rounds:
-        return Rounds({round_: by * value for round_, value in self.values.items()})
+    def __mul__(self, by: float) -> PerRound:
+        return PerRound({round_: by * value for round_, value in self.values.items()})
 
     __rmul__ = __mul__
 
-    def __rtruediv__(self, above: float) -> Rounds:
-        return Rounds({round_: above / value for round_, value in self.values.items()})
+    def __rtruediv__(self, above: float) -> PerRound:
+        return PerRound({round_: above / value for round_, value in self.values.items()})
 
 
-Real.register(Rounds)  # formulas calculate with it as with a number
+Real.register(PerRound)  # formulas calculate with it as with a number
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class PointRow:
     """What a formula is about: one point of a run, out of the ``group`` it was chosen from.
 
     ``own``    levels that distinguish it from other rows, also where there is no point
@@ -123,7 +123,7 @@ class Row:
             except StudyError as error:  # such as a division by a counter that is 0
                 found = math.nan
                 self.lacks[error.message] = ""
-            found = found.estimate() if isinstance(found, Rounds) else found
+            found = found.estimate() if isinstance(found, PerRound) else found
             if not missing(found):
                 self.lacks.clear()
                 self.lacks.update(before)
@@ -186,18 +186,18 @@ class Row:
         found = (_fact(point, name) for point in self.group)
         return max((f for f in found if isinstance(f, int | float)), default=math.nan)
 
-    def time(self, system: str = "", alike: str = "", **levels: object) -> Rounds:
+    def time(self, system: str = "", alike: str = "", **levels: object) -> PerRound:
         """Seconds of the row's point, of one of its group, or of a system's main configuration.
 
         Only of one with the same level of the factor ``alike``, if that is given.
         """
         return self._rounds(TIME, self.chosen(system, levels=levels), alike)
 
-    def best(self, system: str = "", **levels: object) -> Rounds:
+    def best(self, system: str = "", **levels: object) -> PerRound:
         """Seconds of a system's fastest configuration."""
         return self._rounds(TIME, self.chosen(system or self.system, True, levels))
 
-    def phase(self, name: str, system: str = "", alike: str = "", best: int = 0) -> Rounds:
+    def phase(self, name: str, system: str = "", alike: str = "", best: int = 0) -> PerRound:
         """Seconds of a phase; of a system's fastest configuration with ``best=1``."""
         return self._rounds(quantity(name), self.chosen(system, bool(best)), alike)
 
@@ -207,10 +207,10 @@ class Row:
         whole = self.time().estimate()
         return (whole and max(0.0, whole.value - sum(parts))) or math.nan
 
-    def _rounds(self, what: Quantity, point: PointResult | None, alike: str = "") -> Rounds:
+    def _rounds(self, what: Quantity, point: PointResult | None, alike: str = "") -> PerRound:
         if point is None or (alike and point.level(alike) != self.level(alike)):
-            return Rounds({})
-        return Rounds(point.values(what), point, what)
+            return PerRound({})
+        return PerRound(point.values(what), point, what)
 
     def chosen(
         self, system: str = "", best: bool = False, levels: Mapping[str, object] | None = None
@@ -302,7 +302,7 @@ def least(*values: Any) -> Any:
 
 
 def _unknown(value: Any) -> bool:
-    return not value.values if isinstance(value, Rounds) else missing(value)
+    return not value.values if isinstance(value, PerRound) else missing(value)
 
 
 # Rows.
@@ -337,7 +337,7 @@ def rows_of(
     *,
     table: PaperTable | None = None,
     lacks: dict[str, str] | None = None,
-) -> list[Row]:
+) -> list[PointRow]:
     """The rows that ``points`` asks for, at the sizes listed (empty: at all).
 
     ``lacks`` collects why some are missing, with the command that would measure them.
@@ -346,19 +346,21 @@ def rows_of(
     data = run.data
     if points.sweeps:
         found = (p for p in data.points if p.sweep.partition("_")[0] in points.sweeps)
-        return [Row(paper, run, p.system, p.n, p, [p], table) for p in found if p.ok and not p.cpu]
-    rows: list[Row] = []
+        return [
+            PointRow(paper, run, p.system, p.n, p, [p], table) for p in found if p.ok and not p.cpu
+        ]
+    rows: list[PointRow] = []
     for system in systems_of(paper, [run], points.systems):
         own = sorted({p.n for p in data.points if p.system == system})
         if points.sizes == "counted":
             sizes = (() if data.simulated else listed) or run.sizes[::-1]
-            rows += [Row(paper, run, system, n, table=table, sizes=sizes) for n in sizes[:1]]
+            rows += [PointRow(paper, run, system, n, table=table, sizes=sizes) for n in sizes[:1]]
             continue
         sizes = run.sizes if points.sizes == "run" else listed or own
-        at: list[Row] = []
+        at: list[PointRow] = []
         for n in sorted({*sizes, *own}) if points.sizes == "largest" else sizes:
             with lacking(lacks):
-                at += _rows_at(Row(paper, run, system, n, table=table), points)
+                at += _rows_at(PointRow(paper, run, system, n, table=table), points)
         if points.sizes == "largest":
             at = [row for row in at if row.n in listed or row.n == at[-1].n]
         rows += at
@@ -374,7 +376,7 @@ def lacking(lacks: dict[str, str]) -> Iterator[None]:
         lacks[error.what] = error.command
 
 
-def _rows_at(row: Row, points: Points) -> Iterator[Row]:
+def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
     """The rows of one system at one size. Raises ``NotMeasured``."""
     data, system, n = row.run.data, row.system, row.n
     named = {row.paper.system(name): levels for name, levels in points.levels.items()}

@@ -115,7 +115,7 @@ def curves(
 
 
 def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
-    groups: dict[tuple[str, int | None], list[cells.Row]] = {}
+    groups: dict[tuple[str, int | None], list[cells.PointRow]] = {}
     for row in cells.rows_of(paper, run, spec.points, listed):
         groups.setdefault((row.system, None if spec.x == "n" else row.n), []).append(row)
     for (system, n), members in groups.items():

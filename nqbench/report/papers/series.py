@@ -13,7 +13,7 @@ from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperTable, Series
 from nqbench.report.papers import common
-from nqbench.report.papers.cells import Row
+from nqbench.report.papers.cells import PointRow
 from nqbench.report.table import Cell, Column, Field, Source, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.workloads import get
@@ -55,7 +55,7 @@ def compared(
         depth = int(series.levels["depth"])
         jobs = get("counting").count("jobs", n=n, system=series.system, depth=depth)
         return ComparedCell(series, n, printed, quotient, jobs)
-    row = Row(paper, run, series.system, n)
+    row = PointRow(paper, run, series.system, n)
     point = row.chosen(series.system, series.choose == "best", series.levels)
     row = replace(row, point=point)
     here = None if series.quantity == "ratio" else row.value(_formula(series))

@@ -19,7 +19,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.forms import HereRow, PointColumn, Points
 from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.papers import annealing, cells, common, series
-from nqbench.report.papers.cells import Row
+from nqbench.report.papers.cells import PointRow
 from nqbench.report.table import Cell, Column, Source, Table, source_of
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
@@ -153,7 +153,7 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     )
 
 
-def _each(column: PointColumn, rows: Sequence[Row]) -> Iterator[tuple[PointColumn, object]]:
+def _each(column: PointColumn, rows: Sequence[PointRow]) -> Iterator[tuple[PointColumn, object]]:
     """A column, or one for each number of its factor among the points of the rows."""
     if not column.each:
         yield column, None
@@ -164,14 +164,14 @@ def _each(column: PointColumn, rows: Sequence[Row]) -> Iterator[tuple[PointColum
 
 
 def _joined(
-    paper: Paper, table: PaperTable, rows: Sequence[Row]
-) -> Iterator[tuple[Row, Row | None]]:
+    paper: Paper, table: PaperTable, rows: Sequence[PointRow]
+) -> Iterator[tuple[PointRow, PointRow | None]]:
     """The rows with the published ones of the same system, size and level."""
     if not table.data:
         yield from ((row, None) for row in rows)
         return
 
-    def key(row: Row) -> tuple[object, ...]:
+    def key(row: PointRow) -> tuple[object, ...]:
         return (row.system, row.n, *row.own.values())
 
     run = cells.published_run(paper, table.data)
@@ -187,7 +187,7 @@ def _joined(
             yield row, theirs.get(k)
 
 
-def _cell(row: Row, theirs: Row | None, column: PointColumn, each: object) -> Cell:
+def _cell(row: PointRow, theirs: PointRow | None, column: PointColumn, each: object) -> Cell:
     found = None
     if column.of == "here":
         found = row.value(column.value, each=each)
@@ -284,7 +284,7 @@ def _here(
 ) -> tuple[Cell, ...]:
     """Our row of a printed table. Of its reasons for empty cells the first one is kept."""
     n = table.n[0] if table.n else run.sizes[-1]
-    row = Row(paper, run, paper.system(here.system) if here.system else "", n, table=table)
+    row = PointRow(paper, run, paper.system(here.system) if here.system else "", n, table=table)
     if here.words:
         point = main_point(run.data, row.system, n)
         row = replace(row, point=point)
