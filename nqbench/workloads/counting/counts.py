@@ -29,24 +29,11 @@ from numpy.typing import NDArray
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
-from nqbench.workloads.counting import enumeration
+from nqbench.workloads.counting import enumeration, resolve
+from nqbench.workloads.counting import jobs as jobs_of
 from nqbench.workloads.counting.configuration import check_depth
-from nqbench.workloads.counting.enumeration import (
-    Enumeration,
-    Split,
-    Spread,
-    loop_iterations,
-    work_of,
-)
-from nqbench.workloads.counting.jobs import (
-    ODD_RULES,
-    Encoding,
-    Symmetry,
-    count_jobs,
-    masks_of_jobs,
-    words_per_job,
-)
-from nqbench.workloads.counting.resolve import auto_depth, fill_levels
+from nqbench.workloads.counting.enumeration import Enumeration, Split, Spread
+from nqbench.workloads.counting.jobs import Encoding, Symmetry
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 
 Value = int | float | dict[str, Any]
@@ -60,15 +47,12 @@ _DIVERGENCE_WARPS: Final = 400
 """Sampled warps where none are asked for: the share of split passes is then known to 0.006, the
 mean utilization to 0.002 (standard errors at N = 18)."""
 
+_SAMPLE: Final = ("warps", "seed", "order")
 STATISTICS: Final = ("min", "max", "mean", "variance", "sd", "total")
-Order = Literal["consecutive", "random"]
+JobOrder = Literal["consecutive", "random"]
 WARP: Final = 32
-_STEP_BY: Final = {
-    "somers": 0,
-    "branchy": 1,
-    "place_first": 1,
-    "irrc": 2,
-}  # the numbers of ``search.trace``
+_TRACED: Final = {"somers": 0, "branchy": 1, "place_first": 1, "irrc": 2}
+"""The numbers of ``search.trace``."""
 
 _TASKS_OF: Final = "tanaka2011.both"
 _JOBS_OF: Final = "zhang2011.low_divergence"
@@ -84,7 +68,7 @@ class Sample:
 
     warps: int
     seed: int = 1
-    order: Order = "consecutive"
+    order: JobOrder = "consecutive"
 
 
 def sample_jobs(jobs: int, sample: Sample) -> NDArray[np.int64]:
@@ -104,16 +88,13 @@ def sampled_utilization(split: Split, loop: str, sample: Sample) -> dict[str, fl
     Keys: ``warps``; ``value``, work over possible work of all sampled warps together; and ``min``,
     ``max``, ``mean``, ``sd`` of the warps' own utilizations.
     """
-    words, chosen = _sampled(split, sample)
-    iterations = loop_iterations(loop, work_of(split, words, 0, chosen.size)).reshape(chosen.shape)
+    _, iterations = _sampled(split, loop, sample)
     longest = iterations.max(axis=1)
     share = iterations.sum(axis=1) / (WARP * longest)
     return {
-        "warps": len(chosen),
+        "warps": len(iterations),
         "value": float(iterations.sum() / (WARP * longest.sum())),
-        "min": float(share.min()),
-        "max": float(share.max()),
-        "mean": float(share.mean()),
+        **{name: float(getattr(share, name)()) for name in ("min", "max", "mean")},
         "sd": float(share.std()),
     }
 
@@ -126,38 +107,39 @@ def sampled_divergence(split: Split, loop: str, sample: Sample) -> dict[str, flo
     """
     from nqbench.workloads.counting.search import lockstep, trace  # numba: slow to import
 
-    words, chosen = _sampled(split, sample)
-    number = _STEP_BY[loop]
-    iterations = loop_iterations(loop, work_of(split, words, 0, chosen.size)).reshape(chosen.shape)
+    words, iterations = _sampled(split, loop, sample)
     passes = iterations.max(axis=1)
-    split_passes = np.empty(len(chosen), np.int64)
+    split_passes = np.empty(len(iterations), np.int64)
     for warp, lengths in enumerate(iterations):
         places = np.zeros((WARP, passes[warp]), np.bool_)
         for lane in range(WARP):
-            trace(split.n, split.depth, number, words, warp * WARP + lane, places[lane])
+            trace(split.n, split.depth, _TRACED[loop], words, warp * WARP + lane, places[lane])
         split_passes[warp] = lockstep(lengths, places)
     share = split_passes.sum() / passes.sum()
     residual = split_passes - share * passes
     return {
-        "warps": len(chosen),
+        "warps": len(iterations),
         "warp_iterations_mean": float(passes.mean()),
         "share": float(share),
-        "standard_error": float(residual.std() / passes.mean() / len(chosen) ** 0.5),
+        "standard_error": float(residual.std() / passes.mean() / len(iterations) ** 0.5),
     }
 
 
-def _sampled(split: Split, sample: Sample) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Masks of the sampled warps' jobs, warp by warp, and their numbers."""
-    words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule).reshape(-1, 3)
-    chosen = sample_jobs(len(words), sample)
-    return words[chosen.ravel()].ravel(), chosen
+def _sampled(
+    split: Split, loop: str, sample: Sample
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Masks of the sampled warps' jobs, warp by warp, and iterations, shape ``(warps, 32)``."""
+    words = jobs_of.masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
+    chosen = sample_jobs(words.size // 3, sample)
+    words = words.reshape(-1, 3)[chosen.ravel()].ravel()
+    work = enumeration.work_of(split, words, 0, chosen.size)
+    return words, enumeration.loop_iterations(loop, work).reshape(chosen.shape)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A request for a count, with all names resolved."""
+class CountRequest:
+    """A request for a count, with all names resolved; ``sample``: what is given of a ``Sample``."""
 
-    system: str
     levels: Mapping[str, Level]
     split: Split
     stat: str | None
@@ -170,15 +152,10 @@ class Request:
         return cast(str, self.levels["loop"])
 
     @property
-    def encoding(self) -> Encoding:
-        """How jobs are written down."""
-        return cast(Encoding, self.levels["encoding"])
-
-    @property
     def jobs(self) -> int:
         """Number of jobs."""
         split = self.split
-        return count_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
+        return jobs_of.count_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
 
     def enumerated(self) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
@@ -199,36 +176,33 @@ class Request:
             enumeration.keep(found)
         return found
 
-
-def _statistic(spread: Spread, stat: str | None) -> Value:
-    values: dict[str, Any] = {name: getattr(spread, name) for name in STATISTICS}
-    return values if stat is None else cast(Value, values[stat])
-
-
-def _iterations_per_job(request: Request) -> Value:
-    return _statistic(request.enumerated().iterations[request.loop], request.stat)
+    def statistic(self, spread: Spread) -> Value:
+        """The statistic asked for, or all of them by name."""
+        values: dict[str, Any] = {name: getattr(spread, name) for name in STATISTICS}
+        return values if self.stat is None else cast(Value, values[self.stat])
 
 
-def _nodes_per_task(request: Request) -> Value:
-    return _statistic(request.enumerated().nodes, request.stat)
+def _nodes(stat: str) -> Callable[[CountRequest], Value]:
+    return lambda request: cast(Value, getattr(request.enumerated().nodes, stat))
 
 
-def _solutions(request: Request) -> int:
+def _solutions(request: CountRequest) -> int:
     """Solutions of the whole board: twice those of jobs that all weigh the same."""
     split = replace(request.split, odd_rule="restrict_second")
     return 2 * replace(request, split=split).enumerated().solutions
 
 
-def _h2d_bytes(request: Request) -> int:
+def _h2d_bytes(request: CountRequest) -> int:
     """Bytes of all encoded jobs, or of what a GPU makes them from."""
     if request.levels["jobs_made"] == "gpu":
         from nqbench.workloads.counting import border
 
         return border.starts(request.split.n, request.split.depth)[1].nbytes
-    return request.jobs * _WORD * words_per_job(request.encoding, request.split.depth)
+    encoding = cast(Encoding, request.levels["encoding"])
+    return request.jobs * _WORD * jobs_of.words_per_job(encoding, request.split.depth)
 
 
-def _workspace(request: Request) -> tuple[int, int]:
+def _workspace(request: CountRequest) -> tuple[int, int]:
     """32-bit loads and stores of all threads, as the listings write them.
 
     A descent reads the three masks above and writes the three below; the open columns are read
@@ -241,19 +215,19 @@ def _workspace(request: Request) -> tuple[int, int]:
         loads = found.iterations[request.loop].total + 3 * descents
         return loads, 4 * jobs + 5 * descents + found.solutions
     loads, stores = jobs + 4 * descents, 4 * jobs + 4 * descents
-    if request.levels["rows"] != "remaining" and request.encoding == "rows":
+    if request.levels["rows"] != "remaining" and request.levels["encoding"] == "rows":
         # Listing 4 replays the rows given: a descent each.
         return loads + 3 * request.split.depth * jobs, stores + 4 * request.split.depth * jobs
     return loads, stores
 
 
-def _utilization(request: Request) -> Value:
+def _utilization(request: CountRequest) -> Value:
     sample = Sample(**{"warps": _UTILIZATION_WARPS, **request.sample})
     found = sampled_utilization(request.split, request.loop, sample)
     return dict(found) if request.stat is None else found[request.stat]
 
 
-def _divergence(request: Request) -> dict[str, float]:
+def _divergence(request: CountRequest) -> dict[str, float]:
     sample = Sample(**{"warps": _DIVERGENCE_WARPS, **request.sample})
     return sampled_divergence(request.split, request.loop, sample)
 
@@ -323,110 +297,102 @@ def count(name: str, **params: Any) -> Value:
     known = _ALIASES.get(name, name)
     if known not in COUNTS:
         raise StudyError(f"no count is called {name!r}; {suggestion(name, [*COUNTS, OCCUPANCY])}")
-    kind = COUNTS[known]
-    return kind.value(_resolve(kind, {_ALIASES.get(key, key): v for key, v in params.items()}))
+    wanted = COUNTS[known]
+    return wanted.value(_resolve(wanted, {_ALIASES.get(key, key): v for key, v in params.items()}))
 
 
-def _resolve(kind: Kind, params: dict[str, Any]) -> Request:
-    accepted = ("n", "depth", "system", "encoding", "full", *kind.takes)
+def _resolve(wanted: Count, params: dict[str, Any]) -> CountRequest:
+    accepted = ("n", "depth", "system", "encoding", "full", *wanted.takes)
     for key in params:
         if key not in accepted:
             raise StudyError(f"this count takes no parameter {key!r}; {suggestion(key, accepted)}")
     n = params.get("n")
     if not isinstance(n, int):
         raise StudyError(f"a count needs a board size, a whole number n, not {n!r}")
-    system = _system(params.get("system", kind.system))
-    given: dict[str, Level] = {"n": n}
-    if "encoding" in params:
-        given["encoding"] = _ENCODING_ALIASES.get(params["encoding"], params["encoding"])
-    levels = fill_levels(given, system)
-    encoding = cast(Encoding, levels["encoding"])
-    symmetry = cast(Symmetry, levels["symmetry"])
-    depth = params.get("depth")
-    if depth is None:
-        depth = auto_depth(levels, system)
-    check_depth(n, depth)
-    stat = params.get("stat")
-    if stat is not None and stat not in STATISTICS:
-        raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
-    return Request(
-        system,
-        levels,
-        Split(n, depth, symmetry, ODD_RULES[encoding]),
-        stat,
-        bool(params.get("full", False)),
-        {key: params[key] for key in ("warps", "seed", "order") if key in params},
-    )
-
-
-def _system(name: str) -> str:
-    """The full name of a system that is given with or without the name of its paper."""
+    name = params.get("system", wanted.system)
     kernels = [system for system in SYSTEMS if not is_cpu(system)]
     found = [system for system in kernels if name in (system, system.partition(".")[2])]
     if len(found) != 1:
         raise StudyError(f"no system {name!r} has such counts; {suggestion(name, kernels)}")
-    return found[0]
+    (system,) = found
+    given: dict[str, Level] = {"n": n}
+    if "encoding" in params:
+        given["encoding"] = _ENCODING_ALIASES.get(params["encoding"], params["encoding"])
+    levels = resolve.fill_levels(given, system)
+    depth = params.get("depth")
+    if depth is None:
+        depth = resolve.auto_depth(levels, system)
+    check_depth(n, depth)
+    odd_rule = jobs_of.ODD_RULES[str(levels["encoding"])]
+    stat = params.get("stat")
+    if stat is not None and stat not in STATISTICS:
+        raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
+    return CountRequest(
+        levels,
+        Split(n, depth, cast(Symmetry, levels["symmetry"]), odd_rule),
+        stat,
+        bool(params.get("full", False)),
+        {key: params[key] for key in _SAMPLE if key in params},
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Count:
     """One count: its meaning, its function, its default system, its further parameters."""
 
     about: str
-    value: Callable[[Request], Value]
+    value: Callable[[CountRequest], Value]
     system: str = _JOBS_OF
     takes: tuple[str, ...] = ()
 
 
-_SAMPLE: Final = ("warps", "seed", "order")
-
-COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
+COUNTS: Final[Mapping[str, Count]] = MappingProxyType(
     {
-        "solutions": Kind("solutions of the board, by walking it", _solutions, _TASKS_OF),
-        "jobs": Kind("jobs of the split on the CPU; odd boards as in zhang2011", lambda a: a.jobs),
-        "tasks": Kind(
+        "solutions": Count("solutions of the board, by walking it", _solutions, _TASKS_OF),
+        "jobs": Count("jobs of the split on the CPU; odd boards as in zhang2011", lambda a: a.jobs),
+        "tasks": Count(
             "jobs of the split on the CPU; odd boards as in tanaka2011", lambda a: a.jobs, _TASKS_OF
         ),
-        "h2d_bytes": Kind(
-            "bytes of all encoded jobs, copied to the device",
-            _h2d_bytes,
-            _TASKS_OF,
+        "h2d_bytes": Count(
+            "bytes of all encoded jobs, copied to the device", _h2d_bytes, _TASKS_OF
         ),
-        "iterations": Kind(
+        "iterations": Count(
             "passes of the search loop, all jobs (also iterations_total)",
             lambda a: a.enumerated().iterations[a.loop].total,
         ),
-        "iterations_per_job": Kind(
-            "passes of the search loop per job", _iterations_per_job, takes=("stat",)
+        "iterations_per_job": Count(
+            "passes of the search loop per job",
+            lambda a: a.statistic(a.enumerated().iterations[a.loop]),
+            takes=("stat",),
         ),
-        "nodes_per_task": Kind(
-            "queens placed below a job's own rows", _nodes_per_task, _TASKS_OF, ("stat",)
+        "nodes_per_task": Count(
+            "queens placed below a job's own rows",
+            lambda a: a.statistic(a.enumerated().nodes),
+            _TASKS_OF,
+            ("stat",),
         ),
-        "min_nodes_per_task": Kind(
-            "the minimum of nodes_per_task", lambda a: a.enumerated().nodes.min, _TASKS_OF
-        ),
-        "max_nodes_per_task": Kind(
-            "the maximum of nodes_per_task", lambda a: a.enumerated().nodes.max, _TASKS_OF
-        ),
-        "mean_nodes_per_task": Kind(
-            "the mean of nodes_per_task", lambda a: a.enumerated().nodes.mean, _TASKS_OF
-        ),
-        "workspace_loads": Kind("32-bit loads from the work space", lambda a: _workspace(a)[0]),
-        "workspace_stores": Kind("32-bit stores to the work space", lambda a: _workspace(a)[1]),
-        "workspace_accesses": Kind("both together", lambda a: sum(_workspace(a))),
-        "warp_utilization": Kind(
+        **{
+            f"{stat}_nodes_per_task": Count(
+                f"the {word} of nodes_per_task", _nodes(stat), _TASKS_OF
+            )
+            for stat, word in (("min", "minimum"), ("max", "maximum"), ("mean", "mean"))
+        },
+        "workspace_loads": Count("32-bit loads from the work space", lambda a: _workspace(a)[0]),
+        "workspace_stores": Count("32-bit stores to the work space", lambda a: _workspace(a)[1]),
+        "workspace_accesses": Count("both together", lambda a: sum(_workspace(a))),
+        "warp_utilization": Count(
             "mean work of a warp's threads over that of its longest, by iterations (zhang2011,"
             " equation 1), of sampled warps",
             _utilization,
             takes=("stat", *_SAMPLE),
         ),
-        "split_iteration_share": Kind(
+        "split_iteration_share": Count(
             "passes in which the place-or-retreat branch splits the warp, over all passes of"
             " sampled warps",
             lambda a: _divergence(a)["share"],
             takes=_SAMPLE,
         ),
-        "warp_iterations": Kind(
+        "warp_iterations": Count(
             "passes of a warp, mean over sampled warps",
             lambda a: _divergence(a)["warp_iterations_mean"],
             takes=_SAMPLE,

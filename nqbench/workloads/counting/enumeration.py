@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -76,22 +75,6 @@ class Spread:
             variance=float(values.var()),
         )
 
-    def join(self, other: Spread) -> Spread:
-        """Statistics of the jobs of both (Chan, Golub and LeVeque 1979)."""
-        count = self.count + other.count
-        difference = other.mean - self.mean
-        squares = self.variance * self.count + other.variance * other.count
-        squares += difference**2 * self.count * other.count / count
-        total = self.total + other.total
-        return Spread(
-            count=count,
-            min=min(self.min, other.min),
-            max=max(self.max, other.max),
-            total=total,
-            mean=total / count,
-            variance=squares / count,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -121,14 +104,24 @@ def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
     Half a second for N = 15, a few for 16, a minute or two for 18 on two cores.
     """
     words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
-    edges = [*range(0, words.size // 3, _CHUNK_JOBS), words.size // 3]
-    threads = threads or cpu_count()
-    with ThreadPoolExecutor(threads) as pool:
-        parts = pool.map(lambda span: _walk(split, words, *span), pairwise(edges))
-        whole = next(parts)
-        for part in parts:
-            whole = _join(whole, part)
-    return whole
+    jobs = words.size // 3
+    work = np.empty((3, jobs), np.int64)
+
+    def walk(begin: int) -> None:
+        end = min(begin + _CHUNK_JOBS, jobs)
+        work[:, begin:end] = work_of(split, words, begin, end)
+
+    with ThreadPoolExecutor(threads or cpu_count()) as pool:
+        list(pool.map(walk, range(0, jobs, _CHUNK_JOBS)))
+    descents, dead, solutions = work
+    return Enumeration(
+        split=split,
+        iterations={loop: Spread.of(loop_iterations(loop, work)) for loop in _DEAD_AND_SOLUTIONS},
+        nodes=Spread.of(descents + solutions),
+        descents=int(descents.sum()),
+        dead=int(dead.sum()),
+        solutions=int(solutions.sum()),
+    )
 
 
 def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
@@ -146,14 +139,9 @@ def cached(split: Split) -> Enumeration | None:
         found = json.loads(_path(split).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return Enumeration(
-        split=split,
-        iterations={loop: Spread(**spread) for loop, spread in found["iterations"].items()},
-        nodes=Spread(**found["nodes"]),
-        descents=found["descents"],
-        dead=found["dead"],
-        solutions=found["solutions"],
-    )
+    spreads = {loop: Spread(**spread) for loop, spread in found["iterations"].items()}
+    read = {"split": split, "iterations": spreads, "nodes": Spread(**found["nodes"])}
+    return Enumeration(**{**found, **read})
 
 
 def keep(found: Enumeration) -> None:
@@ -165,30 +153,6 @@ def keep(found: Enumeration) -> None:
             temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
     except OSError:
         return
-
-
-def _walk(split: Split, words: NDArray[Any], begin: int, end: int) -> Enumeration:
-    work = work_of(split, words, begin, end)
-    descents, dead, solutions = work
-    return Enumeration(
-        split=split,
-        iterations={loop: Spread.of(loop_iterations(loop, work)) for loop in _DEAD_AND_SOLUTIONS},
-        nodes=Spread.of(descents + solutions),
-        descents=int(descents.sum()),
-        dead=int(dead.sum()),
-        solutions=int(solutions.sum()),
-    )
-
-
-def _join(a: Enumeration, b: Enumeration) -> Enumeration:
-    return Enumeration(
-        split=a.split,
-        iterations={loop: spread.join(b.iterations[loop]) for loop, spread in a.iterations.items()},
-        nodes=a.nodes.join(b.nodes),
-        descents=a.descents + b.descents,
-        dead=a.dead + b.dead,
-        solutions=a.solutions + b.solutions,
-    )
 
 
 def _path(split: Split) -> Path:

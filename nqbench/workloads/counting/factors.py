@@ -22,12 +22,7 @@ LOOPS: Final = ("somers", "branchy", "place_first", "irrc")
 """The papers' loops (``search.cuh``)."""
 
 FRONTIER_LOOPS: Final = (
-    "registers",
-    "siblings",
-    "predicated",
-    "selected",
-    "lookahead",
-    "unrolled",
+    *("registers", "siblings", "predicated", "selected", "lookahead", "unrolled"),
 )
 """Loops with the current row in registers (``frontier.cuh``), each one step from the one before;
 the last one is ``unrolled.cuh``."""
@@ -57,79 +52,64 @@ def most_n(loop: Level) -> int:
     return UNROLLED_N if loop == "unrolled" else MAX_N
 
 
-FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
-    {
-        factor.name: factor
-        for factor in (
-            Factor("n", "board size", number=(1, MAX_N)),
-            Factor(
-                "memory",
-                "where the four per-row quantities live",
-                ("local", "shared_stack", "shared", "global"),
-            ),
-            Factor("rows", "how many rows are reserved per thread", ("max", "n", "remaining")),
-            Factor("allocation", "how shared memory is allocated", ("static", "dynamic")),
-            Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct", "vector")),
-            Factor(
-                "layout",
-                "which index runs fastest, the row's or the thread's",
-                ("per_thread", "interleaved", "padded"),
-            ),
-            Factor("loop", "control flow of the search", (*LOOPS, *FRONTIER_LOOPS)),
-            Factor(
-                "assignment",
-                "which thread works on which job",
-                (
-                    "one_per_thread",
-                    "strided",
-                    "contiguous",
-                    "block_pool",
-                    "global_pool",
-                    "warp_pool",
-                ),
-            ),
-            Factor("encoding", "how a job is encoded", ("rows", "base_n", "masks", "packed")),
-            Factor(
-                "cache",
-                "preferred split between L1 and shared memory",
-                ("default", "prefer_l1", "prefer_shared"),
-            ),
-            Factor("symmetry", "which part of the tree is searched", ("none", "mirror", "full")),
-            Factor(
-                "depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True
-            ),
-            Factor("adders", "which pipes of `loop: unrolled` add", ("alu", "both")),
-            Factor("steps", "queens between two votes of `loop: unrolled`", number=(1, 15)),
-            Factor(
-                "lookahead",
-                "rows in which a queen of `loop: unrolled` must leave a column",
-                number=(1, 3),
-                auto=True,
-            ),
-            Factor("block_size", "threads per block", number=(1, 1024), launch=True),
-            Factor(
-                "blocks",
-                "blocks of the grid",
-                ("from_jobs", "from_jobs_plus_one"),
-                number=(1, _MANY),
-                per_sm=True,
-                launch=True,
-            ),
-            Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY), launch=True),
-            Factor(
-                "jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY), launch=True
-            ),
-            Factor("jobs_made", "where jobs are made", ("cpu", "gpu"), launch=True),
-            Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
-            Factor(
-                "probe",
-                "what an instrumented kernel counts; such a point is counted once and never timed",
-                ("none", "iterations", "clocks", "divergence", "accesses"),
-                launch=True,
-            ),
-        )
-    }
+_FACTORS: Final = (
+    Factor("n", "board size", number=(1, MAX_N)),
+    Factor(
+        "memory",
+        "where the four per-row quantities live",
+        ("local", "shared_stack", "shared", "global"),
+    ),
+    Factor("rows", "how many rows are reserved per thread", ("max", "n", "remaining")),
+    Factor("allocation", "how shared memory is allocated", ("static", "dynamic")),
+    Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct", "vector")),
+    Factor(
+        "layout",
+        "which index runs fastest, the row's or the thread's",
+        ("per_thread", "interleaved", "padded"),
+    ),
+    Factor("loop", "control flow of the search", (*LOOPS, *FRONTIER_LOOPS)),
+    Factor(
+        "assignment",
+        "which thread works on which job",
+        (*("one_per_thread", "strided", "contiguous"), *("block_pool", "global_pool", "warp_pool")),
+    ),
+    Factor("encoding", "how a job is encoded", ("rows", "base_n", "masks", "packed")),
+    Factor(
+        "cache",
+        "preferred split between L1 and shared memory",
+        ("default", "prefer_l1", "prefer_shared"),
+    ),
+    Factor("symmetry", "which part of the tree is searched", ("none", "mirror", "full")),
+    Factor("depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True),
+    Factor("adders", "which pipes of `loop: unrolled` add", ("alu", "both")),
+    Factor("steps", "queens between two votes of `loop: unrolled`", number=(1, 15)),
+    Factor(
+        "lookahead",
+        "rows in which a queen of `loop: unrolled` must leave a column",
+        number=(1, 3),
+        auto=True,
+    ),
+    Factor("block_size", "threads per block", number=(1, 1024), launch=True),
+    Factor(
+        "blocks",
+        "blocks of the grid",
+        ("from_jobs", "from_jobs_plus_one"),
+        number=(1, _MANY),
+        per_sm=True,
+        launch=True,
+    ),
+    Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY), launch=True),
+    Factor("jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY), launch=True),
+    Factor("jobs_made", "where jobs are made", ("cpu", "gpu"), launch=True),
+    Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
+    Factor(
+        "probe",
+        "what an instrumented kernel counts; such a point is counted once and never timed",
+        ("none", "iterations", "clocks", "divergence", "accesses"),
+        launch=True,
+    ),
 )
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType({f.name: f for f in _FACTORS})
 
 DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
     {

@@ -6,7 +6,7 @@ next to the others is refused if it was given, and becomes ``-`` if it was not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import numpy as np
@@ -75,6 +75,13 @@ _GRIDS: Final = {
     "global_pool": ("from_jobs", "number", "per_sm"),
     "warp_pool": ("from_jobs", "number", "per_sm"),
 }
+_UNROLLED_TAKES: Final = {
+    "symmetry": ("full",),
+    "memory": ("shared",),
+    "storage": ("vector",),
+    "assignment": ("warp_pool", "global_pool"),
+    "probe": ("none", "iterations", "clocks"),
+}
 _WHY: Final = {
     "one_per_thread": "which needs a thread for every job",
     "block_pool": "whose grid follows from pool_size",
@@ -102,48 +109,85 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
                 name,
             )
         levels[name] = NOT_APPLICABLE
-    if levels["memory"] == "shared_stack" and levels["storage"] != "arrays":
-        if "storage" in explicit:
-            raise InfeasibleError(
-                f"storage: {levels['storage']} makes no sense with memory: shared_stack, which"
-                " keeps only one quantity in shared memory; use storage: arrays",
-                "storage",
-            )
+    if levels["memory"] == "shared_stack" and "storage" not in explicit:
         levels["storage"] = "arrays"
-    if levels["symmetry"] == "full" and levels["encoding"] not in ("masks", "packed"):
-        raise InfeasibleError(
-            f"symmetry: full with encoding: {levels['encoding']}, whose jobs have no room for their"
-            " border queens; use encoding: masks",
-            "symmetry",
+    for name, text in _contradictions(levels):
+        raise InfeasibleError(text, name)
+    return levels
+
+
+def _contradictions(levels: Levels) -> Iterator[tuple[str, str]]:
+    """What is wrong with levels next to each other: the factor to change, and a sentence."""
+    loop, storage, encoding = levels["loop"], levels["storage"], levels["encoding"]
+    if levels["memory"] == "shared_stack" and storage != "arrays":
+        yield (
+            "storage",
+            f"storage: {storage} makes no sense with memory: shared_stack, which keeps only one"
+            " quantity in shared memory; use storage: arrays",
         )
-    _check_unrolled(levels)
-    if levels["encoding"] == "packed":
-        for name, wanted in (("loop", "unrolled"), ("jobs_made", "gpu")):
-            if levels[name] != wanted:
-                raise InfeasibleError(
-                    f"encoding: packed with {name}: {levels[name]}; its jobs are nodes of loop:"
-                    " unrolled, made on the GPU; use encoding: masks",
-                    "encoding",
-                )
+    if levels["symmetry"] == "full" and encoding not in ("masks", "packed"):
+        yield (
+            "symmetry",
+            f"symmetry: full with encoding: {encoding}, whose jobs have no room for their border"
+            " queens; use encoding: masks",
+        )
+    if loop == "unrolled":
+        yield from _unrolled(levels)
+    elif levels["assignment"] == "warp_pool":
+        yield (
+            "assignment",
+            f"assignment: warp_pool with loop: {loop}, whose lanes fetch their jobs alone; use"
+            " assignment: global_pool or loop: unrolled",
+        )
+    for name, wanted in (("loop", "unrolled"), ("jobs_made", "gpu")):
+        if encoding == "packed" and levels[name] != wanted:
+            yield (
+                "encoding",
+                f"encoding: packed with {name}: {levels[name]}; its jobs are nodes of loop:"
+                " unrolled, made on the GPU; use encoding: masks",
+            )
     if levels["jobs_made"] == "gpu" and levels["symmetry"] != "full":
-        raise InfeasibleError(
+        yield (
+            "jobs_made",
             f"jobs_made: gpu with symmetry: {levels['symmetry']}, whose jobs only the CPU makes;"
             " use symmetry: full or jobs_made: cpu",
-            "jobs_made",
         )
-    if levels["storage"] == "vector" and levels["layout"] == "padded":
-        raise InfeasibleError(
+    if storage == "vector" and levels["layout"] == "padded":
+        yield (
+            "layout",
             "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"
             " of an access; use layout: interleaved",
-            "layout",
         )
-    if levels["storage"] == "chunk" and levels["layout"] == "interleaved":
-        raise InfeasibleError(
+    if storage == "chunk" and levels["layout"] == "interleaved":
+        yield (
+            "layout",
             "storage: chunk with layout: interleaved is the same order of words as interleaved"
             " arrays; use storage: arrays",
-            "layout",
         )
-    return levels
+
+
+def _unrolled(levels: Levels) -> Iterator[tuple[str, str]]:
+    """What ``loop: unrolled`` cannot be with."""
+    n, block_size = number(levels, "n"), levels["block_size"]
+    if n > UNROLLED_N:
+        yield (
+            "loop",
+            f"loop: unrolled at n: {n}, whose rows leave no room for their numbers in a word; use"
+            f" loop: lookahead (system frontier.lookahead) beyond n: {UNROLLED_N}",
+        )
+    for name, accepted in _UNROLLED_TAKES.items():
+        if levels[name] not in accepted:
+            yield (
+                name,
+                f"{name}: {levels[name]} with loop: unrolled, which is written for"
+                f" {' or '.join(accepted)}; use {name}: {accepted[0]}",
+            )
+    if isinstance(block_size, int) and block_size % _WARP:
+        yield (
+            "block_size",
+            f"block_size: {block_size} with loop: unrolled, whose warps vote as a whole; choose a"
+            f" multiple of {_WARP}",
+        )
 
 
 def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
@@ -209,65 +253,10 @@ def _senseless(levels: Levels) -> dict[str, str]:
     return found
 
 
-def _check_unrolled(levels: Levels) -> None:
-    """Refuse what ``loop: unrolled`` cannot be with, and ``warp_pool`` with other loops."""
-    loop = levels["loop"]
-    if loop != "unrolled":
-        if levels["assignment"] == "warp_pool":
-            raise InfeasibleError(
-                f"assignment: warp_pool with loop: {loop}, whose lanes fetch their jobs alone; use"
-                " assignment: global_pool or loop: unrolled",
-                "assignment",
-            )
-        return
-    n = number(levels, "n")
-    if n > UNROLLED_N:
-        raise InfeasibleError(
-            f"loop: unrolled at n: {n}, whose rows leave no room for their numbers in a word; use"
-            f" loop: lookahead (system frontier.lookahead) beyond n: {UNROLLED_N}",
-            "loop",
-        )
-    for name, accepted in (
-        ("symmetry", ("full",)),
-        ("memory", ("shared",)),
-        ("storage", ("vector",)),
-        ("assignment", ("warp_pool", "global_pool")),
-        ("probe", ("none", "iterations", "clocks")),
-    ):
-        if levels[name] not in accepted:
-            raise InfeasibleError(
-                f"{name}: {levels[name]} with loop: unrolled, which is written for"
-                f" {' or '.join(accepted)}; use {name}: {accepted[0]}",
-                name,
-            )
-    block_size = levels["block_size"]
-    if isinstance(block_size, int) and block_size % _WARP:
-        raise InfeasibleError(
-            f"block_size: {block_size} with loop: unrolled, whose warps vote as a whole; choose a"
-            f" multiple of {_WARP}",
-            "block_size",
-        )
-
-
-def auto_lookahead(n: int, depth: int) -> int:
-    """Two rows where a job is deep enough for that (``_check_lookahead``), else one."""
-    return 2 if depth >= _least_depth(n, 2) else 1
-
-
 def _least_depth(n: int, lookahead: int) -> int:
     """Rows of a job so that the right diagonals that have left the board never reach the mark in
     bit 0 while a border is closed (``unrolled.cuh``)."""
     return 2 * n - 35 + lookahead if lookahead > 1 else 0
-
-
-def _check_lookahead(n: int, depth: int, lookahead: int) -> None:
-    least = _least_depth(n, lookahead)
-    if depth < least:
-        raise InfeasibleError(
-            f"lookahead: {lookahead} at n: {n}, depth: {depth} needs a depth of {least} or more, so"
-            " that a word holds the diagonals; use that or lookahead: 1",
-            "lookahead",
-        )
 
 
 def _check_n(n: Level, least: int) -> None:
@@ -278,18 +267,6 @@ def _check_n(n: Level, least: int) -> None:
             f"n: {n} is outside what {kind}, {least} to {MAX_N}; choose n in that range"
             + (", or a cpu.* system for smaller boards" if n < least else ""),
             "n",
-        )
-
-
-def _check_instructions(loop: Level, device: DeviceFacts) -> None:
-    if not has_instructions(device, loop):
-        least, own = (
-            ".".join(map(str, c)) for c in (UNROLLED_CAPABILITY, device.compute_capability)
-        )
-        raise InfeasibleError(
-            f"loop: unrolled has instructions of compute capability {least} and later, and"
-            f" {device.name} has {own}; use loop: lookahead (system frontier.lookahead)",
-            "loop",
         )
 
 
@@ -327,31 +304,25 @@ def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     faster than 128 on an H200."""
     wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
     sizes: list[int] = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
+
+    def configured(size: int) -> Configuration:
+        return Configuration.from_levels(levels | {"block_size": size})
+
+    def threads(size: int) -> int:  # that a multiprocessor holds
+        return size * min(_block_limits(configured(size), device))
+
     if levels["loop"] == "unrolled":
         sizes = sorted(
             range(_WARP, 2 * wanted + 1, _WARP),
-            key=lambda size: (_resident_threads(levels, size, device), size == wanted, size),
+            key=lambda size: (threads(size), size == wanted, size),
             reverse=True,
         )
     for size in sizes:
-        if _fits(_with_block(levels, size), device):
+        config = configured(size)
+        static_fits = config.static_shared_bytes <= device.shared_per_block
+        if static_fits and config.shared_bytes <= device.shared_per_block_optin:
             return size
     return wanted
-
-
-def _with_block(levels: Levels, size: int) -> Configuration:
-    return Configuration.from_levels(dict(levels) | {"block_size": size})
-
-
-def _fits(config: Configuration, device: DeviceFacts) -> bool:
-    return (
-        config.static_shared_bytes <= device.shared_per_block
-        and config.shared_bytes <= device.shared_per_block_optin
-    )
-
-
-def _resident_threads(levels: Levels, size: int, device: DeviceFacts) -> int:
-    return size * min(_block_limits(_with_block(levels, size), device))
 
 
 def _grid_level(
@@ -385,7 +356,10 @@ def _grid_level(
     if system_level is not None and _kind(system_level) in accepted:
         return system_level
     if "per_sm" in accepted:
-        return {"per_sm": _filling_blocks(Configuration.from_levels(levels), jobs, device)}
+        # What a multiprocessor holds at once; fewer if each thread would have too few jobs.
+        config = Configuration.from_levels(levels)
+        enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
+        return {"per_sm": max(1, min(enough, *_block_limits(config, device)))}
     return "from_jobs"
 
 
@@ -397,12 +371,6 @@ def _kind(level: Level) -> str:
 
 def _text(level: Level) -> str:
     return f"{{per_sm: {level['per_sm']}}}" if isinstance(level, Mapping) else str(level)
-
-
-def _filling_blocks(config: Configuration, jobs: int, device: DeviceFacts) -> int:
-    """Blocks that a multiprocessor holds at once; fewer if each thread would have too few jobs."""
-    enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
-    return max(1, min(enough, *_block_limits(config, device)))
 
 
 def _block_limits(config: Configuration, device: DeviceFacts) -> list[int]:
@@ -430,13 +398,29 @@ def resolve_kernel(
     """
     check_device(system, device)
     levels = fill_levels(given, system)
-    _check_instructions(levels["loop"], device)
-    levels["depth"] = _depth(levels, system)
+    if not has_instructions(device, levels["loop"]):
+        least, own = (
+            ".".join(map(str, c)) for c in (UNROLLED_CAPABILITY, device.compute_capability)
+        )
+        raise InfeasibleError(
+            f"loop: unrolled has instructions of compute capability {least} and later, and"
+            f" {device.name} has {own}; use loop: lookahead (system frontier.lookahead)",
+            "loop",
+        )
+    if levels["depth"] == "auto":
+        levels["depth"] = auto_depth(levels, system)
     n, depth = number(levels, "n"), number(levels, "depth")
-    if levels["lookahead"] == "auto":
-        levels["lookahead"] = auto_lookahead(n, depth)
-    if levels["lookahead"] != NOT_APPLICABLE:
-        _check_lookahead(n, depth, number(levels, "lookahead"))
+    check_depth(n, depth)
+    if levels["lookahead"] == "auto":  # two rows where a job is deep enough for that
+        levels["lookahead"] = 2 if depth >= _least_depth(n, 2) else 1
+    lookahead = levels["lookahead"]
+    if isinstance(lookahead, int) and depth < _least_depth(n, lookahead):
+        least_depth = _least_depth(n, lookahead)
+        raise InfeasibleError(
+            f"lookahead: {lookahead} at n: {n}, depth: {depth} needs a depth of {least_depth} or"
+            " more, so that a word holds the diagonals; use that or lookahead: 1",
+            "lookahead",
+        )
     filled = Configuration.from_levels(levels)
     if some is None:
         jobs = checked_jobs(filled)
@@ -452,14 +436,6 @@ def resolve_kernel(
     grid = geometry(config, jobs, device)
     check_grid(config, grid, device)
     return levels, config, grid
-
-
-def _depth(levels: Levels, system: str | None) -> int:
-    depth = levels["depth"]
-    if not isinstance(depth, int):
-        depth = auto_depth(levels, system)
-    check_depth(number(levels, "n"), depth)
-    return depth
 
 
 def derived(config: Configuration, grid: Geometry) -> dict[str, int | float | str]:

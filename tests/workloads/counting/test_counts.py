@@ -20,7 +20,7 @@ from nqbench.workloads.counting.counts import (
     sampled_divergence,
     sampled_utilization,
 )
-from nqbench.workloads.counting.enumeration import Split, Spread
+from nqbench.workloads.counting.enumeration import Split
 from nqbench.workloads.counting.jobs import OddRule, masks_of_jobs
 from nqbench.workloads.counting.known import SOLUTIONS
 from tests.workloads.counting import oracle
@@ -63,16 +63,6 @@ def test_iterations_of_every_job(loop: str, n: int, depth: int, rule: OddRule) -
     assert (found.min, found.max) == (min(expected), max(expected))
     assert found.mean == pytest.approx(np.mean(expected))
     assert found.variance == pytest.approx(np.var(expected))
-
-
-def test_statistics_of_parts_are_those_of_the_whole() -> None:
-    values = np.random.default_rng(1).integers(0, 10**6, 5000)
-    joined = Spread.of(values[:17]).join(Spread.of(values[17:4000])).join(Spread.of(values[4000:]))
-    whole = Spread.of(values)
-    assert (joined.count, joined.min, joined.max, joined.total) == (
-        *(whole.count, whole.min, whole.max, whole.total),
-    )
-    assert joined.variance == pytest.approx(whole.variance, rel=1e-12)
 
 
 def test_nodes_of_a_task_are_the_queens_placed_below_it() -> None:
