@@ -8,7 +8,6 @@ paper's numbers).
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -43,8 +42,10 @@ _COUNTED: Final[dict[tuple[int, int, Symmetry, OddRule, bool], tuple[int, float]
 """Numbers of jobs known so far, and the seconds to count them: a point's are counted under several
 limits."""
 
-_CACHE_BYTES: Final = 256 * 2**20
-"""Job arrays kept in memory: enough for the points of a study of a few N to share them."""
+_KEPT_BYTES: Final = 64 * 2**20
+_KEPT: Final = 4
+"""Job arrays kept in memory, and the size of each at most: enough for the points of a study of a
+few N to share them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,10 +72,6 @@ def words_per_job(encoding: Encoding, depth: int) -> int:
 def _first_row(n: int, symmetry: Symmetry) -> int:
     columns = n if symmetry == "none" else (n + 1) // 2
     return (1 << columns) - 1
-
-
-def _restricted(symmetry: Symmetry, odd_rule: OddRule) -> bool:
-    return symmetry == "mirror" and odd_rule == "restrict_second"
 
 
 def count_jobs(
@@ -115,10 +112,15 @@ def _count(
         from nqbench.workloads.counting import border
 
         return border.count_jobs(n, depth, limit, closed)
-    from nqbench.workloads.counting.search import count_prefixes
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    return _prefixes(n, depth, _first_row(n, symmetry), restrict, limit)
 
-    restrict = _restricted(symmetry, odd_rule)
-    return int(count_prefixes(n, depth, _first_row(n, symmetry), restrict, limit))
+
+def _prefixes(n: int, depth: int, first_row: int, restrict: bool, limit: int = 2**62) -> int:
+    """Number of placements with the first queen in ``first_row``; ``limit`` as above."""
+    from nqbench.workloads.counting.search import prefixes  # numba: slow to import
+
+    return int(prefixes(n, depth, first_row, restrict, 0, limit, np.empty(0, np.int32)))
 
 
 def make_jobs(
@@ -128,8 +130,11 @@ def make_jobs(
     symmetry: Symmetry = "mirror",
     closed: bool = False,
 ) -> Jobs:
-    """All jobs of a board in one encoding; recent ones come from memory."""
-    return _CACHE.get((n, depth, encoding, symmetry, closed))
+    """All jobs of a board in one encoding; the last ones are kept if they are not too large."""
+    count = count_jobs(n, depth, symmetry, ODD_RULES[encoding], closed=closed)
+    if 4 * words_per_job(encoding, depth) * count > _KEPT_BYTES:
+        return split(n, depth, encoding, symmetry, closed)
+    return _recent(n, depth, encoding, symmetry, closed)
 
 
 def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
@@ -154,10 +159,7 @@ def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry, closed: bo
     words.flags.writeable = False
     count = light_from = words.size // words_per_job(encoding, depth)
     if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
-        from nqbench.workloads.counting.search import count_prefixes
-
-        middle = 1 << (n // 2)  # comes last
-        light_from -= int(count_prefixes(n, depth, middle, False, count))
+        light_from -= _prefixes(n, depth, 1 << (n // 2), False)  # those come last
     return Jobs(words, count, light_from, split_s)
 
 
@@ -174,40 +176,16 @@ def _words(
 
         return border.jobs(n, depth, closed)
     from nqbench.workloads.compiled import in_order
-    from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
+    from nqbench.workloads.counting.search import prefixes
 
-    restrict = _restricted(symmetry, odd_rule)
-    width = words_per_job(encoding, depth)
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    width, code = words_per_job(encoding, depth), _ENCODINGS.index(encoding)
 
     def below(first_queen: int, out: NDArray[Any]) -> int:
-        if not out.size:
-            return width * int(count_prefixes(n, depth, first_queen, restrict, 2**62))
-        code = _ENCODINGS.index(encoding)
-        return width * int(fill_prefixes(n, depth, first_queen, restrict, code, out))
+        return width * int(prefixes(n, depth, first_queen, restrict, code, 2**62, out))
 
     first_queens = [1 << c for c in range(_first_row(n, symmetry).bit_length())]
     return in_order(first_queens, below, np.uint32 if encoding == "masks" else np.int32)
 
 
-class _Recent:
-    """The job arrays used last, up to a number of bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[tuple[int, int, Encoding, Symmetry, bool], Jobs] = OrderedDict()
-
-    def get(self, key: tuple[int, int, Encoding, Symmetry, bool]) -> Jobs:
-        jobs = self._kept.pop(key, None) or split(*key)
-        self._kept[key] = jobs
-        while len(self._kept) > 1 and self.nbytes > self._limit:
-            self._kept.popitem(last=False)
-        if jobs.words.nbytes > self._limit:
-            del self._kept[key]
-        return jobs
-
-    @property
-    def nbytes(self) -> int:
-        return sum(jobs.words.nbytes for jobs in self._kept.values())
-
-
-_CACHE = _Recent(_CACHE_BYTES)
+_recent = lru_cache(maxsize=_KEPT)(split)

@@ -9,81 +9,31 @@ from typing import Final
 TREND: Final = 4
 """Rows over which the trend of a ratio is taken; even, since odd boards differ a little."""
 
-SOLUTIONS: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        1: 1,
-        2: 0,
-        3: 0,
-        4: 2,
-        5: 10,
-        6: 4,
-        7: 40,
-        8: 92,
-        9: 352,
-        10: 724,
-        11: 2_680,
-        12: 14_200,
-        13: 73_712,
-        14: 365_596,
-        15: 2_279_184,
-        16: 14_772_512,
-        17: 95_815_104,
-        18: 666_090_624,
-        19: 4_968_057_848,
-        20: 39_029_188_884,
-        21: 314_666_222_712,
-        22: 2_691_008_701_644,
-        23: 24_233_937_684_440,
-        24: 227_514_171_973_736,
-        25: 2_207_893_435_808_352,
-        26: 22_317_699_616_364_044,
-        27: 234_907_967_154_122_528,
-    }
-)
+
+def _from(first: int, *values: int) -> Mapping[int, int]:
+    """The values by board size, from the first size on."""
+    return MappingProxyType(dict(enumerate(values, first)))
+
+
+SOLUTIONS: Final[Mapping[int, int]] = _from(1,
+    1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2_680, 14_200, 73_712, 365_596, 2_279_184, 14_772_512,
+    95_815_104, 666_090_624, 4_968_057_848, 39_029_188_884, 314_666_222_712, 2_691_008_701_644,
+    24_233_937_684_440, 227_514_171_973_736, 2_207_893_435_808_352, 22_317_699_616_364_044,
+    234_907_967_154_122_528,
+)  # fmt: skip
 """a(n): OEIS A000170; N = 26 and 27: Preusser et al. (2009, 2016), FPGA searches."""
 
-NODES: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        1: 1,
-        2: 2,
-        3: 5,
-        4: 16,
-        5: 53,
-        6: 152,
-        7: 551,
-        8: 2_056,
-        9: 8_393,
-        10: 35_538,
-        11: 166_925,
-        12: 856_188,
-        13: 4_674_889,
-        14: 27_358_552,
-        15: 171_129_071,
-        16: 1_141_190_302,
-        17: 8_017_021_931,
-    }
-)
+NODES: Final[Mapping[int, int]] = _from(1,
+    1, 2, 5, 16, 53, 152, 551, 2_056, 8_393, 35_538, 166_925, 856_188, 4_674_889, 27_358_552,
+    171_129_071, 1_141_190_302, 8_017_021_931,
+)  # fmt: skip
 """Nodes of the whole search tree: valid placements of 1..N rows, by enumeration."""
 
 
-EIGHTH_NODES: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        5: 11,
-        6: 31,
-        7: 112,
-        8: 420,
-        9: 1_601,
-        10: 6_812,
-        11: 29_928,
-        12: 154_026,
-        13: 806_258,
-        14: 4_776_682,
-        15: 29_029_342,
-        16: 195_070_674,
-        17: 1_344_617_467,
-        18: 10_045_012_463,
-    }
-)
+EIGHTH_NODES: Final[Mapping[int, int]] = _from(5,
+    11, 31, 112, 420, 1_601, 6_812, 29_928, 154_026, 806_258, 4_776_682, 29_029_342,
+    195_070_674, 1_344_617_467, 10_045_012_463,
+)  # fmt: skip
 """Nodes of one eighth of the tree, by the rule of ``border``, by enumeration."""
 
 
@@ -100,20 +50,13 @@ CLOSED_JOBS: Final[Mapping[tuple[int, int], int]] = MappingProxyType(
 boards that are searched so fast that counting the jobs would show in the total."""
 
 
-def nodes(n: int) -> float:
-    """Nodes of the whole search tree; beyond the table by ``_with_trend``."""
-    return _with_trend(NODES, n)
+def nodes(n: int, table: Mapping[int, int] = NODES) -> float:
+    """Nodes of the whole search tree, or of the part that ``table`` has.
 
-
-def eighth_nodes(n: int) -> float:
-    """Nodes of one eighth of the tree; beyond the table by ``_with_trend``."""
-    return _with_trend(EIGHTH_NODES, n)
-
-
-def _with_trend(table: Mapping[int, int], n: int) -> float:
-    """Nodes by the ratio of nodes to solutions, which grows by about as much every row: that of the
-    whole tree by 4.7 (63.4, 74.8, 75.1, 77.3, 83.7 at N = 13 .. 17), that of one eighth by 0.6
-    (13.1, 12.7, 13.2, 14.0, 15.1 at N = 14 .. 18)."""
+    Beyond the table by the ratio of nodes to solutions, which grows by about as much every row:
+    that of the whole tree by 4.7 (63.4, 74.8, 75.1, 77.3, 83.7 at N = 13 .. 17), that of one eighth
+    by 0.6 (13.1, 12.7, 13.2, 14.0, 15.1 at N = 14 .. 18).
+    """
     if n in table:
         return float(table[n])
     last = max(table)
@@ -121,6 +64,11 @@ def _with_trend(table: Mapping[int, int], n: int) -> float:
     growth = sum(ratio[k] - ratio[k - TREND] for k in (last - 1, last)) / (2 * TREND)
     alike = last if (n - last) % 2 == 0 else last - 1
     return solutions(n) * (ratio[alike] + growth * (n - alike))
+
+
+def eighth_nodes(n: int) -> float:
+    """Nodes of one eighth of the tree."""
+    return nodes(n, EIGHTH_NODES)
 
 
 def solutions(n: int) -> float:

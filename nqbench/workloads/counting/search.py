@@ -55,53 +55,22 @@ def second_row(n: int, restrict: bool, first_queen: int) -> int:
 
 
 @compiled
-def count_prefixes(n: int, depth: int, first_row: int, restrict: bool, limit: int) -> int:
-    """Valid placements of ``depth >= 2`` rows, or ``limit + 1`` as soon as there are more.
-
-    The last row is counted by its open columns instead of being walked.
-    """
-    board = (1 << n) - 1
-    columns = np.zeros(depth + 1, np.int64)
-    left = np.zeros(depth + 1, np.int64)
-    right = np.zeros(depth + 1, np.int64)
-    free = np.zeros(depth + 1, np.int64)
-    free[0] = first_row
-    row = 0
-    count = 0
-    while row >= 0:
-        if free[row] == 0:
-            row -= 1
-            continue
-        queen = free[row] & -free[row]
-        free[row] ^= queen
-        next_columns = columns[row] | queen
-        next_left = (left[row] | queen) << 1
-        next_right = (right[row] | queen) >> 1
-        below = board & ~(next_columns | next_left | next_right)
-        if row == 0:
-            below &= second_row(n, restrict, queen)
-        if row + 2 == depth:
-            count += bit_count(below)
-            if count > limit:
-                return limit + 1
-            continue
-        row += 1
-        columns[row] = next_columns
-        left[row] = next_left
-        right[row] = next_right
-        free[row] = below
-    return count
-
-
-@compiled
-def fill_prefixes(
-    n: int, depth: int, first_row: int, restrict: bool, encoding: int, out: NDArray[Any]
+def prefixes(
+    n: int,
+    depth: int,
+    first_row: int,
+    restrict: bool,
+    encoding: int,
+    limit: int,
+    out: NDArray[Any],
 ) -> int:
-    """Write every placement to ``out`` and return how many there are.
+    """Write every valid placement of ``depth >= 2`` rows to ``out``; returns how many there are.
 
-    ``encoding`` 0: ``depth`` one-hot words per job; 1: one base-N number; 2: the words (columns,
-    left diagonals, right diagonals) attacked in the next row. Widths in bits: the left diagonals
-    are kept to 32, as on the device.
+    With an empty ``out`` they are counted, the last row by its open columns instead of being
+    walked: ``limit + 1`` as soon as there are more than ``limit``. ``encoding`` 0: ``depth``
+    one-hot words per job; 1: one base-N number; 2: the words (columns, left diagonals, right
+    diagonals) attacked in the next row. Widths in bits: the left diagonals are kept to 32, as on
+    the device.
     """
     board = (1 << n) - 1
     queens = np.zeros(depth, np.int64)
@@ -111,6 +80,7 @@ def fill_prefixes(
     right = np.zeros(depth + 1, np.int64)
     free = np.zeros(depth + 1, np.int64)
     free[0] = first_row
+    counted_row = depth - 2 if out.size == 0 else depth
     row = 0
     job = 0
     while row >= 0:
@@ -137,13 +107,19 @@ def fill_prefixes(
                 out[3 * job + 2] = next_right
             job += 1
             continue
+        below = board & ~(next_columns | next_left | next_right)
+        if row == 0:
+            below &= second_row(n, restrict, queen)
+        if row == counted_row:
+            job += bit_count(below)
+            if job > limit:
+                return limit + 1
+            continue
         row += 1
         columns[row] = next_columns
         left[row] = next_left
         right[row] = next_right
-        free[row] = board & ~(next_columns | next_left | next_right)
-        if row == 1:
-            free[row] &= second_row(n, restrict, queen)
+        free[row] = below
     return job
 
 
