@@ -31,7 +31,7 @@ from nqbench.measure.worker.messages import (
     encode,
 )
 from nqbench.measure.worker.pool import Job, Reply, as_error
-from nqbench.workloads import brought
+from nqbench.workloads import registered
 
 AHEAD: Final = 3
 """Requests that a device has at a time, all but one waiting: a task's way through the scheduler
@@ -124,7 +124,7 @@ class RemoteWorkers:
 
     def __init__(self, device: RemoteDevice, spec: str | None, size: int) -> None:
         self._device, self._cluster, self._size = device, device.cluster, size
-        self._open = encode(Open(spec, brought()))
+        self._open = encode(Open(spec, registered()))
         self._compiles = spec is None
         self._epoch = 0 if self._compiles else device.epoch()
         # A device's replies come in the order in which it measured.
@@ -223,7 +223,7 @@ class RemoteWorkers:
         second = self._jobs.overruled(
             [result.address],
             (
-                (replace(request, run=run, open=encode(Open(spec, brought()))), who)
+                (replace(request, run=run, open=encode(Open(spec, registered()))), who)
                 for spec, who in self._device.elsewhere(result.address)
             ),
             lambda other: (
@@ -320,7 +320,7 @@ class ClusterSite:
 
 def say_hello(cluster: Cluster, spec: str, who: Who) -> Hello:
     """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
-    request = TaskRequest(cluster.run, 0, encode(Open(spec, brought())))
+    request = TaskRequest(cluster.run, 0, encode(Open(spec, registered())))
     message = decode(ask(cluster, host.carry_out, request, who).reply)
     if isinstance(message, Ready) and message.hello is not None:
         return message.hello

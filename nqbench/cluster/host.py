@@ -41,7 +41,7 @@ from nqbench.measure.worker.messages import (
 from nqbench.measure.worker.pool import Job, WorkerPool
 from nqbench.system.machine import cpu_count
 from nqbench.system.versions import __version__
-from nqbench.workloads import bring
+from nqbench.workloads import register
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -181,8 +181,8 @@ class Host:
         assert isinstance(opening, Open)
         process, line = 0, b""
         try:
-            for outside in opening.outside:
-                bring(outside)
+            for workload in opening.workloads:
+                register(workload)
             with self._process(task, opening.spec) as pool:
                 if not task.request:
                     line, process = encode(Ready(pool.hello)), pool.hello.pid

@@ -31,7 +31,7 @@ from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, is_reference
 from nqbench.runs.reading import MANIFEST, newest, read_manifest
 from nqbench.system.machine import cpu_count
-from nqbench.workloads import bring
+from nqbench.workloads import register
 
 if TYPE_CHECKING:
     from nqbench.study.model import Study
@@ -218,7 +218,7 @@ def look_first(study: Study, out: Path, fresh: bool) -> None:
 
     Creates nothing. Makes a workload that the study brings along known. Raises ``StoreError``.
     """
-    bring(study.outside)  # its own workload: another study of that name may have come after it
+    register(study.external)  # its own workload: another study of that name may have come after it
     if is_reference(out) or out.exists():
         with RunWriter(out):
             if not fresh and (out / MANIFEST).exists():

@@ -42,7 +42,7 @@ def expand(
     with file:line, also if nothing would run.
     """
     with study.source.at(("workload",)):
-        chosen = workload or workloads.bring(study.outside)
+        chosen = workload or workloads.register(study.external)
     name = chosen.name if workload else study.workload
     check(study, chosen)
     check_size(study, facts.kind)

@@ -39,7 +39,7 @@ from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import Key, KeyPath, Source, fit, parse, read
 from nqbench.vocabulary import is_counter
-from nqbench.workloads import KERNEL, Outside, bring
+from nqbench.workloads import KERNEL, ExternalWorkload, register
 
 _OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}
 
@@ -79,7 +79,9 @@ def _workload(source: Source, file: StudyFile) -> str:
     if file.kernel is None:
         if ":" in file.workload:
             with source.at(("workload",)):
-                bring(Outside(file.name, str(source.path.parent.absolute()), file.workload))
+                register(
+                    ExternalWorkload(file.name, str(source.path.parent.absolute()), file.workload)
+                )
         return file.workload
     if "workload" in source.data:
         said = "'workload' and 'kernel' both say what is computed; keep one of them"

@@ -14,7 +14,7 @@ from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
 from nqbench.system.yaml_marks import KeyPath, Source
-from nqbench.workloads import Outside
+from nqbench.workloads import ExternalWorkload
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (
@@ -202,9 +202,11 @@ class Study:
         return self.source.text
 
     @property
-    def outside(self) -> Outside:
+    def external(self) -> ExternalWorkload:
         """What workers need besides nqbench: the study's folder, and its own kernel."""
-        return Outside(self.name, str(self.path.parent.absolute()), self.workload, self.kernel)
+        return ExternalWorkload(
+            self.name, str(self.path.parent.absolute()), self.workload, self.kernel
+        )
 
     def check_device(self, spec: str, facts: DeviceFacts) -> None:
         """Raise ``DeviceUnavailable`` for a device that the study says it cannot use."""

@@ -2,8 +2,8 @@
 
 A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package in this
 folder, an object that an installed package names under the entry point ``nqbench.workloads``, or an
-object of any module, named ``package.module:object``. A study may bring its own along
-(:func:`bring`): ``./file.py:object``, or a block ``kernel``.
+object of any module, named ``package.module:object``. A study may have its own (:func:`register`):
+``./file.py:object``, or a block ``kernel``.
 """
 
 from __future__ import annotations
@@ -24,47 +24,23 @@ from nqbench.errors import StudyError
 from nqbench.point import MEASURING
 from nqbench.system.python_files import load_file, module_name, where_raised
 from nqbench.system.suggest import nearest, suggestion
-from nqbench.workloads.base import KERNEL, Workload
-
-__all__ = [
-    "KERNEL",
-    "Outside",
-    "bring",
-    "brought",
-    "find_system",
-    "get",
-    "launch_factors",
-    "module_of",
-    "names",
-    "of_block",
-    "of_study",
-    "phases",
-    "probe_counters",
-    "program_name",
-    "with_systems",
-]
+from nqbench.workloads.base import KERNEL as KERNEL
+from nqbench.workloads.base import Workload
 
 GROUP: Final = "nqbench.workloads"
 """The entry point under which an installed package names its workloads."""
 OWN: Final = "own"
 """The package for workloads that studies describe themselves; no workload of its own."""
-_brought: dict[str, Workload] = {}
-"""Workloads that studies have brought along into this process."""
-_outside: dict[str, Outside] = {}
-"""How they were brought, for its workers."""
+_registered: dict[str, Workload] = {}
+"""Workloads of studies that this process knows."""
+_external: dict[str, ExternalWorkload] = {}
+"""How they were registered, for its workers."""
 
 
 def names() -> tuple[str, ...]:
     """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
-    here = _packages(tuple(__path__))
-    return (*here, *sorted(_installed().keys() - {*here}))
-
-
-@cache
-def _packages(folders: tuple[str, ...]) -> tuple[str, ...]:
-    """The packages in some folders."""
-    found = {module.name for module in pkgutil.iter_modules(folders) if module.ispkg}
-    return tuple(sorted(found - {OWN}))
+    found = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
+    return (*sorted(found - {OWN}), *sorted(_installed().keys() - found))
 
 
 @cache
@@ -78,7 +54,7 @@ def get(name: str) -> Workload:
 
     Raises ``StudyError`` with the nearest name if there is none, or if it is not a ``Workload``.
     """
-    return _brought.get(name) or _get(name)
+    return _registered.get(name) or _get(name)
 
 
 @cache
@@ -126,8 +102,8 @@ def _object(name: str, module: ModuleType, attribute: str) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
-    """What a study brings along, as plain data for workers.
+class ExternalWorkload:
+    """A study's own workload, as plain data for workers.
 
     ``folder`` is that of the study (absolute), ``workload`` its key of that name, ``kernel`` its
     block of that name and ``study`` its own.
@@ -139,21 +115,21 @@ class Outside:
     kernel: Mapping[str, Any] | None = None
 
 
-def bring(outside: Outside) -> Workload:
+def register(external: ExternalWorkload) -> Workload:
     """Make a study's workload known to this process; :func:`get` finds it from then on.
 
     The study's folder is searched for modules of its own Python files, after all others. Raises
     ``StudyError``.
     """
-    folder, name = outside.folder, outside.workload
+    folder, name = external.folder, external.workload
     if ":" in name:
-        _outside[name] = outside
+        _external[name] = external
         if folder not in sys.path:
             sys.path.append(folder)  # last: no file there stands in for a library
             invalidate_caches()
-    if outside.kernel is not None:
-        own = of_block(outside.study, outside.kernel, Path(folder))
-        _brought[own.name] = own
+    if external.kernel is not None:
+        own = of_block(external.study, external.kernel, Path(folder))
+        _registered[own.name] = own
         return own
     file, colon, attribute = name.partition(":")
     if colon and file.endswith(".py"):
@@ -162,13 +138,13 @@ def bring(outside: Outside) -> Workload:
         except StudyError as error:
             said = f"workload {name!r} cannot be loaded: {error.message}"
             raise StudyError(said) from error
-        _brought[name] = _object(name, module, attribute)
+        _registered[name] = _object(name, module, attribute)
     return get(name)
 
 
-def brought() -> tuple[Outside, ...]:
-    """What studies have brought into this process, for its workers to bring too."""
-    return tuple(_outside.values())
+def registered() -> tuple[ExternalWorkload, ...]:
+    """What studies have registered in this process, for its workers."""
+    return tuple(_external.values())
 
 
 def of_block(study: str, block: Mapping[str, Any], folder: Path | None = None) -> Workload:
@@ -187,7 +163,7 @@ def of_study(study: Mapping[str, Any]) -> Workload:
 
 def module_of(name: str) -> str:
     """The module that holds a workload's object; empty for the kernel of a study."""
-    if name in _brought:
+    if name in _registered:
         file = name.partition(":")[0]
         return module_name(Path(file)) if file.endswith(".py") else ""
     return _place(name)[0]

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from nqbench.errors import NqbenchError
 from nqbench.measure.worker import messages
 from nqbench.system.crash import write_crash
-from nqbench.workloads import bring
+from nqbench.workloads import register
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
@@ -69,8 +69,8 @@ def serve(requests: queue.Queue[messages.Message | None], output: BinaryIO) -> N
     if not isinstance(first, messages.Open):
         return
     try:
-        for outside in first.outside:
-            bring(outside)
+        for workload in first.workloads:
+            register(workload)
     except NqbenchError as error:
         send(messages.Refused(type(error).__name__, str(error)))
         return

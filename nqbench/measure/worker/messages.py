@@ -16,18 +16,18 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.measurement import Measurement, plain
 from nqbench.measure.sampling import Policy
 from nqbench.point import Point
-from nqbench.workloads import Outside, brought
+from nqbench.workloads import ExternalWorkload, registered
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
     """Open the device ``spec``; ``None`` for a worker that compiles and needs no device.
 
-    ``outside``: what studies have brought into the runner's process.
+    ``workloads``: what studies have registered in the runner's process.
     """
 
     spec: str | None
-    outside: tuple[Outside, ...] = field(default_factory=brought)
+    workloads: tuple[ExternalWorkload, ...] = field(default_factory=registered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "hello": lambda data: (
             data and Hello(**{**data, "facts": DeviceFacts.from_dict(data["facts"])})
         ),
-        "outside": lambda data: tuple(Outside(**one) for one in data),
+        "workloads": lambda data: tuple(ExternalWorkload(**one) for one in data),
         "measurement": Measurement.from_json,
     }
 )

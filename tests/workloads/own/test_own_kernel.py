@@ -366,7 +366,7 @@ def test_what_can_change_the_number_is_measured_again(folder: Path) -> None:
 
 def test_the_files_are_those_named(folder: Path) -> None:
     study = load_study(study_with(folder, {"kernel/check/seen": {"function": "check.py:seen"}}))
-    workloads.bring(study.outside)
+    workloads.register(study.external)
     found = {path.name for path in workload_files(study.workload, on_cpu=False)}
     assert {"scale.cu", "factor.cuh", "check.py", "kernel.py"} <= found
 

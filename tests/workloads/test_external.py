@@ -36,8 +36,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sys.path[:] = path
     workloads._get.cache_clear()
     workloads._installed.cache_clear()
-    workloads._brought.clear()
-    workloads._outside.clear()
+    workloads._registered.clear()
+    workloads._external.clear()
 
 
 def study(folder: Path, workload: str) -> Path:
