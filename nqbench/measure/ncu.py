@@ -237,16 +237,25 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
 def _counters(
     profiles: Sequence[Profile], kernels: Sequence[str], launched: Sequence[str]
 ) -> dict[str, float]:
-    """Counters of the only kernel; of a program those of each, and of the main one plainly.
+    """Counters of the only kernel; of several those of each, named ``NAME@KERNEL``, and those of
+    the main one plainly.
 
-    ``kernels`` are a program's, the main one first; ``launched`` those of ``profiles``, none of
-    them for a kernel alone.
+    ``kernels`` are a plan's, the main one first; ``launched`` those of ``profiles`` in their order,
+    none of them for a kernel alone. Raises ``DeviceError`` if the profiler saw another number.
     """
     if not launched:
         return counters_of(profiles[0].metrics)
-    found = counters_by_kernel(profiles, launched)
-    own = {plain_name(name): value for name, value in found.items()}
-    main = {name: value for (name, kernel), value in own.items() if kernel == kernels[0]}
+    if len(profiles) != len(launched):
+        raise DeviceError(
+            f"{PROGRAM} saw {len(profiles)} launches ({', '.join(p.kernel for p in profiles)})"
+            f" where the program marked {len(launched)} ({', '.join(launched)})"
+        )
+    main: dict[str, float] = {}
+    found: dict[str, float] = {}
+    for kernel, profile in zip(launched, profiles, strict=True):
+        one = counters_of(profile.metrics)
+        found |= {of_kernel(counter, kernel): value for counter, value in one.items()}
+        main |= one if kernel == kernels[0] else {}
     return main | found
 
 
@@ -272,32 +281,29 @@ class Profile:
 
 
 def read_launches(text: str) -> list[Profile]:
-    """Every launch in what ``ncu --csv`` prints, from either of its pages; at least one.
+    """Every launch in what ``ncu --csv --page raw`` prints; at least one.
 
-    ``--page raw``: a line of names, a line of units, a line per launch with a column per metric;
-    the details page: a line per launch and metric. Lines of the profiler's own (``==PROF==``) and
-    of the program may stand around them. Numbers may have thousands separators; what is not a
-    number (``n/a``, ``nan``) is left out. Raises ``DeviceError`` without a launch.
+    A line of names, a line of units, a line per launch with a column per metric. Lines of the
+    profiler's own (``==PROF==``) and of the program may stand around them. Numbers may have
+    thousands separators; what is not a number (``n/a``, ``nan``) is left out. Raises
+    ``DeviceError`` without a launch.
     """
     lines = text.splitlines()
-    starts = (i for i, line in enumerate(lines) if line.startswith('"ID",'))
-    first = next(starts, None)
+    first = next((i for i, line in enumerate(lines) if line.startswith('"ID",')), None)
     if first is None:
         raise DeviceError(f"{PROGRAM} printed no table; {complaint(text)}")
     table = io.StringIO("\n".join(line for line in lines[first:] if line.startswith('"')))
-    launches: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader(table):
-        if row["ID"]:  # the line of units has none
-            launches.setdefault(row["ID"], []).append(row)
-    if not launches:
+    rows = [row for row in csv.DictReader(table) if row["ID"]]  # the line of units has none
+    if not rows:
         raise DeviceError(f"{PROGRAM} saw no launch; {complaint(text)}")
     found = []
-    for rows in launches.values():
-        if "Metric Name" in rows[0]:
-            cells = {row["Metric Name"]: row["Metric Value"] for row in rows}
-        else:
-            cells = {name: cell for name, cell in rows[0].items() if "__" in name}
-        found.append(Profile(rows[0]["Kernel Name"], _numbers(cells)))
+    for row in rows:
+        metrics = {}
+        for name in (name for name in row if "__" in name):
+            with suppress(ValueError):
+                if math.isfinite(number := float(row[name].replace(",", ""))):
+                    metrics[name] = number
+        found.append(Profile(row["Kernel Name"], metrics))
     return found
 
 
@@ -324,33 +330,6 @@ def counters_of(metrics: Mapping[str, float]) -> dict[str, float]:
     if found.get("duration_ns"):
         seconds = found["duration_ns"] / 1e9
         found |= {f"{name}_per_s": found[name] / seconds for name in _RATES if name in found}
-    return found
-
-
-def counters_by_kernel(profiles: Sequence[Profile], kernels: Sequence[str]) -> dict[str, float]:
-    """Counters of a program's kernels, named ``NAME@KERNEL``.
-
-    ``kernels`` names the launches of ``profiles`` in their order. Raises ``DeviceError`` if the
-    profiler saw another number of them.
-    """
-    if len(profiles) != len(kernels):
-        raise DeviceError(
-            f"{PROGRAM} saw {len(profiles)} launches ({', '.join(p.kernel for p in profiles)})"
-            f" where the program marked {len(kernels)} ({', '.join(kernels)})"
-        )
-    found: dict[str, float] = {}
-    for name, profile in zip(kernels, profiles, strict=True):
-        one = counters_of(profile.metrics)
-        found |= {of_kernel(counter, name): value for counter, value in one.items()}
-    return found
-
-
-def _numbers(cells: Mapping[str, str]) -> dict[str, float]:
-    found = {}
-    for name, cell in cells.items():
-        with suppress(ValueError):
-            if math.isfinite(number := float(cell.replace(",", ""))):
-                found[name] = number
     return found
 
 
