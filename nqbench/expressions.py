@@ -103,7 +103,11 @@ def parse(text: str, language: Language) -> Expression:
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise StudyError(f"`{text}` is not a valid {word}{_hint(text, language, error)}") from error
-    if _depth(tree) > MAX_DEPTH:
+    depth, level = 0, list[ast.AST]([tree])
+    while level:  # counted without recursion
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if depth > MAX_DEPTH:
         raise StudyError(f"the {word} is nested deeper than {MAX_DEPTH} levels; split it")
     if language.rewrite is not None:
         tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
@@ -135,7 +139,11 @@ def evaluate(
     except (InvalidExpression, ArithmeticError, TypeError, ValueError, LookupError) as error:
         read = sorted(expression.names & names.keys())
         values = ", ".join(f"{name} = {shown(names[name])}" for name in read)
-        said = _said(error)
+        said = str(error)
+        if isinstance(error, ZeroDivisionError):
+            said = "division by zero"
+        elif isinstance(error, LookupError) and error.args:
+            said = f"it has no entry for {shown(error.args[0])}"
         raise StudyError(
             f"the {language.word} `{text}` has no value{f' for {values}' if values else ''}: {said}"
         ) from error
@@ -151,23 +159,6 @@ def unknown_name(text: str, name: str, known: Collection[str], language: Languag
     if not hint:
         hint = f"it may use {listing([*sorted(known), *(f'{w}.*' for w in language.parts)])}"
     return f"the {language.word} `{text}` uses the unknown name '{name}'; {hint}"
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, ZeroDivisionError):
-        return "division by zero"
-    if isinstance(error, LookupError) and error.args:
-        return f"it has no entry for {shown(error.args[0])}"
-    return str(error)
-
-
-def _depth(tree: ast.AST) -> int:
-    """Nodes on the longest path from the root; counted without recursion."""
-    depth, level = 0, [tree]
-    while level:
-        depth += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return depth
 
 
 def _hint(text: str, language: Language, error: Exception) -> str:

@@ -175,22 +175,14 @@ def labels(points: Sequence[Point], launch: Collection[str] = ()) -> list[str]:
         for system in {None, point.system}:
             sweeps.setdefault((point.sweep, system), []).append(point)
     varying = {key: varied(alike) for key, alike in sweeps.items()}
-    named = {*launch, *MEASURING}
-    return [
-        f"{point.system or point.sweep} N={point.n}"
-        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, varying, named))
-        for point in points
-    ]
-
-
-def _beyond(
-    point: Point, varying: Mapping[tuple[str, str | None], list[str]], launch: Collection[str]
-) -> list[str]:
-    """The varied factors that the system's name does not fix: those of its launch, and those in
-    which the system itself was varied."""
-    own = varying[point.sweep, point.system]
-    return [
-        name
-        for name in varying[point.sweep, None][1:]
-        if point.factors.get(name) not in (None, "-") and (name in launch or name in own)
-    ]
+    found = []
+    for point in points:
+        # The factors that the system's name does not fix: of its launch, and those it varies in.
+        named = {*launch, *MEASURING, *varying[point.sweep, point.system]}
+        shown = [
+            f" {name}={text(point.factors[name])}"
+            for name in varying[point.sweep, None][1:]
+            if name in named and point.factors.get(name) not in (None, "-")
+        ]
+        found.append("".join((point.label(), *shown)))
+    return found

@@ -117,7 +117,10 @@ class Record:
                 f"record version {version} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
-        fault = fault_of(RecordJson, data) or _reasons_fault(data.get("telemetry", {}))
+        fault = fault_of(RecordJson, data)
+        reasons = [] if fault else data.get("telemetry", {}).get("clock_reasons", [])
+        if not isinstance(reasons, list):
+            fault = not_a(("telemetry", "clock_reasons"), reasons)
         if fault:
             raise StoreError(
                 f"record {fault}: move that line out of the file to resume with the others, its"
@@ -226,11 +229,6 @@ def fault_of(form: type, data: object) -> str:
     except ValidationError as errors:
         return _sentence(errors.errors(include_url=False), data)
     return ""
-
-
-def _reasons_fault(telemetry: Mapping[str, Any]) -> str:
-    reasons = telemetry.get("clock_reasons", [])
-    return "" if isinstance(reasons, list) else not_a(("telemetry", "clock_reasons"), reasons)
 
 
 @cache
