@@ -103,19 +103,21 @@ class Run:
     def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> RunReport:
         """Write the tables and figures that the study asks for, and the page that links them.
 
-        ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are those
-        of tables: ``md``, ``csv``, ``tex`` (these by default), ``html``. Returns the files, the
-        page first, and a sentence for each item that could not be made.
+        ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are
+        ``md``, ``csv`` (these by default) and ``tex`` for tables, ``svg`` (by default), ``pdf`` and
+        ``png`` for figures, ``html`` for a page in one file. Returns the files, the page first, and
+        a sentence for each item that could not be made.
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
         from nqbench.report.items import read_run
+        from nqbench.report.page import FORMATS
         from nqbench.report.writer import write_report
         from nqbench.runs.layout import default_out
 
         target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats
-        return write_report([read_run(self.path)], target, chosen or ("md", "csv", "tex"))
+        return write_report([read_run(self.path)], target, chosen or FORMATS)
 
     def _data(self) -> Dataset:
         from nqbench.analysis.data.collect import load_dataset

@@ -52,7 +52,9 @@ simulators = _words(lambda: (name for name in _device_names() if name.startswith
 models = _words(lambda: import_module("nqbench.simulator.models").model_names(), files=True)
 papers = _words(lambda: import_module("nqbench.papers").paper_names())
 runs = _words(lambda: [str(f.parent) for f in sorted(Path().glob("results/*/*/*/manifest.json"))])
-formats = _words(lambda: (*(e := import_module("nqbench.report.exporters")).EXPORTERS, e.HTML))
+formats = _words(
+    lambda: (*(e := import_module("nqbench.report.exporters")).EXPORTERS, *e.FIGURE_FORMATS, e.HTML)
+)
 
 
 def systems_or_studies(incomplete: str) -> list[str]:

@@ -157,13 +157,14 @@ def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
 def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:
     """Write tables and figures of runs; what was written, the page first."""
     from nqbench.cli.show.progress import progress
+    from nqbench.report.page import FORMATS
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
 
     with progress() as row:
         row.status("writing tables and figures")
         target = out or default_out(runs[0].observed.path)
-        return write_report(runs, target, formats or ("md", "csv", "tex"))
+        return write_report(runs, target, formats or FORMATS)
 
 
 def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:

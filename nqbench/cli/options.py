@@ -39,7 +39,10 @@ OutFolder = Annotated[Path | None, option("--out -o", "Folder for tables, figure
 Fresh = Annotated[bool, option(FRESH, "Start over instead of resuming (old records are kept).")]
 Budget = Annotated[str | None, option("--budget", "Time for the whole run: 90s, 10m, 1h.")]
 Formats = Annotated[
-    list[str] | None, option("--format -f", "md, csv, tex, html; repeatable.", completion.formats)
+    list[str] | None,
+    option(
+        "--format -f", "md, csv, tex, html; figures: svg, pdf, png; repeatable.", completion.formats
+    ),
 ]
 Full = Annotated[
     bool, option("--full", "Compute deterministic counts of large boards too (minutes, once).")

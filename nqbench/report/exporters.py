@@ -166,6 +166,8 @@ EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {
     "tex": latex,
 }
 """By the format's name, which is also the ending of its files."""
+FIGURE_FORMATS: Final = ("svg", "pdf", "png")
+"""Of figures, the default first."""
 
 
 def exporter(name: str) -> Callable[[Table], str]:
@@ -173,5 +175,5 @@ def exporter(name: str) -> Callable[[Table], str]:
     try:
         return EXPORTERS[name]
     except KeyError:
-        known = ", ".join((*EXPORTERS, HTML))
-        raise StudyError(f"no table format is called {name!r}; known: {known}") from None
+        known = ", ".join((*EXPORTERS, *FIGURE_FORMATS, HTML))
+        raise StudyError(f"no format is called {name!r}; known: {known}") from None

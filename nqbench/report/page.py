@@ -16,16 +16,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report.exporters import HTML, body, code, escape, exporter, readable, templates
+from nqbench.errors import FolderRefused, StoreError
+from nqbench.report.exporters import (
+    FIGURE_FORMATS,
+    HTML,
+    body,
+    code,
+    escape,
+    exporter,
+    readable,
+    templates,
+)
 from nqbench.report.figures.inline import inline_svg
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table, slug
 from nqbench.system.files import DISK_ERRORS, replacing
 
-FORMATS: Final = ("md", "csv", "tex")
-"""The default formats of tables. ``html`` is a format of the whole page."""
-FIGURE_FORMATS: Final = ("svg", "pdf", "png")
+FORMATS: Final = ("md", "csv")
+"""The default formats of tables; figures are SVG unless another of theirs is asked for."""
 _SHOWN_FIRST: Final = ("svg", "png")
 """What a browser shows."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
@@ -331,18 +339,15 @@ class Page:
         self,
         out: Path,
         formats: Sequence[str],
-        figure_formats: Sequence[str] = FIGURE_FORMATS,
         *,
         inline_rows: int | None = None,
         home: str = "",
     ) -> None:
         self.wants_html = HTML in formats
-        self._exporters = {name: exporter(name) for name in formats if name != HTML}
-        for name in figure_formats:
-            if name not in FIGURE_FORMATS:
-                known = ", ".join(FIGURE_FORMATS)
-                raise StudyError(f"no figure format is called {name!r}; known: {known}")
-        self._figure_formats = figure_formats if self._exporters else ()
+        of_figures = [name for name in formats if name in FIGURE_FORMATS]
+        of_tables = [name for name in formats if name != HTML and name not in of_figures]
+        self._exporters = {name: exporter(name) for name in of_tables}
+        self._figure_formats = of_figures or (FIGURE_FORMATS[:1] if of_tables else ())
         self._inline_rows = inline_rows
         self._home = home
         self._out = Folder(out)

@@ -21,7 +21,7 @@ from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
-from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Origin, Page, Paragraph
+from nqbench.report.page import FORMATS, Bullets, Origin, Page, Paragraph
 from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
@@ -71,7 +71,6 @@ def write_report(
     runs: Sequence[ReadRun],
     out: Path,
     formats: Sequence[str] = FORMATS,
-    figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     home: str = "",
 ) -> RunReport:
@@ -83,7 +82,7 @@ def write_report(
     data are missing becomes a sentence on the page. ``home`` is the page's link to the one that
     leads here.
     """
-    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
+    page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     if not runs:
         raise StudyError("a report needs at least one run folder")
     not_made: list[str] = []

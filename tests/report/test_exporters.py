@@ -123,5 +123,5 @@ def test_people_see_units_intervals_and_how_many_rows_and_a_dash_for_nothing() -
 def test_a_row_of_another_length_and_an_unknown_format_are_refused() -> None:
     with pytest.raises(ValueError, match="3 cells"):
         table(("a", None, None))
-    with pytest.raises(StudyError, match=r"'docx'; known: md, csv, tex, html"):
+    with pytest.raises(StudyError, match=r"'docx'; known: md, csv, tex, svg, pdf, png, html"):
         exporter("docx")

@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     run = [read_run(nasty_run().write(folder / "run"))]
     for name, formats in {"page": ("html",), "files": FILES, "both": (*FILES, "html")}.items():
-        write_report(run, folder / name, formats, ("svg",))
+        write_report(run, folder / name, formats)
     return folder
 
 

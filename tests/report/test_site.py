@@ -132,7 +132,7 @@ Times = dict[tuple[str, ...], float]
 def times(site: Path) -> Times:
     """The results as the exporter writes them, in the order of the study."""
     run = site / "runs/H100/ablation"
-    written = write_report([read_run(run)], site / "files", ("csv",), ()).paths
+    written = write_report([read_run(run)], site / "files", ("csv",)).paths
     table = next(path for path in written if path.name == "table-results-factorial.csv")
     with table.open(encoding="utf-8") as file:
         rows = [[*row.values()] for row in csv.DictReader(file)]

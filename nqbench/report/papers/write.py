@@ -26,7 +26,7 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import styled
-from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
+from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers import annealing, bars, curves
 from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
@@ -63,7 +63,6 @@ def write_paper(
     runs: Sequence[Observed],
     out: Path,
     formats: Sequence[str] = FORMATS,
-    figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     full: bool = False,
     home: str = "",
@@ -76,7 +75,7 @@ def write_paper(
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    page = _PaperPage(out, formats, figure_formats, home)
+    page = _PaperPage(out, formats, home)
     source = joint_source(runs)
     verdicts = judge(paper, runs, full=full)
     page.heading(paper.title, 1)
@@ -161,10 +160,8 @@ def joint_source(runs: Sequence[Observed]) -> Source:
 class _PaperPage(Page):
     """A page that lists at the end of each section what could not be made."""
 
-    def __init__(
-        self, out: Path, formats: Sequence[str], figure_formats: Sequence[str], home: str
-    ) -> None:
-        super().__init__(out, formats, figure_formats, home=home)
+    def __init__(self, out: Path, formats: Sequence[str], home: str) -> None:
+        super().__init__(out, formats, home=home)
         self._missing: dict[str, list[str]] = {}
         self.above: list[str] = []
 
