@@ -66,7 +66,7 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = {
     " nqbench selftest --device cuda:0 tries them on a device",
 }
 """What a former command, or a command with one of its former words, did and what to use now."""
-LISTS: Final = ("kernels", "devices")
+LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
 READERS: Final = ("report", "claims", "compare", "static", "explain")
 """Commands that measure nothing."""

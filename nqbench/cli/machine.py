@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nqbench.cli import EXIT_FAILED, completion, options, wrong_request
-from nqbench.cli.measuring import choose
+from nqbench.cli.measuring import choose, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -68,8 +68,7 @@ def selftest(
 ) -> None:
     """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
     from nqbench.cli.show import console, listings
-    from nqbench.cli.show.progress import progress
-    from nqbench.selftest.device import judge_run, run_self_test
+    from nqbench.selftest.device import judge_run, refuse_untimed, study
 
     if run is not None:
         given = {"--device": device, "--out": out, "--budget": budget}
@@ -77,16 +76,11 @@ def selftest(
         with wrong_request():
             result = judge_run(run)
     elif device is not None:
-        budget_s = options.budget_seconds(budget)
-        with progress() as listener:
-            result, path = run_self_test(
-                choose(device),
-                out,
-                budget_s=budget_s,
-                listener=listener,
-                command=options.command_line(),
-            )
-        console.note(f"records: {path}")
+        spec, budget_s = choose(device), options.budget_seconds(budget)
+        refuse_untimed(spec)
+        outcome = measure(study(), spec, out=out, fresh=True, budget_s=budget_s)
+        result = judge_run(outcome.path)
+        console.note(f"records: {outcome.path}")
     else:
         raise StudyError("selftest needs a device to measure on: nqbench selftest --device cuda:0")
     listings.show_self_test(result)

@@ -12,7 +12,7 @@ from nqbench.cli.options import argument, option
 from nqbench.errors import FolderRefused, StoreError, StudyError
 
 if TYPE_CHECKING:
-    from nqbench.analysis.compare.request import Findings, Gate
+    from nqbench.analysis.compare.request import Findings
 
 
 def report(
@@ -195,8 +195,11 @@ def compare(
         if gate is not None:
             gate.check(findings)
         _show_comparison(findings, out, formats or [], as_json=as_json)
-    if gate is not None and _broken(gate, findings, f"--fail-on {fail_on}"):
-        raise typer.Exit(EXIT_FAILED)
+    if gate is not None:
+        broken, said = gate.judge(findings)
+        console.note(f"--fail-on {fail_on}: {said}")
+        if broken:
+            raise typer.Exit(EXIT_FAILED)
 
 
 def _show_comparison(
@@ -222,20 +225,6 @@ def _show_comparison(
         documents.print_json(documents.comparison_json(findings, paths))
     else:
         results.show_comparison(findings, paths)
-
-
-def _broken(gate: Gate, findings: Findings, option: str) -> bool:
-    """Whether a point hit the gate; says how many did, and how many could not be compared."""
-    from nqbench.cli.show import console
-    from nqbench.system.suggest import many
-
-    hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
-    missing = [point for comparison in findings.comparisons for point in comparison.missing]
-    broke = sum(point.broke for point in missing)
-    unseen = f" ({many(len(missing), 'point')} could not be compared, see above)" if missing else ""
-    failed = f", and {broke} that ran before and failed now" if broke else ""
-    console.note(f"{option}: {many(hits, 'point') if hits else 'none'}{failed}{unseen}")
-    return bool(hits or broke)
 
 
 def import_(

@@ -9,7 +9,7 @@ difference is put in by lengthening one side's times.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,10 +23,8 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.runs.layout import local_folder
 
 if TYPE_CHECKING:
-    from nqbench.measure.events import Listener
     from nqbench.study import Study
 
 STUDY: Final = Path(__file__).with_name("study.yaml")
@@ -111,41 +109,10 @@ def study() -> Study:
     return load_study(STUDY)
 
 
-def times(spec: str) -> None:
+def refuse_untimed(spec: str) -> None:
     """Raise ``StudyError`` for a device that counts, before 48 points are run for nothing."""
     if spec.partition(":")[0] == "sim":
         raise StudyError(f"{spec} {UNTIMED}")
-
-
-def run_self_test(
-    spec: str,
-    out: Path | None = None,
-    *,
-    budget_s: float | None = None,
-    listener: Listener | None = None,
-    command: Sequence[str] = (),
-) -> tuple[SelfTest, Path]:
-    """Measure the A/A study on a device; what it says, and the run's folder.
-
-    Raises ``StudyError`` for a device that does not time.
-    """
-    from nqbench.devices.registry import facts_for
-    from nqbench.measure.runner import run_study
-    from nqbench.study import expand
-
-    times(spec)
-    same_twice = study()
-    outcome = run_study(
-        same_twice,
-        expand(same_twice, facts_for(spec)),
-        spec,
-        out or local_folder(same_twice.name, spec),
-        fresh=True,
-        budget_s=budget_s,
-        listener=listener,
-        command=command,
-    )
-    return judge_run(outcome.path), outcome.path
 
 
 def judge_run(run: Path) -> SelfTest:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
-from nqbench.doctor import probe
+from nqbench.doctor import examine, probe
+from nqbench.doctor.examine import Surroundings
 from nqbench.doctor.probe import QUESTIONS
+from tests.cli.call import ROOT
 
 
 def asked(code: str, limit_s: float = 30.0) -> probe.ProbeResult:
@@ -46,12 +49,23 @@ def test_a_hanging_driver_costs_only_the_limit() -> None:
     assert asked("import time; time.sleep(9999)", limit_s=0.1).failure == "no answer within 0.1 s"
 
 
-def test_all_questions_have_a_command_that_answers() -> None:
+def test_all_questions_have_a_command_that_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packages that break are answers too, and rows of the doctor."""
+    (tmp_path / "numba.py").write_text("import os; os.abort()\n")
+    (tmp_path / "llvmlite.py").write_text("raise SystemError('dynamic module not initialised')\n")
+    (tmp_path / "pynvml.py").write_text("def nvmlInit(): return 1/0\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
     answers = probe.ask_all(60.0)
     assert set(answers) == set(QUESTIONS)
-    for name in ("packages", "compiler", "linker", "llvmlite", "numba"):  # the tests need them
+    for name in ("packages", "compiler", "linker"):  # the tests need them
         assert answers[name].ok, answers[name].failure
     assert answers["packages"].value["count"] > 10
     assert "sm_90" in answers["compiler"].value["archs"]
-    for answer in answers.values():
-        assert "\n" not in answer.failure
+    assert answers["numba"].failure == "killed by SIGABRT"
+    assert answers["llvmlite"].failure == "SystemError: dynamic module not initialised"
+    assert "ZeroDivisionError" in answers["nvml"].failure
+    assert not any("\n" in answer.failure for answer in answers.values())
+    report = examine("sim", Surroundings(ask=lambda: answers))
+    assert report.summary() == "sim cannot be used: llvmlite, numba"

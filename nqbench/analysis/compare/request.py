@@ -24,6 +24,7 @@ from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.errors import StudyError
 from nqbench.point import PART
+from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,6 +232,18 @@ class Gate:
                 f" {comparison.names[1]} and {comparison.names[0]} are compared by {shown}; use"
                 f" {others}"
             )
+
+    def judge(self, findings: Findings) -> tuple[bool, str]:
+        """Whether a point breaks it or no longer runs; how many do, and how many are unmatched."""
+        hits = sum(map(self.hits, findings.comparisons))
+        missing = [point for comparison in findings.comparisons for point in comparison.missing]
+        broke = sum(point.broke for point in missing)
+        said = many(hits, "point") if hits else "none"
+        if broke:
+            said += f", and {broke} that ran before and failed now"
+        if missing:
+            said += f" ({many(len(missing), 'point')} could not be compared, see above)"
+        return bool(hits or broke), said
 
     def hits(self, comparison: Comparison) -> int:
         """Points that break it."""
