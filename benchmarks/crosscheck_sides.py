@@ -49,12 +49,12 @@ LONG_SAMPLES: Final = 3
 NVBENCH_WORDS: Final = {"min_samples": 5, "timeout": 5.0}
 """Longest measuring of one kernel, seconds: nvbench's own 15 s would only add samples."""
 
-Found = dict[str, dict[str, Any]]
+ToolTimes = dict[str, dict[str, Any]]
 """By kernel: ``samples_s`` and ``cubin_sha256``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class CrosscheckJob:
     """A case on a GPU. ``right`` judges the outputs of the latest launch."""
 
     name: str
@@ -62,7 +62,7 @@ class Job:
     right: Callable[[Outputs], bool]
 
 
-def make_job(name: str, facts: DeviceFacts) -> Job:
+def make_job(name: str, facts: DeviceFacts) -> CrosscheckJob:
     """The plan of a case for a GPU with these facts."""
     system, number = CASES[name]
     if not system:
@@ -71,16 +71,16 @@ def make_job(name: str, facts: DeviceFacts) -> Job:
         arguments = (np.uint64(number * 1000), "launches")
         one = (1, 1, 1)
         plan = KernelPlan(source, "spin", arguments, one, one, buffers=(launches,))
-        return Job(name, plan, lambda outputs: int(outputs["launches"][0]) == 1)
+        return CrosscheckJob(name, plan, lambda outputs: int(outputs["launches"][0]) == 1)
     workload = get("counting")
     found = workload.resolve({"n": number}, system, facts)
     made = workload.plan(found.factors, system, facts)
     assert isinstance(made, KernelPlan)
     expected = workload.expected(found.factors)
-    return Job(name, made, lambda outputs: workload.answer(made, outputs) == expected)
+    return CrosscheckJob(name, made, lambda outputs: workload.answer(made, outputs) == expected)
 
 
-def by_nqbench(names: Sequence[str], index: int, *, cold: bool) -> Found:
+def by_nqbench(names: Sequence[str], index: int, *, cold: bool) -> ToolTimes:
     """Samples in seconds of each case on GPU ``index``, with the digest of its cubin.
 
     Raises ``DeviceError`` for a wrong answer, ``InfeasibleError`` for a cold cache that cannot be
@@ -93,7 +93,7 @@ def by_nqbench(names: Sequence[str], index: int, *, cold: bool) -> Found:
         device.close()
 
 
-def _time(device: CudaDevice, job: Job, *, cold: bool) -> dict[str, Any]:
+def _time(device: CudaDevice, job: CrosscheckJob, *, cold: bool) -> dict[str, Any]:
     plan = job.plan
     image = compile_cubin(plan.source, plan.entry, device.facts.arch, plan.options).image
     with device.prepare(plan) as prepared:
@@ -115,7 +115,7 @@ def _time(device: CudaDevice, job: Job, *, cold: bool) -> dict[str, Any]:
     return {"samples_s": list(samples), "cubin_sha256": hashlib.sha256(image).hexdigest()}
 
 
-def by_nvbench(names: Sequence[str], index: int) -> Found:
+def by_nvbench(names: Sequence[str], index: int) -> ToolTimes:
     """The same by nvbench's isolated measurement: L2 flushed before each launch, a blocking kernel
     ahead of it.
 
@@ -141,7 +141,7 @@ def by_nvbench(names: Sequence[str], index: int) -> Found:
         if failures:
             raise DeviceError("; ".join(failures))
         result = BenchmarkResult.from_json(path)
-        found: Found = {}
+        found: ToolTimes = {}
         for name in names:
             (state,) = result[name]
             if state.is_skipped or not state.samples:
@@ -155,7 +155,9 @@ def by_nvbench(names: Sequence[str], index: int) -> Found:
 class Loaded:
     """A job in the primary context of a GPU, launched through the driver for nvbench."""
 
-    def __init__(self, job: Job, facts: DeviceFacts, index: int, failures: list[str]) -> None:
+    def __init__(
+        self, job: CrosscheckJob, facts: DeviceFacts, index: int, failures: list[str]
+    ) -> None:
         from cuda.bindings import driver
 
         self.job, self.plan, self.index, self.failures = job, job.plan, index, failures

@@ -55,7 +55,7 @@ SLICES: Final = {15: 1, 16: 4, 17: 33, 18: 132}
 POOL: Final = 512
 """Jobs that stay together in a slice: the ablation's pool size, a multiple of its block size."""
 
-Key = tuple[str, ...]
+PointKey = tuple[str, ...]
 
 FEINBUBE: Final = {"block_size": 32, "depth": 5}
 PRINTED: Final = (
@@ -158,13 +158,13 @@ class Simulated:
     """Milliseconds of one kernel by GPU, modelled."""
 
     n: int
-    key: Key
+    key: PointKey
     ms: Mapping[str, float]
     clocks: Mapping[str, float]
 
 
 def simulate(
-    sizes: Sequence[int], gpus: Sequence[str], done: set[tuple[int, Key]]
+    sizes: Sequence[int], gpus: Sequence[str], done: set[tuple[int, PointKey]]
 ) -> Iterator[Simulated]:
     """Each kernel of the factorial that is not ``done``. Counts are of the first GPU's model; the
     others must be of its compute capability."""
@@ -205,9 +205,9 @@ def papers() -> Iterator[str]:
         yield f"| {name} | {system} | {n} | {seconds} | {ms / 1e3:.3g} | {ms / 1e3 / seconds:.2f} |"
 
 
-def measured(gpu: str) -> dict[tuple[int, Key], float]:
+def measured(gpu: str) -> dict[tuple[int, PointKey], float]:
     """Milliseconds of each kernel of the factorial: the median of the rounds."""
-    found: dict[tuple[int, Key], list[float]] = {}
+    found: dict[tuple[int, PointKey], list[float]] = {}
     with gzip.open(ROOT / f"results/reference/{gpu}/ablation/records.jsonl.gz") as file:
         for record in map(json.loads, file):
             point = record["point"]
@@ -217,7 +217,7 @@ def measured(gpu: str) -> dict[tuple[int, Key], float]:
     return {key: 1e3 * statistics.median(values) for key, values in found.items()}
 
 
-def effect(times: Mapping[Key, float], factor: str, base: str, other: str) -> float:
+def effect(times: Mapping[PointKey, float], factor: str, base: str, other: str) -> float:
     """Geometric mean of the times with level ``other`` over those with ``base``."""
     place = FACTORS.index(factor)
     logs = {

@@ -85,7 +85,7 @@ def damaged_data(text: str, chance: random.Random) -> bytes:
 
 
 @dataclass
-class Outcome:
+class MutationOutcome:
     """What became of the mutations."""
 
     expanded: int = 0
@@ -110,9 +110,9 @@ def devices() -> list[DeviceFacts]:
 
 def mutate(
     paths: Sequence[Path], count: int, folder: Path, seed: int = 0, cli_every: int = 0
-) -> Outcome:
+) -> MutationOutcome:
     """Try ``count`` mutations of the files in turn; ``folder`` takes the damaged copies."""
-    outcome = Outcome()
+    outcome = MutationOutcome()
     texts = {path: path.read_text(encoding="utf-8") for path in paths}
     targets = devices()
     for number in range(count):
@@ -135,7 +135,7 @@ def mutate(
     return outcome
 
 
-def _try(target: Path, facts: DeviceFacts, name: str, outcome: Outcome) -> str | None:
+def _try(target: Path, facts: DeviceFacts, name: str, outcome: MutationOutcome) -> str | None:
     """Load and expand; the sentence, if it was refused."""
     try:
         expand(load_study(target), facts)
@@ -149,7 +149,7 @@ def _try(target: Path, facts: DeviceFacts, name: str, outcome: Outcome) -> str |
     return None
 
 
-def _judge(message: str, target: Path, name: str, outcome: Outcome) -> None:
+def _judge(message: str, target: Path, name: str, outcome: MutationOutcome) -> None:
     if not message.startswith(f"{target}:"):
         outcome.faults.append(f"{name}: does not begin with the file: {message}")
     if len(message.splitlines()) != 1:
@@ -160,7 +160,7 @@ def _judge(message: str, target: Path, name: str, outcome: Outcome) -> None:
     outcome.sentences[" ".join(words[-4:])] += 1
 
 
-def _through_cli(target: Path, name: str, outcome: Outcome) -> None:
+def _through_cli(target: Path, name: str, outcome: MutationOutcome) -> None:
     """A dry run on the simulator by the command line: 0, or 2 and a sentence."""
     words = ["nqbench", "run", str(target), "--device", "sim", "--dry-run"]
     out, said = io.StringIO(), io.StringIO()

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import nqbench
-from benchmarks.crosscheck_sides import CASES, Found
+from benchmarks.crosscheck_sides import CASES, ToolTimes
 from nqbench.devices.cuda.query import find_device, gpu_identity, load_pycuda
 from nqbench.errors import DeviceUnavailable, NqbenchError
 from nqbench.measure.environment import source_hash
@@ -174,7 +174,7 @@ def all_rounds(names: Sequence[str], gpu: int, rounds: int, *, cold: bool) -> di
     return found
 
 
-def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> Found:
+def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> ToolTimes:
     """What one tool measures in a fresh process."""
     with tempfile.TemporaryDirectory(prefix="nqbench-crosscheck-") as folder:
         out = Path(folder) / "timings.json"
@@ -191,11 +191,13 @@ def one_process(tool: str, names: Sequence[str], gpu: int, *, cold: bool) -> Fou
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             reason = lines[-1] if lines else f"exit code {done.returncode}"
             raise NqbenchError(f"{tool} failed: {reason}")
-        found: Found = json.loads(out.read_text(encoding="utf-8"))
+        found: ToolTimes = json.loads(out.read_text(encoding="utf-8"))
         return found
 
 
-def compare(names: Sequence[str], timings: Mapping[str, Sequence[Found]]) -> list[ToolComparison]:
+def compare(
+    names: Sequence[str], timings: Mapping[str, Sequence[ToolTimes]]
+) -> list[ToolComparison]:
     """The kernels side by side. Raises ``NqbenchError`` if the tools ran different code."""
     compared = []
     for name in names:

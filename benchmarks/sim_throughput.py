@@ -34,7 +34,7 @@ cuda: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SystemCost:
     """One system's cost."""
 
     system: str
@@ -49,7 +49,7 @@ class Row:
         return self.thread_instructions / self.launch_s
 
 
-def measure(device: Device, system: str, n: int, repeat: int) -> Row:
+def measure(device: Device, system: str, n: int, repeat: int) -> SystemCost:
     """Simulate one system on a board of ``n``."""
     workload = Counting()
     resolved = workload.resolve({"n": n}, system, device.facts)
@@ -68,7 +68,9 @@ def measure(device: Device, system: str, n: int, repeat: int) -> Row:
             best = min(best, time.perf_counter() - start)
             instructions = int((launch.counters or {})["thread_instructions"])
         answer = workload.answer(plan, prepared.fetch())
-    return Row(system, instructions, best, jit_s, answer == workload.expected(resolved.factors))
+    return SystemCost(
+        system, instructions, best, jit_s, answer == workload.expected(resolved.factors)
+    )
 
 
 def count(n: int, solutions: Any) -> None:

@@ -34,7 +34,7 @@ ATOMICS = {"shared_requests": "shared_atomics", "global_requests": "global_atomi
 LEAST = 100
 """Smaller counts are left out: one launch more or less would be many percent."""
 
-Compared = tuple[str, str, float, float]  # kernel, counter, measured, simulated
+CounterPair = tuple[str, str, float, float]  # kernel, counter, measured, simulated
 
 
 def profiles(run: Path, most: float) -> Iterator[Record]:
@@ -58,7 +58,7 @@ def simulated(record: Record, spec: str) -> Mapping[str, int | float]:
         return prepared.launch().counters or {}
 
 
-def compared(record: Record, spec: str) -> Iterator[Compared]:
+def compared(record: Record, spec: str) -> Iterator[CounterPair]:
     """Every counter that both have, for each kernel of the launch."""
     found = simulated(record, spec)
     kernels = {plain_name(name)[1] for name in record.counters} - {""} or {""}
@@ -74,7 +74,7 @@ def compared(record: Record, spec: str) -> Iterator[Compared]:
                 yield label, counter, measured, float(found[name] - found.get(atomics, 0))
 
 
-def summary(rows: Sequence[Compared]) -> Iterator[str]:
+def summary(rows: Sequence[CounterPair]) -> Iterator[str]:
     """One line per counter."""
     yield "| counter | kernels | median | worst | within 2% | within 10% |"
     yield "|---|---|---|---|---|---|"
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--most", type=float, default=1e9, help="thread instructions of a launch")
     parser.add_argument("--all", action="store_true", help="print every number")
     options = parser.parse_args(arguments)
-    rows: list[Compared] = []
+    rows: list[CounterPair] = []
     for record in (r for run in options.runs for r in profiles(run, options.most)):
         new = list(compared(record, options.device))
         rows += new

@@ -27,7 +27,7 @@ from nqbench import workloads
 from nqbench.analysis.claims.functions import Values
 from nqbench.cli.app import app
 from nqbench.doctor.probe import ProbeResult
-from nqbench.doctor.report import CHECKS, FEATURES, Row
+from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow
 from nqbench.expressions import DEVICE_FACTS
 from nqbench.papers import forms
 from nqbench.papers import schema as papers
@@ -364,7 +364,7 @@ def troubleshooting() -> list[str]:
     return blocks
 
 
-def _remedy(row: Row) -> str:
+def _remedy(row: DoctorRow) -> str:
     """Commands as code; advice in words as it is."""
     command, blanks, more = row.remedy.partition("   ")
     return f"`{command}`{blanks[:1]}{more}" if command.startswith(PROGRAMS) else row.remedy

@@ -73,7 +73,7 @@ READERS: Final = ("report", "claims", "compare", "static", "explain")
 HELP_WIDTH: Final = 100
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Shows the commands in groups, and knows those that have another name now, or are gone."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (click's form)
@@ -102,7 +102,7 @@ class Group(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     help="Reproducible benchmarks and ablations of irregular search on GPUs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

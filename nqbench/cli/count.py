@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def count(
     n: Annotated[int | None, argument("N", "Board size, 1 to 27.")] = None,
-    device: options.Device = "auto",
+    device: options.DeviceName = "auto",
     log: Annotated[
         Path | None,
         option(
@@ -39,7 +39,7 @@ def count(
     ] = False,
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
-    cluster: options.ClusterFile = None,
+    cluster: options.ClusterPath = None,
     insecure: options.Insecure = False,
 ) -> None:
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""

@@ -64,7 +64,7 @@ def selftest(
         str | None, option("--device -d", "Measure identical kernels on this device.")
     ] = None,
     out: options.RunFolder = None,
-    budget: options.Budget = None,
+    budget: options.BudgetText = None,
 ) -> None:
     """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
     from nqbench.cli.show import console, listings

@@ -33,11 +33,13 @@ Config = Annotated[
     Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.", completion.studies)
 ]
 RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.", completion.runs)]
-Device = Annotated[str, option("--device -d", "auto, cuda:0, sim:NAME or cpu.", completion.devices)]
+DeviceName = Annotated[
+    str, option("--device -d", "auto, cuda:0, sim:NAME or cpu.", completion.devices)
+]
 RunFolder = Annotated[Path | None, option("--out -o", "Run folder; default: results/local/...")]
 OutFolder = Annotated[Path | None, option("--out -o", "Folder for tables, figures and the page.")]
 Fresh = Annotated[bool, option(FRESH, "Start over instead of resuming (old records are kept).")]
-Budget = Annotated[str | None, option("--budget", "Time for the whole run: 90s, 10m, 1h.")]
+BudgetText = Annotated[str | None, option("--budget", "Time for the whole run: 90s, 10m, 1h.")]
 Formats = Annotated[
     list[str] | None,
     option(
@@ -57,7 +59,7 @@ Gpus = Annotated[
 Scheduler = Annotated[
     str | None, option("--scheduler", "Workers of a Dask scheduler.", metavar="tcp://HOST:PORT")
 ]
-ClusterFile = Annotated[
+ClusterPath = Annotated[
     Path | None, option("--cluster", "A YAML file that starts workers: SSH, Slurm.", metavar="FILE")
 ]
 Insecure = Annotated[

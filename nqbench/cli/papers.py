@@ -17,11 +17,11 @@ def reproduce(
         list[str],
         argument("PAPER", "Papers by name.", completion.papers),
     ],
-    device: options.Device = "auto",
+    device: options.DeviceName = "auto",
     out: Annotated[
         Path | None, option("--out -o", "Folder to write into (one paper only).")
     ] = None,
-    budget: options.Budget = None,
+    budget: options.BudgetText = None,
     recorded: Annotated[
         bool, option("--recorded", "Run nothing: use every run under results/.")
     ] = False,

@@ -45,17 +45,17 @@ def init(
 
 def run(
     config: options.Config,
-    device: options.Device = "auto",
+    device: options.DeviceName = "auto",
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
     dry_run: Annotated[
         bool, option("--dry-run", "Print the points and an estimate; run nothing.")
     ] = False,
-    budget: options.Budget = None,
+    budget: options.BudgetText = None,
     no_report: Annotated[bool, option("--no-report", "Measure only; draw nothing.")] = False,
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
-    cluster: options.ClusterFile = None,
+    cluster: options.ClusterPath = None,
     insecure: options.Insecure = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -140,7 +140,7 @@ def bottleneck(
     n: Annotated[
         list[int] | None, option("--n", "Size; repeatable. Default: the workload's own.")
     ] = None,
-    device: options.Device = "auto",
+    device: options.DeviceName = "auto",
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
 ) -> None:

@@ -5,6 +5,6 @@ and compiled packages, which may hang or crash, are queried in separate processe
 """
 
 from nqbench.doctor.examine import examine
-from nqbench.doctor.report import FEATURES, Report, Row, State
+from nqbench.doctor.report import FEATURES, DoctorRow, Report, RowState
 
-__all__ = ["FEATURES", "Report", "Row", "State", "examine"]
+__all__ = ["FEATURES", "DoctorRow", "Report", "RowState", "examine"]

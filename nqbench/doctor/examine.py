@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from nqbench.doctor import facts, probe
-from nqbench.doctor.report import CHECKS, Check, Report, Row
+from nqbench.doctor.report import CHECKS, Check, DoctorRow, Report
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceKind
 from nqbench.system.files import cache_folder
@@ -74,7 +74,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
     return Report(device, kind, why, tuple(rows))
 
 
-def _rows(group: tuple[Check, ...], seen: Mapping[str, object]) -> Iterator[Row]:
+def _rows(group: tuple[Check, ...], seen: Mapping[str, object]) -> Iterator[DoctorRow]:
     return filter(None, (check.row(seen) for check in group))
 
 

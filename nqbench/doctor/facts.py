@@ -21,7 +21,7 @@ from nqbench.system.files import contents
 from nqbench.system.suggest import many
 from nqbench.system.versions import PACKAGE
 
-Facts = dict[str, Any]
+SeenFacts = dict[str, Any]
 
 OLDEST_PYTHON: Final = (3, 11)
 DISPENSABLE: Final = ("tbb", "nvidia-")
@@ -44,7 +44,9 @@ MIN_FREE_BYTES: Final = 1 << 30
 """A long study writes tens of megabytes; below 1 GiB, other programs may fill the disk first."""
 
 
-def of_software(answers: ProbeResults, version: tuple[int, ...] = sys.version_info[:3]) -> Facts:
+def of_software(
+    answers: ProbeResults, version: tuple[int, ...] = sys.version_info[:3]
+) -> SeenFacts:
     """Python and its packages, and the commands that install them.
 
     ``make setup`` also builds PyCUDA where there is a GPU, and takes the compiler that the driver
@@ -69,10 +71,10 @@ def of_software(answers: ProbeResults, version: tuple[int, ...] = sys.version_in
     }
 
 
-def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str]) -> Facts:
+def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str]) -> SeenFacts:
     """The driver, and what NVRTC, NVML and ncu make of it."""
     driver, nvml = answers["driver"], answers["nvml"]
-    facts: Facts = {
+    facts: SeenFacts = {
         "library_fails": not driver.ok and "libcuda" not in driver.failure,
         "kernel_module": (root / "proc/driver/nvidia/version").exists(),
         "card": any(
@@ -108,7 +110,7 @@ def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str])
     return facts
 
 
-def of_gpu(gpu: Mapping[str, Any]) -> Facts:
+def of_gpu(gpu: Mapping[str, Any]) -> SeenFacts:
     """One GPU as ``nvml.describe`` reports it; what is ``None`` there was not reported."""
     capability, now, most = gpu["capability"], gpu["sm_mhz"], gpu["max_sm_mhz"]
     default, chosen, running = gpu["default_sm_mhz"], gpu["application_sm_mhz"], gpu["processes"]
@@ -132,7 +134,7 @@ def of_gpu(gpu: Mapping[str, Any]) -> Facts:
     }
 
 
-def of_profiler(root: Path, path: str | None) -> Facts:
+def of_profiler(root: Path, path: str | None) -> SeenFacts:
     """Where ncu is, and whether this user may read the counters, by the driver's parameters.
 
     ``path`` is a search path as in ``$PATH``.
@@ -152,12 +154,12 @@ def of_profiler(root: Path, path: str | None) -> Facts:
     }
 
 
-def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> Facts:
+def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenFacts:
     """CPU, other load, folders."""
     cores, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
     files = root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     governors = sorted({text for file in files if (text := read(file))})
-    facts: Facts = {
+    facts: SeenFacts = {
         "load": f"{usable} of {cores} usable, load {load_1min:.1f}",
         "busy": load_1min > BUSY_SHARE * cores,
         "governor": ", ".join(governors),
@@ -176,7 +178,7 @@ def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> Facts
     return facts
 
 
-def of_wanted_gpu(device: str, count: int, results: Path) -> Facts:
+def of_wanted_gpu(device: str, count: int, results: Path) -> SeenFacts:
     """The GPU that was asked for, of ``count``; the GPUs whose ceilings were measured."""
     runs = results.glob("local/cuda*/ceilings/*.json")
     return {

@@ -11,8 +11,8 @@ import yaml
 
 from nqbench.facts import DeviceKind
 
-State = Literal["ok", "warning", "missing"]
-STATES: Final[tuple[State, ...]] = ("ok", "warning", "missing")
+RowState = Literal["ok", "warning", "missing"]
+STATES: Final[tuple[RowState, ...]] = ("ok", "warning", "missing")
 
 _DATA: Final = yaml.safe_load(Path(__file__).with_name("checks.yaml").read_text(encoding="utf-8"))
 FEATURES: Final[Mapping[str, str]] = _DATA["features"]
@@ -28,7 +28,7 @@ whatever the device, so ``cpu`` is always among them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DoctorRow:
     """One finding.
 
     ``name``    what was looked at
@@ -39,7 +39,7 @@ class Row:
     """
 
     name: str
-    state: State
+    state: RowState
     found: str
     feature: str
     remedy: str = ""
@@ -53,7 +53,7 @@ class Case:
     ``when``               the fact that must be true; empty: always
     """
 
-    state: State
+    state: RowState
     found: str
     remedy: str = ""
     when: str = ""
@@ -67,19 +67,19 @@ class Check:
     feature: str
     cases: tuple[Case, ...]
 
-    def row(self, facts: Mapping[str, Any]) -> Row | None:
+    def row(self, facts: Mapping[str, Any]) -> DoctorRow | None:
         """What the facts say of it; ``None`` where no case applies."""
         for case in self.cases:
             if not case.when or facts.get(case.when):
                 return self.filled(case, facts)
         return None
 
-    def filled(self, case: Case, facts: Mapping[str, Any]) -> Row:
+    def filled(self, case: Case, facts: Mapping[str, Any]) -> DoctorRow:
         """One of the cases as a row."""
         name, found, remedy = (
             text.format_map(facts) for text in (self.name, case.found, case.remedy)
         )
-        return Row(name, case.state, found, self.feature, remedy)
+        return DoctorRow(name, case.state, found, self.feature, remedy)
 
 
 def _case(entry: Mapping[str, str]) -> Case:
@@ -104,10 +104,10 @@ class Report:
     device: str
     kind: DeviceKind
     why: str
-    rows: tuple[Row, ...]
+    rows: tuple[DoctorRow, ...]
 
     @property
-    def lacking(self) -> tuple[Row, ...]:
+    def lacking(self) -> tuple[DoctorRow, ...]:
         """Rows of what is missing and needed by the chosen device."""
         return tuple(row for row in self.rows if row.state == "missing" and self._needed(row))
 
@@ -134,5 +134,5 @@ class Report:
             "rows": [asdict(row) | {"needed": self._needed(row)} for row in self.rows],
         }
 
-    def _needed(self, row: Row) -> bool:
+    def _needed(self, row: DoctorRow) -> bool:
         return row.feature in NEEDED[self.kind]

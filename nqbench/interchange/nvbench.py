@@ -100,7 +100,7 @@ class _Root(BaseModel):
 
 
 @dataclass(slots=True)
-class _Reader:
+class _NvbenchReader:
     """Collects the points and measurements of files, one after the other."""
 
     points: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -168,7 +168,7 @@ def read_files(paths: Sequence[Path], name: str) -> tuple[dict[str, Any], list[R
 
     Raises ``InterchangeError``.
     """
-    reader = _Reader()
+    reader = _NvbenchReader()
     for round_, path in enumerate(paths, 1):
         reader.add(path, round_)
     if len(reader.gpus) > 1:

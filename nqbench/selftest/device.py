@@ -65,7 +65,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JudgedRate:
     """One rate, its limit in words (empty: it is only reported), and whether that holds."""
 
     scenario: str
@@ -80,7 +80,7 @@ class Finding:
 class SelfTest:
     """Everything that was found."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[JudgedRate, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -133,7 +133,7 @@ def judge_run(run: Path) -> SelfTest:
     together = compare_levels(data, "sweep", SIDES, margin=0)
     pairs = [row.pair for row in together.rows]
     corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))
-    found = [Finding(data.device, "paired", "false calls after correction", corrected)]
+    found = [JudgedRate(data.device, "paired", "false calls after correction", corrected)]
     for design, one in (("paired", _within), ("welch", _between)):
         equal = [t for pair in pairs for t in one(data, pair, 1.0)]
         longer = [t for pair in pairs for t in one(data, pair, EFFECT)]
@@ -141,7 +141,9 @@ def judge_run(run: Path) -> SelfTest:
     return SelfTest(tuple(found), _notes(data, together, pairs))
 
 
-def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial]) -> list[Finding]:
+def _findings(
+    device: str, design: str, equal: list[Trial], longer: list[Trial]
+) -> list[JudgedRate]:
     """Rates of one design; none if there are too few rounds for it."""
     equal = [t for t in equal if t.row.ratio.bounded]
     if not equal:
@@ -152,9 +154,9 @@ def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial])
     # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
     limit = f"lower bound at most {MAX_FALSE:.1%}"
     return [
-        Finding(device, design, "false faster or slower", called, limit, _below(called)),
-        Finding(device, design, f"p <= {ALPHA:g} though equal", false, limit, _below(false)),
-        Finding(device, design, f"true {EFFECT - 1:.0%} called right", power),
+        JudgedRate(device, design, "false faster or slower", called, limit, _below(called)),
+        JudgedRate(device, design, f"p <= {ALPHA:g} though equal", false, limit, _below(false)),
+        JudgedRate(device, design, f"true {EFFECT - 1:.0%} called right", power),
     ]
 
 

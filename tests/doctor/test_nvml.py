@@ -11,7 +11,7 @@ import pytest
 
 from nqbench.doctor import facts
 from nqbench.doctor.nvml import describe
-from nqbench.doctor.report import CHECKS, Row
+from nqbench.doctor.report import CHECKS, DoctorRow
 from tests.doctor import fake_pynvml
 
 UNSUPPORTED = fake_pynvml.NVMLError("Not Supported")
@@ -25,7 +25,7 @@ def described(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Any]
     return found
 
 
-def rows(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Row]:
+def rows(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, DoctorRow]:
     """Rows of the GPU by name, without ``GPU 0``."""
     (gpu,) = described(monkeypatch, **changed)["gpus"]
     found = [check.row(facts.of_gpu(gpu)) for check in CHECKS["gpu"]]

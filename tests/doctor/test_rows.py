@@ -11,7 +11,7 @@ import pytest
 
 from nqbench.doctor import facts
 from nqbench.doctor.probe import ProbeResult, ProbeResults
-from nqbench.doctor.report import CHECKS, FEATURES, Row
+from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow
 
 STARTS = ProbeResult({"error": 0, "cuda": [13, 0], "count": 1})
 NO_LIBRARY = ProbeResult(failure="OSError: libcuda.so.1: cannot open shared object file")
@@ -36,7 +36,7 @@ VENDOR = "sys/bus/pci/devices/0000:01:00.0/vendor"
 CLASS = "sys/bus/pci/devices/0000:01:00.0/class"
 
 NOTHING: Mapping[str, Any] = {}
-Rows = Callable[..., dict[str, Row]]
+Rows = Callable[..., dict[str, DoctorRow]]
 
 
 def put(root: Path, path: str, text: str = "", mode: int = 0o644) -> Path:
@@ -57,7 +57,7 @@ def rows(tmp_path: Path) -> Rows:
         environment: Mapping[str, str] = NOTHING,
         version: tuple[int, ...] = (3, 13, 0),
         load: float = 0.0,
-    ) -> dict[str, Row]:
+    ) -> dict[str, DoctorRow]:
         for path, text in files.items():
             put(tmp_path, path, text)
         known = {**ANSWERS, **answers}

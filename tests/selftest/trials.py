@@ -29,7 +29,7 @@ from nqbench.devices.fake.device import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
 from nqbench.record import Record
-from nqbench.selftest.device import MAX_FALSE, Finding, Rate, SelfTest, Trial
+from nqbench.selftest.device import MAX_FALSE, JudgedRate, Rate, SelfTest, Trial
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
@@ -180,7 +180,7 @@ def _block(
 
 def self_test(trials: int = TRIALS, scenarios: Sequence[Scenario] = SCENARIOS) -> SelfTest:
     """Run every scenario and hold its rates against the limits."""
-    found: list[Finding] = []
+    found: list[JudgedRate] = []
     for number, scenario in enumerate(scenarios):  # two seeds each: a scenario has two runs
         outcome = run_scenario(scenario, trials, seed=1 + 2 * number)
         found += findings_of(scenario, "paired", outcome.paired)
@@ -194,7 +194,7 @@ def self_test(trials: int = TRIALS, scenarios: Sequence[Scenario] = SCENARIOS) -
     return SelfTest(tuple(found), ("paired: both kernels in one run; welch: in two runs",))
 
 
-def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> Iterator[Finding]:
+def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> Iterator[JudgedRate]:
     """What the trials of one design amount to, against the limits that apply."""
     name, single = scenario.name, scenario.family == 1
     null, real = ([t for t in trials if (t.truth == 1) == equal] for equal in (True, False))
@@ -206,15 +206,15 @@ def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> Ite
             rates[f"p <= {ALPHA:g} though equal"] = Rate(significant, len(null))
         for what, rate in rates.items():
             limit = f"upper bound at most {MAX_FALSE:.1%}"
-            yield Finding(name, design, what, rate, limit, rate.bounds()[1] <= MAX_FALSE)
+            yield JudgedRate(name, design, what, rate, limit, rate.bounds()[1] <= MAX_FALSE)
     if calls and not single:
         wrong = Rate(sum(not t.right for t in calls), len(calls))
-        yield Finding(name, design, "wrong among the calls made", wrong)
+        yield JudgedRate(name, design, "wrong among the calls made", wrong)
     if real:
         power = Rate(sum(t.right for t in real), len(real))
         limit = f"at least {MIN_POWER:.0%}" if single else ""
         enough = not single or power.value >= MIN_POWER
-        yield Finding(name, design, "true difference called right", power, limit, enough)
+        yield JudgedRate(name, design, "true difference called right", power, limit, enough)
     if single:  # the points of a family share their rounds: too few are independent
         held = Rate(sum(_holds(t.row.ratio, t.truth) for t in trials), len(trials))
         yield _coverage(scenario, design, "interval of the ratio holds the truth", held)
@@ -226,14 +226,14 @@ def _holds(estimate: Estimate, truth: float) -> bool:
     return estimate.low <= truth <= estimate.high
 
 
-def _coverage(scenario: Scenario, design: str, what: str, rate: Rate) -> Finding:
+def _coverage(scenario: Scenario, design: str, what: str, rate: Rate) -> JudgedRate:
     model = scenario.model
     skewed = model.skew or model.block_skew
     if (model.outliers or model.rho or model.drift) and not skewed:
-        return Finding(scenario.name, design, what, rate)
+        return JudgedRate(scenario.name, design, what, rate)
     low, high = COVERAGE_SKEW if skewed else COVERAGE_NORMAL
     words = f"{low:.0%} to {high:.0%}"
-    return Finding(scenario.name, design, what, rate, words, low <= rate.value <= high)
+    return JudgedRate(scenario.name, design, what, rate, words, low <= rate.value <= high)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from nqbench.point import distinguishing, text, varied
 from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
-    from nqbench.doctor import Report, Row
+    from nqbench.doctor import DoctorRow, Report
     from nqbench.inspection import Checked
     from nqbench.point import Point
     from nqbench.report.explain import Explained
@@ -153,7 +153,7 @@ def show_doctor(report: Report) -> None:
     say(report.summary())
 
 
-def _doctor_lines(row: Row, width: int, *, needed: bool) -> list[str]:
+def _doctor_lines(row: DoctorRow, width: int, *, needed: bool) -> list[str]:
     from nqbench.doctor import FEATURES
 
     lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
