@@ -64,15 +64,10 @@ def _bases(
                 if instruction.opcode in ADDRESS_OPCODES:
                     pending.extend(instruction.operands[1:])
                 elif instruction.opcode == "ld" and instruction.modifiers[0] == "param":
-                    names |= _parameter(instruction.operands[1], parameters)
+                    source = instruction.operands[1]
+                    if isinstance(source, Memory) and isinstance(source.base, Name):
+                        names |= {parameters.get(source.base.name, "")} - {""}
     return names
-
-
-def _parameter(source: Operand, parameters: Mapping[str, str]) -> set[str]:
-    if isinstance(source, Memory) and isinstance(source.base, Name):
-        name = parameters.get(source.base.name)
-        return {name} if name else set()
-    return set()
 
 
 def readable(symbol: str) -> str:

@@ -246,7 +246,7 @@ class _Flattening:
         for (_, offset), width in parts.items():
             self.widths.setdefault((target, offset), width)
             pair = (Register(f"{target}+{offset}", width), Register(f"{source}+{offset}", width))
-            self.out.append(_made(like, "mov", (f"b{width}",), *pair))
+            self._emit(like, "mov", (f"b{width}",), *pair)
 
     # calls
 
@@ -256,10 +256,7 @@ class _Flattening:
             self._call(at, item)
             return
         after = self._fresh("skip")
-        i = at.instruction(item)
-        self.out.append(
-            Instruction("bra", (), (Name(after),), i.guard, not i.guard_negated, i.where)
-        )
+        self._skip(at.instruction(item), after)
         self._call(at, replace(item, guard=None))
         self.out.append(Label(after))
 
@@ -302,7 +299,7 @@ class _Flattening:
         if at.machine is not None and name in at.machine.members:
             self._jump(at, item, name, gives, takes)
             return
-        self.out.append(_made(item, "call", item.modifiers))
+        self._emit(item, "call", item.modifiers)
         circle = self._circle(name)
         self.count += 1
         suffix = f"#{self.count}"
@@ -375,11 +372,11 @@ class _Flattening:
         end = self._fresh("return")
         machine.returns.append(end)
         function = machine.members[name]
-        self.out.append(_made(item, "mov", ("u32",), machine.pointer, Name(STACK)))
+        self._emit(item, "mov", ("u32",), machine.pointer, Name(STACK))
         self.out.append(_stored(item, machine.pointer, 0, Immediate(0), 32))
         for own, theirs in zip(function.parameters, takes, strict=False):
             self._copies(at.parameter(theirs), own + machine.suffix, item)
-        self.out.append(_made(item, "bra", ("uni",), Name(machine.entry(name))))
+        self._emit(item, "bra", ("uni",), Name(machine.entry(name)))
         for member, body in machine.members.items():
             self.out.append(Label(machine.entry(member)))
             self._body(_Instance(body, machine.suffix + member, _own(body, machine), machine), None)
@@ -394,7 +391,7 @@ class _Flattening:
         """A further call: keep what is still needed, then jump."""
         machine = at.machine
         assert machine is not None
-        self.out.append(_made(item, "call", item.modifiers))
+        self._emit(item, "call", item.modifiers)
         back = self._fresh("return")
         number = len(machine.returns)
         machine.returns.append(back)
@@ -403,17 +400,15 @@ class _Flattening:
         sp = machine.pointer
         for place, register in enumerate(kept):
             self._keep(item, sp, 16 + 8 * place, register)
-        self.out.append(_made(item, "add", ("u32",), sp, sp, Immediate(size)))
-        self.out.append(
-            _made(item, "call", ("depth",), Name("_"), sp, Name(STACK, STACK_BYTES - MARGIN))
-        )
+        self._emit(item, "add", ("u32",), sp, sp, Immediate(size))
+        self._emit(item, "call", ("depth",), Name("_"), sp, Name(STACK, STACK_BYTES - MARGIN))
         self.out.append(_stored(item, sp, 0, Immediate(number), 32))
         function = machine.members[name]
         for own, theirs in zip(function.parameters, takes, strict=False):
             self._copies(at.parameter(theirs), own + machine.suffix, item)
-        self.out.append(_made(item, "bra", ("uni",), Name(machine.entry(name))))
+        self._emit(item, "bra", ("uni",), Name(machine.entry(name)))
         self.out.append(Label(back))
-        self.out.append(_made(item, "sub", ("u32",), sp, sp, Immediate(size)))
+        self._emit(item, "sub", ("u32",), sp, sp, Immediate(size))
         for place, register in enumerate(kept):
             self._restore(item, sp, 16 + 8 * place, register)
         for own, theirs in zip(function.returns, gives, strict=False):
@@ -431,28 +426,24 @@ class _Flattening:
                     kind = other.modifiers[-1]
                     a = self._register(target, place.offset, kind, other)
                     b = self._register(own, place.offset, kind, other)
-                    self.out.append(_made(item, "mov", (f"b{a.width}",), a, b))
+                    self._emit(item, "mov", (f"b{a.width}",), a, b)
 
     def _return(self, at: _Instance, i: Instruction) -> None:
         machine = at.machine
         assert machine is not None
         after = self._fresh("stay")
         if i.guard is not None:
-            self.out.append(
-                Instruction("bra", (), (Name(after),), i.guard, not i.guard_negated, i.where)
-            )
+            self._skip(i, after)
         number = Register(self._fresh("%back"), 32)
         self.out.append(_loaded(i, number, machine.pointer, 0))
-        self.out.append(_made(i, "brx", ("idx",), number, Name(machine.table)))
+        self._emit(i, "brx", ("idx",), number, Name(machine.table))
         self.out.append(Label(after))
 
     def _keep(self, item: Instruction, sp: Register, offset: int, register: Operand) -> None:
         assert isinstance(register, Register)
         if register.width == 1:
             number = Register(self._fresh("%kept"), 32)
-            self.out.append(
-                _made(item, "selp", ("u32",), number, Immediate(1), Immediate(0), register)
-            )
+            self._emit(item, "selp", ("u32",), number, Immediate(1), Immediate(0), register)
             register = number
         self.out.append(_stored(item, sp, offset, register, register.width))
 
@@ -463,7 +454,7 @@ class _Flattening:
             return
         number = Register(self._fresh("%kept"), 32)
         self.out.append(_loaded(item, number, sp, offset))
-        self.out.append(_made(item, "setp", ("ne", "u32"), register, number, Immediate(0)))
+        self._emit(item, "setp", ("ne", "u32"), register, number, Immediate(0))
 
     def _own_memory(self, at: _Instance, i: Instruction, name: Name) -> Instruction:
         """The address of a variable of this activation: it lies at the end of its frame."""
@@ -477,8 +468,19 @@ class _Flattening:
         target = i.operands[0]
         assert isinstance(target, Register)
         number = Register(self._fresh("%own"), 32)
-        self.out.append(_made(i, "add", ("u32",), number, at.machine.pointer, Immediate(start)))
+        self._emit(i, "add", ("u32",), number, at.machine.pointer, Immediate(start))
         return _made(i, "cvt", (f"u{target.width}", "u32"), target, number)
+
+    def _emit(
+        self, like: Instruction, opcode: str, modifiers: tuple[str, ...], *operands: Operand
+    ) -> None:
+        self.out.append(_made(like, opcode, modifiers, *operands))
+
+    def _skip(self, i: Instruction, label: str) -> None:
+        """Branch to a label where the guard of an instruction does not hold."""
+        self.out.append(
+            Instruction("bra", (), (Name(label),), i.guard, not i.guard_negated, i.where)
+        )
 
     def _fresh(self, stem: str) -> str:
         self.count += 1

@@ -18,7 +18,6 @@ from nqbench.simulator.ptx import (
     Label,
     Name,
     PtxKernel,
-    Register,
     UnsupportedPtx,
     Vector,
 )
@@ -276,8 +275,3 @@ def _ahead(blocks: list[BasicBlock], start: int, closed: int | None) -> set[int]
         if index in found and index != closed:
             found |= {t.index for t in blocks[index].targets if t.index > index}
     return found
-
-
-def guard_of(block: BasicBlock) -> Register | None:
-    """The predicate that the block's closing branch tests."""
-    return block.closing.guard if block.closing is not None else None

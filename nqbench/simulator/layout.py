@@ -232,17 +232,8 @@ def warp_layout(blocks: list[BasicBlock], register_bytes: int, local_bytes: int)
     registers = align(skips + 4 * LANES * len(skipped))
     local = align(registers + register_bytes)
     local_bytes = align(local_bytes, 16)
-    return WarpLayout(
-        words,
-        masks,
-        waits,
-        skips,
-        registers,
-        local,
-        align(local + LANES * local_bytes),
-        local_bytes,
-        skipped,
-    )
+    end = align(local + LANES * local_bytes)
+    return WarpLayout(words, masks, waits, skips, registers, local, end, local_bytes, skipped)
 
 
 def place_in(shape: tuple[int, int, int], number: int) -> tuple[int, int, int]:

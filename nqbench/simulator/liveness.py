@@ -12,6 +12,7 @@ NO_RESULT = frozenset(
      "nanosleep", "brkpt", "discard", "applypriority", "cp"}
 )  # fmt: skip
 """Opcodes whose first operand is not a destination."""
+RETURNING_NOTHING = ("init", "inval", "expect_tx")  # of ``mbarrier``
 
 CHANGING_SPECIALS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 
@@ -29,9 +30,7 @@ def results(instruction: ptx.Instruction) -> list[ptx.Register]:
         return []
     if instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers:
         return []
-    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in (
-        *("init", "inval", "expect_tx"),
-    ):
+    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in RETURNING_NOTHING:
         return []
     carry = [CARRY] if "cc" in instruction.modifiers else []
     return ptx.registers(instruction.operands[0]) + carry
@@ -40,18 +39,13 @@ def results(instruction: ptx.Instruction) -> list[ptx.Register]:
 def sources(instruction: ptx.Instruction) -> list[ptx.Register]:
     """Registers that the instruction reads; a predicated write reads the value it may keep."""
     written = results(instruction)
-    read = [r for operand in _sources(instruction, bool(written)) for r in ptx.registers(operand)]
+    first = 1 if written and instruction.opcode not in NO_RESULT else 0
+    read = [r for operand in instruction.operands[first:] for r in ptx.registers(operand)]
     if instruction.guard is not None:
         read += [instruction.guard, *written]
     if instruction.opcode in CARRYING:
         read.append(CARRY)
     return read
-
-
-def _sources(instruction: ptx.Instruction, writes: bool) -> tuple[ptx.Operand, ...]:
-    if instruction.opcode in NO_RESULT or not writes:
-        return instruction.operands
-    return instruction.operands[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,18 +61,8 @@ def this_cpu() -> Cpu:
 
 def object_code(text: str, cpu: Cpu) -> bytes:
     """Object code of a module, from the cache if it was compiled before."""
-    key = cache_key(
-        (
-            "simulator object",
-            installed("llvmlite") or "",
-            cpu.name,
-            cpu.features,
-            str(OPTIMISATION_LEVEL),
-            *PASSES,
-            *SWITCHED_OFF,
-            text,
-        )
-    )
+    compiler = (installed("llvmlite") or "", cpu.name, cpu.features, str(OPTIMISATION_LEVEL))
+    key = cache_key(("simulator object", *compiler, *PASSES, *SWITCHED_OFF, text))
     entry = read_entry(key)
     if entry is not None:
         return entry.image
@@ -130,15 +120,8 @@ def provide_watcher() -> None:
 def _target_machine(cpu: Cpu) -> Any:
     import llvmlite.binding as llvm
 
-    _initialise()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu.name, features=cpu.features, opt=OPTIMISATION_LEVEL, jit=True
     )
-
-
-@functools.cache
-def _initialise() -> None:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()

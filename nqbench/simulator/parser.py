@@ -17,6 +17,8 @@ _LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
+_FLOATS = {("0f", 10): "f32", ("0d", 18): "f64"}
+"""Floats are written as their bits; the type by how they begin and how long they are."""
 _PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
 
 
@@ -121,7 +123,11 @@ class _Body:
             while rest:
                 if not pending:
                     if rest[0] in "{}":
-                        self._scope(rest[0])
+                        if rest[0] == "{":
+                            self.scopes.append({})
+                            self.opened += 1
+                        else:
+                            self.scopes.pop()
                         if not self.scopes:
                             return number
                         rest = rest[1:].lstrip()
@@ -142,13 +148,6 @@ class _Body:
                     self._statement(pending.strip(), first, table)
                     pending, table = "", ""
         raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(self.start + 1))
-
-    def _scope(self, brace: str) -> None:
-        if brace == "{":
-            self.scopes.append({})
-            self.opened += 1
-        else:
-            self.scopes.pop()
 
     def _statement(self, text: str, line: int, table: str) -> None:
         if text.startswith(".branchtargets"):
@@ -214,10 +213,8 @@ class _Body:
             place = _PLACE.match(inner)
             base, offset = (place[1], int(place[2], 0)) if place else (inner, 0)
             return ptx.Memory(self._operand(base), offset)
-        if text.startswith("("):
-            return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("()"))))
-        if text.startswith("{"):
-            return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("{}"))))
+        if text.startswith(("(", "{")):
+            return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("(){}"))))
         if "|" in text:
             first, second = text.split("|")
             return ptx.Pair(self._operand(first.strip()), self._operand(second.strip()))
@@ -228,10 +225,8 @@ class _Body:
             return ptx.Negated(inner_operand)
         if _INTEGER.match(text):
             return ptx.Immediate(int(text.rstrip("U"), 0))
-        if text[:2] in ("0f", "0F") and len(text) == 10:
-            return ptx.Immediate(int(text[2:], 16), "f32")
-        if text[:2] in ("0d", "0D") and len(text) == 18:
-            return ptx.Immediate(int(text[2:], 16), "f64")
+        if (kind := _FLOATS.get((text[:2].lower(), len(text)))) is not None:
+            return ptx.Immediate(int(text[2:], 16), kind)
         register = self._register(text)
         if register is not None:
             return register

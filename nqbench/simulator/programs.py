@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final, overload
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,20 +236,6 @@ class SimProgram(Prepared):
                 for name, kernel in self.kernels.items()
             },
         }
-
-
-@overload
-def prepare(simulation: Simulation, plan: KernelPlan) -> SimPrepared: ...
-
-
-@overload
-def prepare(simulation: Simulation, plan: MultiLaunchPlan) -> SimProgram: ...
-
-
-@overload
-def prepare(
-    simulation: Simulation, plan: KernelPlan | MultiLaunchPlan
-) -> SimPrepared | SimProgram: ...
 
 
 def prepare(simulation: Simulation, plan: KernelPlan | MultiLaunchPlan) -> SimPrepared | SimProgram:

@@ -54,17 +54,16 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     kind = Fault(int(run.context[Context.FAULT_KIND]))
     state = run.warp_state(int(run.context[Context.FAULT_WARP])).view(np.int64)
     block, warp = _block(state), int(state[Warp.INDEX])
-    if kind is Fault.BARRIER_SPLIT:
+    if kind in (Fault.BARRIER_SPLIT, Fault.SKIPPED):
         lanes = int(run.context[Context.FAULT_LANES])
+        site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
+        closing = run.code.blocks[site.block].closing
+        assert closing is not None
+        rule = f"; every lane of a warp must reach the same one; {_where(closing)}"
+        if kind is Fault.SKIPPED:
+            rule = f", {_where(closing)}; every thread of the block must reach it, or none"
         return KernelFault(
-            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x});"
-            f" every lane of a warp must reach the same one; {_where(_closing(run))}"
-        )
-    if kind is Fault.SKIPPED:
-        lanes = int(run.context[Context.FAULT_LANES])
-        return KernelFault(
-            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}),"
-            f" {_where(_closing(run))}; every thread of the block must reach it, or none"
+            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}){rule}"
         )
     lane = int(run.context[Context.FAULT_LANE])
     instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
@@ -88,65 +87,42 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     )
 
 
-def _closing(run: SimLaunch) -> Instruction:
-    """The barrier that a fault at a barrier names."""
-    site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
-    closing = run.code.blocks[site.block].closing
-    assert closing is not None
-    return closing
-
-
 def _access(run: SimLaunch, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
     """The kind of fault and a description of the address."""
     if instruction.opcode == "brx":
         return "jump outside the table of a switch", f" (index {address})"
-    nbytes = _size(instruction)
-    if kind is Fault.UNWRITTEN:
-        return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
-    if kind is Fault.UNDEFINED:
-        return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
-    space = next(iter(instruction.spaces - {"param"}), "")
-    if kind is Fault.OUT_OF_BOUNDS and address % nbytes:
-        return (
-            TEXT[Fault.MISALIGNED],
-            f": address {address:#x} is not a multiple of {nbytes}{_nearest(run, address)}",
-        )
-    if space in ("", "global", "const") and address < NEAR:
-        beyond = f", {address} bytes behind it" if address else ""
-        return "access through a null pointer", f": address {address:#x}{beyond}"
-    if space == "shared":
-        total = run.geometry.shared_bytes
-        return (
-            "access outside the shared memory of the block",
-            f": address {address:#x}, {total} bytes of shared memory",
-        )
-    if space == "local":
-        total = run.code.layout.local_bytes
-        return "access outside local memory", f": address {address:#x}, {total} bytes per thread"
-    return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
-
-
-def _size(instruction: Instruction) -> int:
     width = next((WIDTHS[m] for m in instruction.modifiers if m in WIDTHS), 8)
-    return width // 8 * instruction.elements
+    nbytes = width // 8 * instruction.elements
+    if kind is Fault.UNWRITTEN:
+        for name, offset, size in run.code.symbols.shared:
+            if offset <= address < offset + size:
+                inside = f", byte {address - offset} of {readable(name)}"
+                return TEXT[kind], f", address {address:#x}{inside}"
+        return TEXT[kind], f", address {address:#x}"
+    space = next(iter(instruction.spaces - {"param"}), "")
+    what, detail = TEXT[kind], _nearest(run, address)
+    if kind is Fault.UNDEFINED:
+        pass
+    elif kind is Fault.OUT_OF_BOUNDS and address % nbytes:
+        what, detail = TEXT[Fault.MISALIGNED], f" is not a multiple of {nbytes}{detail}"
+    elif space in ("", "global", "const") and address < NEAR:
+        what = "access through a null pointer"
+        detail = f", {address} bytes behind it" if address else ""
+    elif space == "shared":
+        what = "access outside the shared memory of the block"
+        detail = f", {run.geometry.shared_bytes} bytes of shared memory"
+    elif space == "local":
+        what = "access outside local memory"
+        detail = f", {run.code.layout.local_bytes} bytes per thread"
+    return what, f": address {address:#x}{detail}"
 
 
 def _nearest(run: SimLaunch, address: int) -> str:
     """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
     if near := run.memory.near(address):
         return f", {near}"
-    if address in range(SHARED_WINDOW, SHARED_WINDOW + NEAR) or address in range(
-        LOCAL_WINDOW, LOCAL_WINDOW + NEAR
-    ):
-        return " (a generic address of shared or local memory)"
-    return ""
-
-
-def _shared_name(run: SimLaunch, address: int) -> str:
-    for name, offset, nbytes in run.code.symbols.shared:
-        if offset <= address < offset + nbytes:
-            return f", byte {address - offset} of {readable(name)}"
-    return ""
+    windows = any(0 <= address - start < NEAR for start in (SHARED_WINDOW, LOCAL_WINDOW))
+    return " (a generic address of shared or local memory)" if windows else ""
 
 
 def deadlock(run: SimLaunch, entry: str) -> KernelFault:

@@ -284,21 +284,8 @@ FLOAT: Final = frozenset(
 FLOAT_TYPES: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 INTEGER: Final = frozenset(
     {
-        *(
-            "add",
-            "addc",
-            "sub",
-            "subc",
-            "mul",
-            "mad",
-            "madc",
-            "mul24",
-            "mad24",
-            "sad",
-            "div",
-            "rem",
-        ),
-        *("abs", "neg", "min", "max", "setp", "set", "dp2a", "dp4a"),
+        *("add", "addc", "sub", "subc", "mul", "mad", "madc", "mul24", "mad24", "sad"),
+        *("div", "rem", "abs", "neg", "min", "max", "setp", "set", "dp2a", "dp4a"),
         *("and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt"),
         *("popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "szext", "bmsk"),
     }

@@ -15,12 +15,8 @@ def built_in(k: KernelWriter, i: Instruction) -> None:
         deep = k.f.compare("uge", k.read(i.operands[1], 32), k.read(i.operands[2], 32))
         k.fault_if(layout.Fault.DEPTH, k.f.as_bits(k.f.and_(deep, k.active)), i)
     elif "nowhere" in i.modifiers:
-        k.fault_if(
-            layout.Fault.NOT_A_FUNCTION,
-            k.f.or_(k.lanes, const(I32, 0)),
-            i,
-            k.read(i.operands[1], 64),
-        )
+        everyone = k.f.or_(k.lanes, const(I32, 0))
+        k.fault_if(layout.Fault.NOT_A_FUNCTION, everyone, i, k.read(i.operands[1], 64))
     elif what == "__assertfail":
         message = k.read(i.operands[2], 64)
         k.fault_if(layout.Fault.ASSERTION, k.f.or_(k.lanes, const(I32, 0)), i, message)
@@ -34,17 +30,8 @@ def _print(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     offset = f.sub(values, const(V64, layout.LOCAL_WINDOW))
     local = f.offset(k.warp, k.layout.local)
-    f.call(
-        "void",
-        "sim_print",
-        k.context,
-        k.warp,
-        k.lanes,
-        text,
-        offset,
-        local,
-        const(I64, k.layout.local_bytes),
-    )
+    size = const(I64, k.layout.local_bytes)
+    f.call("void", "sim_print", k.context, k.warp, k.lanes, text, offset, local, size)
     k.write(i.operands[0], const("<32 x i32>", 1))
 
 

@@ -9,6 +9,7 @@ error of 1 to 2 units in the last place.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, as_bits, as_float, kinds
@@ -146,47 +147,9 @@ TANH_SMALL: Final = 0.0625
 UPPER_HALF: Final = ~0xFFFFFFFF
 
 
-def _doubles(k: KernelWriter, i: Instruction) -> list[Value]:
-    return [k.f.cast("fpext", value, DOUBLE) for value in _read(k, i, APPROXIMATE_MODIFIERS)]
-
-
-def _write_approximate(k: KernelWriter, i: Instruction, value: Value) -> None:
-    if i.modifiers[-1] == "f32":
-        value = finished(k, i, k.f.cast("fptrunc", value, FLOAT))
-    elif "ftz" in i.modifiers:
-        # Of such a double only the upper half is approximated; the lower one is zero.
-        value = as_float(k, k.f.and_(as_bits(k, value), const(V64, UPPER_HALF)))
-    k.write(i.operands[0], as_bits(k, value))
-
-
-def reciprocal(k: KernelWriter, i: Instruction) -> None:
-    (a,) = _doubles(k, i)
-    _write_approximate(k, i, k.f.op("fdiv", real(k, 1.0, DOUBLE), a))
-
-
-def reciprocal_root(k: KernelWriter, i: Instruction) -> None:
-    (a,) = _doubles(k, i)
-    _write_approximate(k, i, k.f.op("fdiv", real(k, 1.0, DOUBLE), k.f.intrinsic("sqrt", a)))
-
-
-def root(k: KernelWriter, i: Instruction) -> None:
-    (a,) = _doubles(k, i)
-    _write_approximate(k, i, k.f.intrinsic("sqrt", a))
-
-
-def quotient(k: KernelWriter, i: Instruction) -> None:
-    a, b = _doubles(k, i)
-    _write_approximate(k, i, k.f.op("fdiv", a, b))
-
-
-def power_of_two(k: KernelWriter, i: Instruction) -> None:
-    """``ex2``: the whole part goes into the exponent, the rest through a series."""
-    (x,) = _doubles(k, i)
-    _write_approximate(k, i, _but_nan(k, x, power_of_two_of(k, x)))
-
-
 def power_of_two_of(k: KernelWriter, x: Value) -> Value:
-    """2**x of doubles; NaN gives anything."""
+    """2**x of doubles (NaN gives anything): the whole part goes into the exponent, the rest through
+    a series."""
     f = k.f
     limit = real(k, LARGEST_POWER, DOUBLE)
     inside = f.intrinsic("minimumnum", x, limit)  # NaN becomes the limit, too
@@ -208,10 +171,10 @@ def _series(k: KernelWriter, x: Value, terms: list[float]) -> Value:
     return total
 
 
-def circular(k: KernelWriter, i: Instruction) -> None:
-    """``sin`` and ``cos``: reduced to an eighth of a turn, then a series."""
+def _circular(k: KernelWriter, x: Value, quarter: int) -> Value:
+    """The sine, a ``quarter`` turn ahead (1) the cosine: reduced to an eighth of a turn, then a
+    series."""
     f = k.f
-    (x,) = _doubles(k, i)
     quarters = f.intrinsic("rint", f.op("fmul", x, real(k, 2 / math.pi, DOUBLE)))
     rest = x
     for part in QUARTER_TURN:
@@ -224,16 +187,11 @@ def circular(k: KernelWriter, i: Instruction) -> None:
     sine = f.op("fmul", rest, _series(k, square, sines))
     cosine = _series(k, square, cosines)
     turn = f.call(V64, "llvm.fptosi.sat.v32i64.v32f64", quarters)
-    if i.opcode == "cos":
-        turn = f.add(turn, const(V64, 1))
+    if quarter:
+        turn = f.add(turn, const(V64, quarter))
     result = f.select(f.nonzero(f.and_(turn, const(V64, 1))), cosine, sine)
     opposite = f.nonzero(f.and_(turn, const(V64, 2)))
-    _write_approximate(k, i, f.select(opposite, f.emit(DOUBLE, f"fneg {result}"), result))
-
-
-def hyperbolic(k: KernelWriter, i: Instruction) -> None:
-    (x,) = _doubles(k, i)
-    _write_approximate(k, i, tanh_of(k, x))
+    return f.select(opposite, f.emit(DOUBLE, f"fneg {result}"), result)
 
 
 def tanh_of(k: KernelWriter, x: Value) -> Value:
@@ -252,10 +210,9 @@ def read_float(k: KernelWriter, operand: Operand, bits: int) -> Value:
     return as_float(k, k.read(operand, bits, f"f{bits}"))
 
 
-def logarithm(k: KernelWriter, i: Instruction) -> None:
-    """``lg2``: exponent + log2 of a mantissa within a factor sqrt(2) of 1."""
+def _logarithm(k: KernelWriter, x: Value) -> Value:
+    """log2: exponent + that of a mantissa within a factor sqrt(2) of 1."""
     f = k.f
-    (x,) = _doubles(k, i)
     bits = as_bits(k, x)
     one = const(V64, EXPONENT_BIAS << MANTISSA_BITS)
     mantissa = f.or_(f.and_(bits, const(V64, (1 << MANTISSA_BITS) - 1)), one)
@@ -273,17 +230,44 @@ def logarithm(k: KernelWriter, i: Instruction) -> None:
     result = f.select(f.fcompare("oeq", x, infinite), infinite, result)
     result = f.select(f.fcompare("oeq", x, zero), real(k, -math.inf, DOUBLE), result)
     result = f.select(f.fcompare("olt", x, zero), real(k, math.nan, DOUBLE), result)
-    _write_approximate(k, i, _but_nan(k, x, result))
+    return _but_nan(k, x, result)
 
 
 def _but_nan(k: KernelWriter, x: Value, result: Value) -> Value:
     return k.f.select(k.f.fcompare("uno", x, x), x, result)
 
 
+def _approximate(compute: Callable[..., Value]) -> Handler:
+    """An instruction of which ``compute(k, *doubles)`` gives the result in doubles."""
+
+    def handle(k: KernelWriter, i: Instruction) -> None:
+        given = [k.f.cast("fpext", v, DOUBLE) for v in _read(k, i, APPROXIMATE_MODIFIERS)]
+        value = compute(k, *given)
+        if i.modifiers[-1] == "f32":
+            value = finished(k, i, k.f.cast("fptrunc", value, FLOAT))
+        elif "ftz" in i.modifiers:
+            # Of such a double only the upper half is approximated; the lower one is zero.
+            value = as_float(k, k.f.and_(as_bits(k, value), const(V64, UPPER_HALF)))
+        k.write(i.operands[0], as_bits(k, value))
+
+    return handle
+
+
+def _reciprocal(k: KernelWriter, a: Value) -> Value:
+    return k.f.op("fdiv", real(k, 1.0, DOUBLE), a)
+
+
 APPROXIMATIONS: dict[str, Handler] = {
-    "rcp": reciprocal, "rsqrt": reciprocal_root, "sqrt": root, "div": quotient,
-    "ex2": power_of_two, "lg2": logarithm, "sin": circular, "cos": circular, "tanh": hyperbolic,
-}  # fmt: skip
+    "rcp": _approximate(_reciprocal),
+    "rsqrt": _approximate(lambda k, a: _reciprocal(k, k.f.intrinsic("sqrt", a))),
+    "sqrt": _approximate(lambda k, a: k.f.intrinsic("sqrt", a)),
+    "div": _approximate(lambda k, a, b: k.f.op("fdiv", a, b)),
+    "ex2": _approximate(lambda k, x: _but_nan(k, x, power_of_two_of(k, x))),
+    "lg2": _approximate(_logarithm),
+    "sin": _approximate(lambda k, x: _circular(k, x, 0)),
+    "cos": _approximate(lambda k, x: _circular(k, x, 1)),
+    "tanh": _approximate(tanh_of),
+}
 
 
 FLOAT_TYPES = ("f32", "f64")
@@ -335,16 +319,15 @@ def unary(k: KernelWriter, i: Instruction) -> None:
     _write(k, i, result)
 
 
-def extreme(k: KernelWriter, i: Instruction) -> None:
-    """A number wins over NaN, and -0 counts as less than +0."""
+def pair(k: KernelWriter, i: Instruction) -> None:
+    """``min`` and ``max``: a number wins over NaN, and -0 counts as less than +0. ``copysign``: the
+    first operand gives the sign, the second the value."""
     a, b = _read(k, i)
-    _write(k, i, k.f.intrinsic(f"{i.opcode}imumnum", a, b))
-
-
-def copysign(k: KernelWriter, i: Instruction) -> None:
-    """The first operand gives the sign, the second the value."""
-    a, b = _read(k, i)
-    _write(k, i, k.f.intrinsic("copysign", b, a))
+    if i.opcode == "copysign":
+        result = k.f.intrinsic("copysign", b, a)
+    else:
+        result = k.f.intrinsic(f"{i.opcode}imumnum", a, b)
+    _write(k, i, result)
 
 
 def handler(i: Instruction) -> Handler | None:
@@ -357,6 +340,6 @@ def handler(i: Instruction) -> Handler | None:
 
 FLOATS: dict[str, Handler] = {
     "add": binary, "sub": binary, "mul": binary, "div": binary, "fma": fused, "mad": fused,
-    "neg": unary, "abs": unary, "sqrt": unary, "rcp": unary, "min": extreme, "max": extreme,
-    "copysign": copysign,
+    "neg": unary, "abs": unary, "sqrt": unary, "rcp": unary, "min": pair, "max": pair,
+    "copysign": pair,
 }  # fmt: skip

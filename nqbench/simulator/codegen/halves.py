@@ -152,23 +152,18 @@ def arithmetic(k: KernelWriter, i: Instruction) -> None:
 def sign(k: KernelWriter, i: Instruction) -> None:
     """``neg`` and ``abs`` change one bit."""
     kind = _kind(k, i)
-    parts = []
-    for part in halves(k, i.operands[1], kind):
-        if i.opcode == "neg":
-            parts.append(k.f.xor(part, const(V16, SIGN)))
-        else:
-            parts.append(k.f.and_(part, const(V16, MAGNITUDE)))
+    how, mask = (k.f.xor, SIGN) if i.opcode == "neg" else (k.f.and_, MAGNITUDE)
+    parts = [how(part, const(V16, mask)) for part in halves(k, i.operands[1], kind)]
     k.write(i.operands[0], joined(k, parts))
 
 
 def _tests(k: KernelWriter, i: Instruction, kind: str) -> list[Value]:
     a, b = (halves(k, operand, kind) for operand in i.operands[1:3])
-    found = []
-    for x, y in zip(a, b, strict=True):
-        left, right = widened(k.f, x, kind), widened(k.f, y, kind)
-        test = FLOAT_TESTS[i.modifiers[0]]
-        found.append(k.f.fcompare(test, left, right))
-    return found
+    test = FLOAT_TESTS[i.modifiers[0]]
+    return [
+        k.f.fcompare(test, widened(k.f, x, kind), widened(k.f, y, kind))
+        for x, y in zip(a, b, strict=True)
+    ]
 
 
 def compare(k: KernelWriter, i: Instruction) -> None:
@@ -207,7 +202,9 @@ def convert(k: KernelWriter, i: Instruction) -> None:
         return
     value = i.operands[1]
     if source in HALVES:
-        number = _rounded(k, i, widened(f, k.read(value, 16), source))
+        number = widened(f, k.read(value, 16), source)
+        if how := next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), ""):
+            number = f.intrinsic(how, number)
     elif source == "f32":
         number = floats.read_float(k, value, 32)
     elif source == "f64":
@@ -224,11 +221,6 @@ def convert(k: KernelWriter, i: Instruction) -> None:
         k.write(i.operands[0], f.cast("bitcast", f.cast("fpext", number, DOUBLE), V64))
     else:
         _to_integer(k, i, number, to)
-
-
-def _rounded(k: KernelWriter, i: Instruction, number: Value) -> Value:
-    how = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
-    return k.f.intrinsic(how, number) if how else number
 
 
 def _to_integer(k: KernelWriter, i: Instruction, number: Value, to: str) -> None:

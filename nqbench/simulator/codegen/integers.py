@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
-from nqbench.simulator.ir import I32, MASK, V32, V64, Value, const, element, like
+from nqbench.simulator.ir import I32, MASK, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
-from nqbench.simulator.ptx import Immediate, Instruction, both
+from nqbench.simulator.ptx import Immediate, Instruction, Operand, both
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: PtxType) -> list[Value]:
@@ -122,31 +124,21 @@ def _short_quotient(k: KernelWriter, a: Value, b: Value, kind: PtxType) -> Value
     return k.f.resize(wide, kind.bits)
 
 
-def negate(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
-    (a,) = _operands(k, i, kind)
-    k.write(i.operands[0], k.f.sub(const(a.type, 0), a), kind.signed)
+def _plain(compute: Callable[..., Value]) -> Handler:
+    """An instruction without modifiers: ``compute(f, sign, *operands)`` gives its result, ``sign``
+    being ``s`` or ``u``."""
+
+    def handle(k: KernelWriter, i: Instruction) -> None:
+        (kind,) = kinds(k, i)
+        result = compute(k.f, "s" if kind.signed else "u", *_operands(k, i, kind))
+        k.write(i.operands[0], result, kind.signed)
+
+    return handle
 
 
-def absolute(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
-    (a,) = _operands(k, i, kind)
-    k.write(i.operands[0], k.f.intrinsic("abs", a, const("i1", 0)), kind.signed)
-
-
-def extreme(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
-    a, b = _operands(k, i, kind)
-    name = ("s" if kind.signed else "u") + i.opcode
-    k.write(i.operands[0], k.f.intrinsic(name, a, b), kind.signed)
-
-
-def sad(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
-    a, b, c = _operands(k, i, kind)
-    sign = "s" if kind.signed else "u"
-    apart = k.f.sub(k.f.intrinsic(f"{sign}max", a, b), k.f.intrinsic(f"{sign}min", a, b))
-    k.write(i.operands[0], k.f.add(apart, c), kind.signed)
+def _distance(f: Function, sign: str, a: Value, b: Value, c: Value) -> Value:
+    apart = f.sub(f.intrinsic(f"{sign}max", a, b), f.intrinsic(f"{sign}min", a, b))
+    return f.add(apart, c)
 
 
 def dot(k: KernelWriter, i: Instruction) -> None:
@@ -176,13 +168,13 @@ def trap(k: KernelWriter, i: Instruction) -> None:
 INTEGER: dict[str, Handler] = {
     "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
     "subc": add_sub, "madc": mul_mad, "mul24": mul24,
-    "mad24": mul24, "div": div_rem, "rem": div_rem, "neg": negate, "abs": absolute,
-    "min": extreme, "max": extreme, "sad": sad, "trap": trap, "dp4a": dot,
-    "dp2a": dot,
+    "mad24": mul24, "div": div_rem, "rem": div_rem, "trap": trap, "dp4a": dot, "dp2a": dot,
+    "neg": _plain(lambda f, _, a: f.sub(const(a.type, 0), a)),
+    "abs": _plain(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
+    "min": _plain(lambda f, sign, a, b: f.intrinsic(f"{sign}min", a, b)),
+    "max": _plain(lambda f, sign, a, b: f.intrinsic(f"{sign}max", a, b)),
+    "sad": _plain(_distance),
 }  # fmt: skip
-
-
-BYTE = 0xFF
 
 
 def logic(k: KernelWriter, i: Instruction) -> None:
@@ -260,14 +252,17 @@ def lop3(k: KernelWriter, i: Instruction) -> None:
     k.write(test, how(f.compare("ne", result, const(V32, 0)), combined))
 
 
+def _place_of_field(k: KernelWriter, operands: tuple[Operand, ...]) -> list[Value]:
+    """Position and length: the low bytes of two operands."""
+    return [k.f.and_(k.read(operand, 32), const(V32, 0xFF)) for operand in operands]
+
+
 def extract_field(k: KernelWriter, i: Instruction) -> None:
     """``bfe``: bits beyond the top are the sign (signed) or zero."""
     f = k.f
     (kind,) = kinds(k, i)
     a = k.read(i.operands[1], kind.bits)
-    position, length = (
-        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[2:4]
-    )
+    position, length = _place_of_field(k, i.operands[2:4])
     how = "ashr" if kind.signed else "lshr"
     field = _shifted(k, how, a, position)
     spare = f.intrinsic("usub.sat", const(V32, kind.bits), length)
@@ -281,9 +276,7 @@ def insert_field(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     (kind,) = kinds(k, i)
     a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
-    position, length = (
-        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[3:5]
-    )
+    position, length = _place_of_field(k, i.operands[3:5])
     ones = f.not_(_shifted(k, "shl", const(a.type, -1), length))
     mask = _shifted(k, "shl", ones, position)
     moved = _shifted(k, "shl", a, position)
@@ -317,12 +310,6 @@ def count_bits(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], k.f.resize(result, 32))
 
 
-def reverse(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
-    a = k.read(i.operands[1], kind.bits)
-    k.write(i.operands[0], k.f.intrinsic("bitreverse", a))
-
-
 def find_top(k: KernelWriter, i: Instruction) -> None:
     """``bfind``: place of the highest bit (signed: that differs from the sign), -1 if none;
     ``shiftamt``: how far to shift it to the top instead."""
@@ -339,5 +326,6 @@ def find_top(k: KernelWriter, i: Instruction) -> None:
 BITS: dict[str, Handler] = {
     "and": logic, "or": logic, "xor": logic, "not": logic, "cnot": logic, "shl": shift,
     "shr": shift, "shf": funnel_shift, "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
-    "prmt": permute, "popc": count_bits, "clz": count_bits, "brev": reverse, "bfind": find_top,
+    "prmt": permute, "popc": count_bits, "clz": count_bits, "bfind": find_top,
+    "brev": _plain(lambda f, _, a: f.intrinsic("bitreverse", a)),
 }  # fmt: skip

@@ -8,7 +8,7 @@ any block and resumed.
 
 from __future__ import annotations
 
-from nqbench.simulator.cfg import BasicBlock, guard_of
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import barriers, floats, halves, watch
 from nqbench.simulator.codegen.barriers import BarrierSite
 from nqbench.simulator.codegen.built_in import built_in
@@ -18,7 +18,7 @@ from nqbench.simulator.codegen.integers import BITS, INTEGER
 from nqbench.simulator.codegen.memory import MEMORY
 from nqbench.simulator.codegen.moves import MOVES
 from nqbench.simulator.codegen.writer import Handler, KernelWriter
-from nqbench.simulator.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
+from nqbench.simulator.ir import I1, I32, I64, MASK, V32, Value, const, lanes_of
 from nqbench.simulator.layout import CACHE_LINE, BlockSlot, Context, Fault, Step, Warp
 from nqbench.simulator.liveness import CHANGING_SPECIALS
 from nqbench.simulator.ptx import Instruction, Name
@@ -66,7 +66,12 @@ class _Translation:
         )
 
     def run(self) -> list[BarrierSite]:
-        self._find_barriers()
+        for block in self.blocks:
+            if block.ending == "barrier":
+                site = barriers.site_of(self.k, block, len(self.barriers))
+                self.barriers.append(site)
+                if site.reduces:
+                    self.results[site.resume] = (block, site)
         self._entry()
         self._dispatch()
         for block in self.blocks:
@@ -76,14 +81,6 @@ class _Translation:
         self.f.label("faulted")
         self.f.ret(const(I32, Step.FAULT))
         return self.barriers
-
-    def _find_barriers(self) -> None:
-        for block in self.blocks:
-            if block.ending == "barrier":
-                site = barriers.site_of(self.k, block, len(self.barriers))
-                self.barriers.append(site)
-                if site.reduces:
-                    self.results[site.resume] = (block, site)
 
     # entry and exit
 
@@ -95,13 +92,11 @@ class _Translation:
             if field in STRIDES:  # of this warp, where each warp of the grid has counts of its own
                 own = f.op("mul", k.warp_number(Warp.ORDINAL), k.number(STRIDES[field]))
                 address = f.add(address, own)
-            k.pointers[f"Context.{field.name}"] = f.emit(PTR, f"inttoptr {address} to ptr")
+            k.pointers[f"Context.{field.name}"] = f.pointer(address)
         for place in (Warp.SHARED, Warp.SHADOW, Warp.SLOT):
-            k.pointers[f"Warp.{place.name}"] = f.emit(
-                PTR, f"inttoptr {k.warp_number(place)} to ptr"
-            )
+            k.pointers[f"Warp.{place.name}"] = f.pointer(k.warp_number(place))
         for w, word in enumerate(self.words):
-            f.store(k.warp_number_at(Warp.BITS + w), word, 8)
+            f.store(k.warp_number(Warp.BITS + w), word, 8)
         f.jump("dispatch")
 
     def _leave(self, name: str, step: Step) -> None:
@@ -141,10 +136,6 @@ class _Translation:
         bit = f.select(on, const(I64, 1 << block % 64), const(I64, 0))
         f.store(f.or_(f.load(I64, word, 8), bit), word, 8)
 
-    def _clear_bit(self, block: int) -> None:
-        f, word = self.f, self.words[block // 64]
-        f.store(f.and_(f.load(I64, word, 8), const(I64, ~(1 << block % 64))), word, 8)
-
     def _send(self, target: BasicBlock, lanes: Value, some: Value) -> None:
         """Lanes wait to run ``target``; ``some`` is whether there are any."""
         f, place = self.f, self._mask(target.index)
@@ -162,7 +153,8 @@ class _Translation:
         f, k = self.f, self.k
         f.label(f"b{block.index}")
         lanes = f.load(I32, self._mask(block.index), 4)
-        self._clear_bit(block.index)
+        word = self.words[block.index // 64]
+        f.store(f.and_(f.load(I64, word, 8), const(I64, ~(1 << block.index % 64))), word, 8)
         k.begin(block, lanes)
         if block.gathers:
             lanes = self._gather(block, lanes)
@@ -216,6 +208,8 @@ class _Translation:
                 handler(k, i)
         except (ValueError, IndexError, AttributeError) as error:
             raise k.unsupported(i, str(error)) from error
+        except TypeError as error:
+            raise k.unsupported(i, "number of operands") from error
 
     # endings
 
@@ -249,10 +243,10 @@ class _Translation:
 
     def _branch(self, block: BasicBlock) -> None:
         f, k = self.f, self.k
-        guard, closing = guard_of(block), block.closing
-        assert guard is not None
+        closing = block.closing
         assert closing is not None
-        holds = f.as_bits(k.predicate(guard, closing.guard_negated))
+        assert closing.guard is not None
+        holds = f.as_bits(k.predicate(closing.guard, closing.guard_negated))
         taken = f.and_(k.lanes, holds)
         others = f.and_(k.lanes, f.not_(holds))
         k.end()

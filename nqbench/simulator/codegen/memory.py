@@ -67,21 +67,19 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
-@contextmanager
 def visits(
     k: writer.KernelWriter, i: Instruction, address: Value
-) -> Iterator[list[tuple[str, Value, Value]]]:
+) -> list[tuple[str, Value, Value]]:
     """The spaces an access may reach: (space, lanes that go there, addresses in it)."""
     space = space_of(i)
     if space != "generic":
-        yield [(space, k.active, address)]
-        return
+        return [(space, k.active, address)]
     f = k.f
     window = f.op("lshr", address, const(V64, 40))
     in_shared = f.compare("eq", window, const(V64, SHARED_WINDOW >> 40))
     in_local = f.compare("eq", window, const(V64, LOCAL_WINDOW >> 40))
     elsewhere = f.not_(f.or_(in_shared, in_local))
-    yield [
+    return [
         ("shared", f.and_(k.active, in_shared), f.sub(address, const(V64, SHARED_WINDOW))),
         ("local", f.and_(k.active, in_local), f.sub(address, const(V64, LOCAL_WINDOW))),
         ("global", f.and_(k.active, elsewhere), address),
@@ -134,22 +132,19 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
         return
     type_ = vector(f"i{span.bits}")
     slots = [k.f.zeroed(type_) for _ in targets]
-    with visits(k, i, address_of(k, i.operands[1])) as spaces:
-        for space, active, address in spaces:
-            what = watch.load_of(i, space)
-            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
-                if _outlined(k, i, space):
-                    values = _called(k, i, space, address, span, [])
-                else:
-                    found = places(k, i, space, address, span)
-                    values = fetched(k, i, space, found, span)
-                if space == "global" and k.undefined:
-                    reach.check_defined(k, i, address, values)
-                for slot, value in zip(slots, values, strict=True):
-                    merged = value
-                    if space_of(i) == "generic":
-                        merged = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
-                    k.f.store(merged, slot, CACHE_LINE)
+    for space, active, address in visits(k, i, address_of(k, i.operands[1])):
+        what = watch.load_of(i, space)
+        with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
+            if _outlined(k, i, space):
+                values = _called(k, i, space, address, span, [])
+            else:
+                values = fetched(k, i, space, places(k, i, space, address, span), span)
+            if space == "global" and k.undefined:
+                reach.check_defined(k, i, address, values)
+            for slot, value in zip(slots, values, strict=True):
+                if space_of(i) == "generic":
+                    value = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
+                k.f.store(value, slot, CACHE_LINE)
     for target, slot in zip(targets, slots, strict=True):
         k.write(target, k.f.load(type_, slot, CACHE_LINE), kind.signed)
 
@@ -160,14 +155,13 @@ def store(k: writer.KernelWriter, i: Instruction) -> None:
     if len(items) != span.count or space_of(i) in ("const", "param"):
         raise k.unsupported(i)
     values = [k.read(item, kind.bits, kind.name) for item in items]
-    with visits(k, i, address_of(k, i.operands[0])) as spaces:
-        for space, active, address in spaces:
-            what = watch.store_of(i, space)
-            with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
-                if _outlined(k, i, space):
-                    _called(k, i, space, address, span, values)
-                else:
-                    stored(k, space, places(k, i, space, address, span), span, values)
+    for space, active, address in visits(k, i, address_of(k, i.operands[0])):
+        what = watch.store_of(i, space)
+        with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
+            if _outlined(k, i, space):
+                _called(k, i, space, address, span, values)
+            else:
+                stored(k, space, places(k, i, space, address, span), span, values)
 
 
 def fetched(
@@ -229,27 +223,15 @@ def _called(
         f.store(value, f.offset(values, e, type_), CACHE_LINE)
     address = f.resize(address, 64)
     name = _function(k, i, space, span, stores=bool(given))
-    where = const(I64, len(k.instructions))
-    k.instructions.append(i)
-    bad = f.call(
-        I32,
-        name,
-        k.context,
-        k.warp,
-        k.lanes,
-        address,
-        where,
-        k.counter(site, writer.SITE_FIELDS[0]),
-        values,
-    )
+    where = k.place(i)
+    counters = k.counter(site, writer.SITE_FIELDS[0])
+    bad = f.call(I32, name, k.context, k.warp, k.lanes, address, where, counters, values)
     going = f.fresh("going")
     f.branch(f.nonzero(bad), "faulted", going, likely=False)
     f.label(going)
-    return (
-        []
-        if given
-        else [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(span.count)]
-    )
+    if given:
+        return []
+    return [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(span.count)]
 
 
 def _function(
@@ -270,11 +252,8 @@ def _function(
     inner.lanes, inner.active = lanes, f.as_lanes(lanes)
     inner.watched = k.watched
     site = writer.AccessSite(0, i, 0, space)
-    at = (
-        reach.shared(inner, i, addresses, span, site)
-        if space == "shared"
-        else reach.local(inner, i, addresses, span, site)
-    )
+    reached = reach.shared if space == "shared" else reach.local
+    at = reached(inner, i, addresses, span, site)
     type_ = vector(f"i{span.bits}")
     pointers = [f.offset(values, e, type_) for e in range(span.count)]
     if stores:
@@ -329,14 +308,8 @@ def _gather(k: writer.KernelWriter, pointers: Value, bits: int) -> Value:
             value = k.f.load(f"i{bits}", pointer)
             k.f.store(value, k.f.offset(slot, lane, f"i{bits}"))
         return k.f.load(type_, slot, CACHE_LINE)
-    return k.f.call(
-        type_,
-        f"llvm.masked.gather.v32i{bits}.v32p0",
-        pointers,
-        const(I32, bits // 8),
-        k.active,
-        const(type_, 0),
-    )
+    name, size = f"llvm.masked.gather.v32i{bits}.v32p0", const(I32, bits // 8)
+    return k.f.call(type_, name, pointers, size, k.active, const(type_, 0))
 
 
 def put(k: writer.KernelWriter, found: Places, e: int, value: Value) -> None:
@@ -388,25 +361,22 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     result = k.f.slot(type_, span.count)
     for e in range(span.count):
         k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
-    with visits(k, i, address_of(k, i.operands[at])) as spaces:
-        for space, active, address in spaces:
-            if space == "local":
-                k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
-                continue
-            what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
-            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
-                found = places(k, i, space, address, span, broadcast=False)
-                if space == "shared":
-                    check_written(
-                        k, i, found, span, [fetch(k, found, e) for e in range(span.count)]
-                    )
-                    # Any value may come out, so the shadow of these words is always set.
-                    mark_written(k, found, span, k.lanes)
-                elif space == "global" and k.undefined:
-                    reach.check_defined(k, i, address, [fetch(k, found, 0)])
-                for e in range(span.count):
-                    place = k.f.offset(result, e, type_)
-                    _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
+    for space, active, address in visits(k, i, address_of(k, i.operands[at])):
+        if space == "local":
+            k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
+            continue
+        what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
+        with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
+            found = places(k, i, space, address, span, broadcast=False)
+            if space == "shared":
+                fetched(k, i, space, found, span)
+                # Any value may come out, so the shadow of these words is always set.
+                mark_written(k, found, span, k.lanes)
+            elif space == "global" and k.undefined:
+                reach.check_defined(k, i, address, [fetch(k, found, 0)])
+            for e in range(span.count):
+                place = k.f.offset(result, e, type_)
+                _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
     if keeps and not is_sink(i.operands[0]):
         for e, target in enumerate(_items(i.operands[0])):
             value = k.f.load(type_, k.f.offset(result, e, type_), CACHE_LINE)

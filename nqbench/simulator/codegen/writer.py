@@ -164,7 +164,12 @@ class KernelWriter:
             return self.values[register]
         type_ = vector(f"i{register.width}")
         if register in self.file.remade:
-            value = self._remake(self.file.remade[register], register.width)
+            made = self.file.remade[register]
+            value = (
+                self.parameter(made, register.width)
+                if made.opcode == "ld"
+                else self.read(made.operands[1], register.width)
+            )
         elif register not in self.file.slots:
             value = const(type_, 0)  # never written on any path here: any value is right
         elif register.width == 1:
@@ -173,12 +178,6 @@ class KernelWriter:
             value = self.f.load(type_, self._place(register), CACHE_LINE)
         self.values[register] = value
         return value
-
-    def _remake(self, instruction: ptx.Instruction, width: int) -> Value:
-        source = instruction.operands[1]
-        if instruction.opcode == "ld":
-            return self.parameter(instruction, width)
-        return self.read(source, width)
 
     def parameter(self, instruction: ptx.Instruction, width: int, place: int = 0) -> Value:
         """``ld.param``, the ``place``-th element: the same scalar in every lane."""
@@ -286,13 +285,9 @@ class KernelWriter:
         """A context field as i64."""
         return self.f.load(I64, self.f.offset(self.context, 8 * field_), 8)
 
-    def warp_number(self, field_: Warp) -> Value:
-        """A field of the warp as i64."""
+    def warp_number(self, field_: int) -> Value:
+        """A field of the warp (``Warp``, or behind it for those that repeat) as i64."""
         return self.f.load(I64, self.f.offset(self.warp, 8 * field_), 8)
-
-    def warp_number_at(self, index: int) -> Value:
-        """A field of the warp by number, for those that repeat."""
-        return self.f.load(I64, self.f.offset(self.warp, 8 * index), 8)
 
     # counting and faults
 
@@ -333,20 +328,14 @@ class KernelWriter:
 
         ``address`` (<32 x i32> or <32 x i64>) is what each lane wanted."""
         with self.f.when(self.f.nonzero(bad), likely=False):
-            self.fault(fault, bad, instruction, address)
+            where = self.place(instruction)
+            arguments = (self.context, self.warp, const(I64, fault), where, bad)
+            if address is None:
+                self.f.call("void", "sim_fault", *arguments, const(I64, 0))
+            else:
+                self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
+            self.f.jump("faulted")
             self.f.label(self.f.fresh("dead"))
-
-    def fault(
-        self, fault: Fault, bad: Value, instruction: ptx.Instruction, address: Value | None = None
-    ) -> None:
-        """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
-        where = self.place(instruction)
-        arguments = (self.context, self.warp, const(I64, fault), where, bad)
-        if address is None:
-            self.f.call("void", "sim_fault", *arguments, const(I64, 0))
-        else:
-            self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
-        self.f.jump("faulted")
 
     def place(self, instruction: ptx.Instruction) -> Value:
         """The number by which a fault names an instruction (i64)."""
