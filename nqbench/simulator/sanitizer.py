@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from nqbench.errors import DeviceError
 from nqbench.simulator.attribution import readable
 from nqbench.simulator.calls import STACK
+from nqbench.simulator.codegen import watch
+from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
 from nqbench.simulator.ir import LANES
-from nqbench.simulator.layout import GLOBAL_BASE, place_in
+from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.ptx import WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
@@ -25,7 +27,7 @@ KINDS: Final = {
     1: "out of bounds", 2: "misaligned", 3: "uninitialised", 4: "race", 5: "race", 6: "race",
     7: "lost update", 8: "divergent barrier",
 }  # fmt: skip
-"""Names by ``watcher.FindingKind``."""
+"""Names by ``watch.FindingKind``."""
 DOES: Final = {
     4: ("writes", "wrote"), 5: ("reads", "wrote"), 6: ("writes", "read"), 7: ("writes", "wrote"),
 }  # fmt: skip
@@ -97,20 +99,6 @@ class LaunchWatch:
         slots: int,
         shared_bytes: int,
     ) -> None:
-        from nqbench.simulator.watcher import (
-            ACCESS,
-            BARRIERS,
-            BLOCK_RING,
-            CELL,
-            ENTRY,
-            MAX_ACCESSES,
-            MAX_FOUND,
-            MAX_STEPS,
-            RING,
-            Field,
-            Found,
-        )
-
         assert memory.shadow is not None
         self.code, self.memory, self.grid, self.block = code, memory, grid, block
         self.shadow: Shadow = memory.shadow
@@ -120,14 +108,14 @@ class LaunchWatch:
         shared_shift, self.global_shift = _shift(code, "shared"), _shift(code, "global")
         local, count = code.layout.local_bytes, len(code.instructions)
         self.header = np.zeros(Field.END, np.int64)
-        self.found = np.zeros((MAX_FOUND, Found.END), np.int64)
+        self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
         self.depends = _depends(code)
         copy, copied = _copies(code)
         copies = int(copy.max(initial=-1)) + 1
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
         self._arrays: dict[Field, NDArray[Any]] = {
-            Field.CELLS: np.zeros(slots * cells * CELL, np.int32),
-            Field.GLOBAL_CELLS: self._global_cells(CELL),
+            Field.CELLS: np.zeros(slots * cells * watch.CELL, np.int32),
+            Field.GLOBAL_CELLS: self._global_cells(watch.CELL),
             Field.KNOWN: np.zeros(slots * max(shared_bytes, 1), np.uint8),
             Field.GLOBAL_KNOWN: self.shadow.known,
             Field.LOCAL_KNOWN: np.zeros(slots * warps * LANES * max(local, 1), np.uint8),
@@ -137,15 +125,15 @@ class LaunchWatch:
             Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
             Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
             Field.GRID_SYNCS: np.zeros(slots, np.int64),
-            Field.RINGS: np.zeros(self.total * RING * ENTRY, np.int64),
-            Field.BLOCK_RINGS: np.zeros(prod(grid) * BLOCK_RING * ENTRY, np.int64),
+            Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
+            Field.BLOCK_RINGS: np.zeros(prod(grid) * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.DEPENDS: self.depends,
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
             Field.FOUND: self.found,
-            Field.STEPS: np.zeros((MAX_STEPS, 2), np.int64),
-            Field.ACCESSES: np.zeros((MAX_ACCESSES, ACCESS), np.int64),
+            Field.STEPS: np.zeros((watch.MAX_STEPS, 2), np.int64),
+            Field.ACCESSES: np.zeros((watch.MAX_ACCESSES, watch.ACCESS_NUMBERS), np.int64),
         }
         numbers = {
             Field.THREADS: self.threads,
@@ -184,31 +172,23 @@ class LaunchWatch:
 
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
-        from nqbench.simulator.watcher import Field
-
         self.header[Field.FIRST] = self.shadow.first
         self.shadow.first += self.total
 
     def findings(self) -> Iterator[Finding]:
         """Everything found so far, one for each kind and place."""
-        from nqbench.simulator.watcher import Field
-
         for row in self.found[: int(self.header[Field.FOUND_COUNT])]:
             yield self._finding(*map(int, row))
 
     def steps(self) -> list[tuple[int, int]]:
         """What the first warp of the grid did, one entry for each basic block that it ran:
-        instructions, lanes (a bit mask). It ends after ``watcher.MAX_STEPS`` blocks."""
-        from nqbench.simulator.watcher import Field
-
+        instructions, lanes (a bit mask). It ends after ``watch.MAX_STEPS`` blocks."""
         rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
         return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
 
     def shared_accesses(self) -> list[tuple[CodePlace, int, int, list[int]]]:
         """The first accesses of that warp to shared memory: place, bytes of a lane, lanes (a bit
         mask), the address of each lane."""
-        from nqbench.simulator.watcher import Field
-
         rows = self._arrays[Field.ACCESSES][: int(self.header[Field.ACCESS_COUNT])]
         return [
             (CodePlace.of(self.code.instructions[where]), nbytes, lanes, addresses)
@@ -219,8 +199,6 @@ class LaunchWatch:
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,
         other: int, old: int, new: int, size: int, space: int,
     ) -> Finding:  # fmt: skip
-        from nqbench.simulator.codegen.watch import SPACES
-
         instruction = self.code.instructions[where]
         other_place = None if other_where < 0 else CodePlace.of(self.code.instructions[other_where])
         if kind == 8:
@@ -228,7 +206,7 @@ class LaunchWatch:
                 KINDS[kind], CodePlace.of(instruction), opcode=instruction.full_opcode,
                 other=other_place, threads=(self._thread(thread), self._thread(other)), count=count,
             )  # fmt: skip
-        buffer, offset, dtype = self._target(SPACES[space], address)
+        buffer, offset, dtype = self._target(watch.SPACES[space], address)
         kind_of_value = _dtype(instruction, dtype, size)
         inside = bool(buffer) and offset % size == 0
         values: tuple[int | float, ...] = ()
@@ -240,7 +218,7 @@ class LaunchWatch:
         if other >= 0:
             threads.append(self._thread(other))
         return Finding(
-            KINDS[kind], CodePlace.of(instruction), SPACES[space], instruction.full_opcode,
+            KINDS[kind], CodePlace.of(instruction), watch.SPACES[space], instruction.full_opcode,
             other_place,
             tuple(threads), DOES.get(kind, ()), buffer, offset // size if inside else None,
             kind_of_value, address, size, values, count, self._outside(KINDS[kind], space, address),
@@ -329,7 +307,7 @@ def _depends(code: Translation) -> NDArray[np.uint8]:
 
 
 def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """``watcher.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
+    """``watch.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
     to local memory take, element by element, as in the copy of a struct."""
     made, taken = _by_register(code)
 

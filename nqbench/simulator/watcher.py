@@ -19,114 +19,42 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
 from llvmlite import ir
 
 from nqbench.simulator.codegen.watch import (
+    ACCESS_NUMBERS,
     ARRIVE,
     ATOMIC,
+    BLOCK_RING,
+    CELL,
+    ENTRY,
     LOAD,
+    MAX_ACCESSES,
+    MAX_FOUND,
+    MAX_STEPS,
     MEET,
+    RING,
+    ROLE,
     SPACES,
     STEP,
     STORE,
     STRONG_LOAD,
     STRONG_STORE,
+    Field,
+    FindingKind,
+    Found,
 )
-from nqbench.simulator.layout import GLOBAL_BASE, PAGE_BITS, Context, Warp
-
-
-class Field(IntEnum):
-    """The header of the watcher's state: 64-bit numbers, most of them addresses of arrays."""
-
-    FIRST = 0  # number of the launch's first thread
-    THREADS = 1  # per block
-    WARPS = 2  # per block
-    SLOTS = 3
-    CELLS = 4  # of shared memory, slot by slot
-    CELLS_PER_SLOT = 5
-    GLOBAL_CELLS = 6
-    KNOWN = 7  # bytes of shared memory that were written, slot by slot
-    GLOBAL_KNOWN = 8
-    LOCAL_KNOWN = 9
-    LOCAL_BYTES = 10
-    STACK_LOW = 11  # the simulator's own call stack in local memory
-    STACK_HIGH = 12
-    OWNERS = 13  # first thread of the block in each slot
-    EPOCHS = 14  # slot, warp, warp
-    JOINS = 15  # slot, barrier, warp
-    LANES = 16  # slot, warp, writers or readers, lane, lane
-    GRID_SYNCS = 17  # slot
-    GRID_LOW = 18
-    GRID_HIGH = 19
-    RINGS = 20  # thread, entries about its last atomics
-    TIME = 21
-    SHARED_SHIFT = 22  # bytes of a cell, as a power of two
-    GLOBAL_SHIFT = 23
-    DEPENDS = 24  # instruction, instruction: whether what one stores comes from what one loads
-    INSTRUCTIONS = 25
-    FOUND = 26  # rows of ``Found``
-    FOUND_COUNT = 27
-    MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
-    BLOCK_RINGS = 29
-    STEPS = 30  # of the first warp: basic block, lanes
-    STEP_COUNT = 31
-    ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
-    ACCESS_COUNT = 33
-    COPY = 34  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 35  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 36  # how many such loads there are
-    COPY_KNOWN = 37  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 38
-
-
-class Found(IntEnum):
-    """A row of what was found: one for each kind and pair of instructions."""
-
-    KIND = 0
-    WHERE = 1
-    OTHER_WHERE = 2
-    COUNT = 3
-    ADDRESS = 4
-    THREAD = 5
-    OTHER = 6
-    OLD = 7
-    NEW = 8
-    SIZE = 9
-    SPACE = 10
-    END = 11
-
-
-class FindingKind(IntEnum):
-    """What can be found."""
-
-    OUT_OF_BOUNDS = 1
-    MISALIGNED = 2
-    UNINITIALISED = 3
-    WRITE_WRITE = 4
-    READ_AFTER_WRITE = 5
-    WRITE_AFTER_READ = 6
-    LOST_UPDATE = 7
-    DIVERGENT_BARRIER = 8
-
+from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, Context, Warp
 
 SHARED, LOCAL, GLOBAL = range(len(SPACES))
-MAX_FOUND: Final = 512
-MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
-ACCESS: Final = 3 + 32  # numbers about an access
 NOBODY: Final = -1
-ROLE: Final = 6  # numbers about each thread of a cell
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
 SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
-CELL: Final = SAME + 1  # 32-bit numbers
-RING, BLOCK_RING = 8, 16
-ENTRY: Final = 5  # numbers about an atomic: see ``_ring``
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
-BARRIERS: Final = 16
 GRID_SHIFT: Final = 24
 LOCKS_OF_SHARED: Final = 1 << 50
 
@@ -579,7 +507,7 @@ def _access(
     )
     first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
     if space == SHARED and first == h[FIRST] and h[ACCESS_COUNT] < MAX_ACCESSES:
-        entry = _longs(h, ACCESSES, h[ACCESS_COUNT] * ACCESS)
+        entry = _longs(h, ACCESSES, h[ACCESS_COUNT] * ACCESS_NUMBERS)
         entry[0], entry[1], entry[2] = where, size * count, lanes
         for lane in range(32):
             entry[3 + lane] = addresses[lane]
@@ -695,6 +623,8 @@ LAYOUT: Final = (
     *(C_SHARED_BYTES, C_GRID_X, C_GRID_Y, C_SLOTS, C_SLOT_STRIDE, C_PAGES, C_LOW, C_HIGH),
     *(W_INDEX, W_SLOT, W_X, W_Y, W_Z, GLOBAL_BASE, PAGE_BITS, len(SPACES)),
     *(LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, ARRIVE, MEET, STEP),
+    *(CELL, ROLE, RING, BLOCK_RING, ENTRY, ACCESS_NUMBERS, MAX_FOUND, MAX_STEPS, MAX_ACCESSES),
+    *(BARRIERS, *map(repr, (*Field, *Found, *FindingKind))),
 )
 """Everything that other files define."""
 access, barrier = _entries(1 + zlib.crc32(repr(LAYOUT).encode()))

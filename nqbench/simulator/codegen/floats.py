@@ -253,13 +253,11 @@ def _approximate(compute: Callable[..., Value]) -> Handler:
     return handle
 
 
-def _reciprocal(k: KernelWriter, a: Value) -> Value:
-    return k.f.op("fdiv", real(k, 1.0, DOUBLE), a)
-
-
 APPROXIMATIONS: dict[str, Handler] = {
-    "rcp": _approximate(_reciprocal),
-    "rsqrt": _approximate(lambda k, a: _reciprocal(k, k.f.intrinsic("sqrt", a))),
+    "rcp": _approximate(lambda k, a: k.f.op("fdiv", real(k, 1.0, DOUBLE), a)),
+    "rsqrt": _approximate(
+        lambda k, a: k.f.op("fdiv", real(k, 1.0, DOUBLE), k.f.intrinsic("sqrt", a))
+    ),
     "sqrt": _approximate(lambda k, a: k.f.intrinsic("sqrt", a)),
     "div": _approximate(lambda k, a, b: k.f.op("fdiv", a, b)),
     "ex2": _approximate(lambda k, x: _but_nan(k, x, power_of_two_of(k, x))),

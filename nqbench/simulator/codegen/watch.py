@@ -1,9 +1,12 @@
-"""Calls of the watcher (``watcher.py``) in the code of the checked mode."""
+"""The watcher of the checked mode (``watcher.py``): calls of it in the generated code, and the
+layout of its state, which ``sanitizer.py`` allocates and reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
+from typing import Final
 
 from nqbench.simulator.codegen.reach import AddressRange
 from nqbench.simulator.codegen.writer import KernelWriter
@@ -18,6 +21,93 @@ LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(6)
 ARRIVE, RESUME, MEET, CONVERGE, STEP = range(5)
 """What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. No
 barrier: lanes begin a basic block."""
+
+
+class Field(IntEnum):
+    """The header of the watcher's state: 64-bit numbers, most of them addresses of arrays."""
+
+    FIRST = 0  # number of the launch's first thread
+    THREADS = 1  # per block
+    WARPS = 2  # per block
+    SLOTS = 3
+    CELLS = 4  # of shared memory, slot by slot
+    CELLS_PER_SLOT = 5
+    GLOBAL_CELLS = 6
+    KNOWN = 7  # bytes of shared memory that were written, slot by slot
+    GLOBAL_KNOWN = 8
+    LOCAL_KNOWN = 9
+    LOCAL_BYTES = 10
+    STACK_LOW = 11  # the simulator's own call stack in local memory
+    STACK_HIGH = 12
+    OWNERS = 13  # first thread of the block in each slot
+    EPOCHS = 14  # slot, warp, warp
+    JOINS = 15  # slot, barrier, warp
+    LANES = 16  # slot, warp, writers or readers, lane, lane
+    GRID_SYNCS = 17  # slot
+    GRID_LOW = 18
+    GRID_HIGH = 19
+    RINGS = 20  # thread, entries about its last atomics
+    TIME = 21
+    SHARED_SHIFT = 22  # bytes of a cell, as a power of two
+    GLOBAL_SHIFT = 23
+    DEPENDS = 24  # instruction, instruction: whether what one stores comes from what one loads
+    INSTRUCTIONS = 25
+    FOUND = 26  # rows of ``Found``
+    FOUND_COUNT = 27
+    MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
+    BLOCK_RINGS = 29
+    STEPS = 30  # of the first warp: basic block, lanes
+    STEP_COUNT = 31
+    ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
+    ACCESS_COUNT = 33
+    COPY = 34  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 35  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 36  # how many such loads there are
+    COPY_KNOWN = 37  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 38
+
+
+class Found(IntEnum):
+    """A row of what was found: one for each kind and pair of instructions."""
+
+    KIND = 0
+    WHERE = 1
+    OTHER_WHERE = 2
+    COUNT = 3
+    ADDRESS = 4
+    THREAD = 5
+    OTHER = 6
+    OLD = 7
+    NEW = 8
+    SIZE = 9
+    SPACE = 10
+    END = 11
+
+
+class FindingKind(IntEnum):
+    """What can be found."""
+
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    UNINITIALISED = 3
+    WRITE_WRITE = 4
+    READ_AFTER_WRITE = 5
+    WRITE_AFTER_READ = 6
+    LOST_UPDATE = 7
+    DIVERGENT_BARRIER = 8
+
+
+MAX_FOUND: Final = 512
+MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
+ACCESS_NUMBERS: Final = 3 + 32
+"""About an access of the first warp."""
+ROLE: Final = 6
+"""Numbers about each thread of a cell."""
+CELL: Final = 4 * ROLE + 1
+"""32-bit numbers of a cell; the last: several lanes of the writer's warp wrote the same value."""
+RING, BLOCK_RING = 8, 16
+ENTRY: Final = 5
+"""Numbers about an atomic: see ``watcher._ring``."""
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
