@@ -52,11 +52,7 @@ def valid_board(n: int) -> Board:
     n mod 6 is not 2; otherwise they are shifted around. An odd n adds a corner to the board of
     n - 1, whose main diagonal is free. Raises ``InfeasibleError`` for n = 2 and 3.
     """
-    if n < MIN_VALID_N and n != 1:
-        raise InfeasibleError(
-            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
-            "board",
-        )
+    check_valid_exists(n)
     if n % 2:
         without_corner = valid_board(n - 1) if n > 1 else np.empty(0, np.int32)
         return np.append(without_corner, n - 1).astype(np.int32)
@@ -71,6 +67,15 @@ def valid_board(n: int) -> Board:
         board[column] = row
         board[n - 1 - column] = n - 1 - row
     return board
+
+
+def check_valid_exists(n: int) -> None:
+    """Raise ``InfeasibleError`` for n = 2 and 3."""
+    if n < MIN_VALID_N and n != 1:
+        raise InfeasibleError(
+            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
+            "board",
+        )
 
 
 def conflicts(board: NDArray[np.integer[Any]]) -> int:

@@ -98,7 +98,9 @@ def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
         rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, number(factors, "threshold"))
     elif scheme in ("histogram", "batched", "cpu_histogram"):
         batch = batch_of(factors)
-        rows = _histogram(n * batch, batch, in_cache=factors.get("counters") == "shared")
+        counters = 4 * COUNTER_BYTES * n + COUNTER_BYTES * diagonals(n)
+        moved = QUEEN_BYTES * n + (0 if factors.get("counters") == "shared" else counters)
+        rows = {"bytes_moved": batch * moved, "operations": batch * 6 * n}
     return rows | {"pairs": both}
 
 
@@ -106,15 +108,6 @@ def work(factors: Mapping[str, Level]) -> float:
     """Operations, as a measure of how the time of a scheme grows with n."""
     assert SCHEMES[str(factors["scheme"])].task == "evaluate"
     return float(max(1, traffic(factors)["operations"]))
-
-
-def _histogram(queens: int, boards: int, *, in_cache: bool) -> dict[str, int]:
-    cleared = boards * diagonals(queens // boards)
-    counters = 2 * 2 * COUNTER_BYTES * queens + COUNTER_BYTES * cleared
-    return {
-        "bytes_moved": QUEEN_BYTES * queens + (0 if in_cache else counters),
-        "operations": 6 * queens,
-    }
 
 
 SAMPLE: Final = 2000

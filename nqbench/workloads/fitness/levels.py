@@ -12,7 +12,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.fitness.boards import MIN_VALID_N
+from nqbench.workloads.fitness.boards import check_valid_exists
 from nqbench.workloads.fitness.counts import PAIR_BYTES, QUEEN_BYTES, batch_of, pairs
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N
 from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
@@ -45,11 +45,14 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     return scheme
 
 
-def fill_levels(given: Mapping[str, Level], system: str | None) -> tuple[Scheme, Levels]:
+def fill_levels(
+    given: Mapping[str, Level], system: str | None, device: DeviceFacts
+) -> tuple[Scheme, Levels]:
     """The scheme, and every factor with its level (``auto`` may remain).
 
     A factor without meaning for the scheme is refused if it was given, and else ``-``.
-    Raises ``StudyError`` for an unknown name and ``InfeasibleError`` for the rest.
+    Raises ``StudyError`` for an unknown name, ``WrongDeviceError`` for a GPU scheme on a CPU and
+    ``InfeasibleError`` for the rest.
     """
     explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
     scheme, n = find_scheme(explicit, system), number(explicit, "n")
@@ -68,27 +71,20 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> tuple[Scheme,
     levels["scheme"] = scheme.name
     if "board" in scheme.levels:
         _resolve_board(levels, explicit, n)
-    return scheme, levels
-
-
-def check_device(scheme: Scheme, system: str | None, device: DeviceFacts) -> None:
-    """Refuse a GPU scheme on a CPU (``WrongDeviceError``)."""
     if device.kind == "cpu" and scheme.place == "device":
         raise WrongDeviceError(
             f"{system or scheme.name} is a GPU scheme and device {device.name} is a CPU; use a GPU"
             " (--device cuda:0), a simulator, or a CPU system"
             " (fitness_schemes.cpu_serial)"
         )
+    return scheme, levels
 
 
 def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
     """Only random boards have a seed, only boards from a file a file name."""
     kind = levels["board"]
-    if kind == "valid" and n < MIN_VALID_N and n != 1:
-        raise InfeasibleError(
-            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
-            "board",
-        )
+    if kind == "valid":
+        check_valid_exists(n)
     if kind == "file" and "board_file" not in explicit:
         raise InfeasibleError("board: file needs board_file, the file's name; add it", "board")
     for name, owner in (("seed", "random"), ("board_file", "file")):
@@ -152,13 +148,8 @@ def check_shared(n: int, needed: int, device: DeviceFacts) -> None:
 
 def check_device_bytes(levels: Mapping[str, Level], needed: int, device: DeviceFacts) -> None:
     """All buffers against the device's memory."""
-    if device.memory_bytes and needed > device.memory_bytes:
-        raise InfeasibleError(
-            f"n: {levels['n']} needs {needed} bytes of device memory for"
-            f" {levels['scheme']}{_why(levels)}, and {device.name} has {device.memory_bytes};"
-            f" use {_instead(levels)}",
-            "batch" if levels["batch"] not in ("-", 1) else "n",
-        )
+    there = f"{device.name} has {device.memory_bytes}"
+    _check_bytes(levels, needed, "device", device.memory_bytes or None, there)
 
 
 def check_host_bytes(
@@ -171,11 +162,16 @@ def check_host_bytes(
     if device is not None and device.kind == "sim":
         needed *= 2
     free = free_memory_bytes()
-    if free is not None and needed > free:
+    _check_bytes(levels, needed, "host", free, f"{free} are available")
+
+
+def _check_bytes(
+    levels: Mapping[str, Level], needed: int, of: str, most: int | None, there: str
+) -> None:
+    if most is not None and needed > most:
         raise InfeasibleError(
-            f"n: {levels['n']} needs {needed} bytes of host memory for"
-            f" {levels['scheme']}{_why(levels)}, and {free} are available; use"
-            f" {_instead(levels)}",
+            f"n: {levels['n']} needs {needed} bytes of {of} memory for"
+            f" {levels['scheme']}{_why(levels)}, and {there}; use {_instead(levels)}",
             "batch" if levels["batch"] not in ("-", 1) else "n",
         )
 

@@ -9,47 +9,35 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Resolved
-from nqbench.workloads.fitness import boards
+from nqbench.workloads.fitness import boards, gpu
+from nqbench.workloads.fitness.annealing import points
 from nqbench.workloads.fitness.counts import batch_of, traffic
-from nqbench.workloads.fitness.levels import check_device, check_host_boards, fill_levels
+from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
+from nqbench.workloads.fitness.levels import check_host_boards, fill_levels
 from nqbench.workloads.levels import Levels, number
 
 
 def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Resolved:
     """Levels and derived numbers of a point, all limits checked."""
-    scheme, levels = fill_levels(given, system)
-    check_device(scheme, system, device)
+    scheme, levels = fill_levels(given, system, device)
     if scheme.task == "anneal":
-        from nqbench.workloads.fitness.annealing import points
-
         return Resolved(levels, points.resolve(levels, device))
     if scheme.place == "cpu":
-        from nqbench.workloads.fitness.cpu.plans import check_packages
-
         check_packages(levels)
         check_host_boards(levels)
         return Resolved(levels, {**traffic(levels), **_of_file(levels)})
-    from nqbench.workloads.fitness import gpu
-
     derived = gpu.resolve_scheme(levels, device)
     return Resolved(levels, {**derived, **_of_file(levels)})
 
 
 def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
     """The plan of a point; refuses what its limits forbid, as :func:`resolve` does."""
-    scheme, levels = fill_levels(factors, system)
-    check_device(scheme, system, device)
+    scheme, levels = fill_levels(factors, system, device)
     if scheme.task == "anneal":
-        from nqbench.workloads.fitness.annealing import points
-
         return points.make_plan(levels, device)
     if scheme.place == "cpu":
-        from nqbench.workloads.fitness.cpu.plans import cpu_plan
-
         check_host_boards(levels)
         return cpu_plan(levels, boards_of(levels))
-    from nqbench.workloads.fitness import gpu
-
     return gpu.program_plan(levels, boards_of(levels), device)
 
 

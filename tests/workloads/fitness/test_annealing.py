@@ -157,15 +157,15 @@ def test_the_compiled_search_is_the_same_walk(
     monkeypatch.setattr(evaluated, "KEPT", kept)
     cooling = Cooling(0.5, 0.01, 0.8, 20, 3000)
     key = chain_key(4)
-    found = evaluated.full_walk(200, key, cooling, evaluator)
-    assert same(found.ended, walk(200, key, cooling))
+    ended, walk_again, phases_of = evaluated.full_walk(200, key, cooling, evaluator)
+    assert same(ended, walk(200, key, cooling))
     # Without evaluating it goes the same way: one step less than values, the first is the start's.
-    again, _ = found.remembered()
-    limit = min(kept - 1, found.ended.evaluations)
+    again, _ = walk_again()
+    limit = min(kept - 1, ended.evaluations)
     cut = walk(200, key, replace(cooling, max_evaluations=limit))
     assert (again.conflicts, again.accepted) == (cut.conflicts, cut.accepted)
     assert again.evaluations == limit
-    phases = found.phases()
+    phases = phases_of()
     assert 0 < phases["other"] <= phases["total"]
     assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
 

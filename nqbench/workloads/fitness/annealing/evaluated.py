@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -46,6 +46,19 @@ KEPT: Final = 1 << 20
 REPEATS: Final = 3
 """Repeats of the second walk; the shortest time counts, since the walk is short."""
 
+_PLACES: Final = {
+    "sa_cpu": (
+        *(search_factors.CPU_EVALUATORS, search_factors.CPU_EVALUATOR_LEVELS),
+        *("not a CPU scheme", "fitness_schemes.sa_gpu"),
+    ),
+    "sa_gpu": (
+        *(search_factors.GPU_EVALUATORS, search_factors.GPU_EVALUATOR_LEVELS),
+        *("a CPU scheme", "fitness_schemes.sa_cpu"),
+    ),
+}
+"""By search: its evaluators, the factors that it leaves to them, what any other evaluator is, and
+which search takes that."""
+
 _HERE: Final = "nqbench.workloads.fitness.annealing.evaluated"
 _WARM_N: Final = 8
 _WARM_LIMIT: Final = 16
@@ -62,44 +75,37 @@ def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
     factor that the scheme does not have.
     """
     evaluator = str(levels["evaluator"])
-    on_cpu = levels["scheme"] == "sa_cpu"
-    _check_place(evaluator, on_cpu=on_cpu)
-    scheme, owned = (
-        SCHEMES[evaluator],
-        search_factors.CPU_EVALUATOR_LEVELS if on_cpu else search_factors.GPU_EVALUATOR_LEVELS,
-    )
-    for name in owned:
-        if levels[name] != NOT_APPLICABLE and name not in scheme.levels:
+    here, owned, what, other = _PLACES[str(levels["scheme"])]
+    if evaluator not in here:
+        raise InfeasibleError(
+            f"evaluator: {evaluator} is {what}; use {', '.join(here)}, or system: {other}",
+            "evaluator",
+        )
+    scheme = SCHEMES[evaluator]
+    given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
+    for name in given:
+        if name not in scheme.levels:
             raise InfeasibleError(
                 f"{name}: {levels[name]} means nothing to evaluator: {evaluator}; leave {name} out",
                 name,
             )
-    given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
     blank = dict.fromkeys(levels, NOT_APPLICABLE)
     return {**blank, **scheme.levels, **given, "n": levels["n"], "scheme": evaluator}
 
 
-def _check_place(evaluator: str, *, on_cpu: bool) -> None:
-    here = search_factors.CPU_EVALUATORS if on_cpu else search_factors.GPU_EVALUATORS
-    if evaluator in here:
-        return
-    if on_cpu:
-        what, other = "not a CPU scheme", "fitness_schemes.sa_gpu"
-    else:
-        what, other = "a CPU scheme", "fitness_schemes.sa_cpu"
-    raise InfeasibleError(
-        f"evaluator: {evaluator} is {what}; use {', '.join(here)}, or system: {other}", "evaluator"
-    )
+def resolve_evaluator(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+    """Resolve the evaluator's factors in place; of a GPU's the numbers of one evaluation.
 
-
-def resolve_cpu_evaluator(levels: Levels) -> None:
-    """Resolve the evaluator's factors in place; refuse what cannot evaluate on the CPU.
-
-    Raises ``InfeasibleError``, and ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
+    Raises ``InfeasibleError`` for what cannot evaluate here and for a factor that the evaluator
+    does not have, and ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
     """
-    own = evaluator_levels(levels)
-    check_packages(own)
-    levels |= {name: own[name] for name in search_factors.CPU_EVALUATOR_LEVELS}
+    own, derived = evaluator_levels(levels), dict[str, int | float | str]()
+    if levels["scheme"] == "sa_cpu":
+        check_packages(own)
+    else:
+        derived = gpu.resolve_scheme(own, device)
+    levels |= {name: own[name] for name in _PLACES[str(levels["scheme"])][1]}
+    return derived
 
 
 def search_on_cpu(levels: Mapping[str, Level], key: int, cooling: Cooling) -> CpuPlan:
@@ -118,17 +124,6 @@ def search_on_cpu(levels: Mapping[str, Level], key: int, cooling: Cooling) -> Cp
         (_WARM_N, key, evaluator, min(setting, 2), *warm_up),
         one.about,
     )
-
-
-def resolve_gpu_evaluator(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
-    """Resolve the evaluator's factors in place; its numbers, for one evaluation.
-
-    Raises ``InfeasibleError`` for a CPU scheme and for a factor it does not have.
-    """
-    own = evaluator_levels(levels)
-    derived = gpu.resolve_scheme(own, device)
-    levels |= {name: own[name] for name in search_factors.GPU_EVALUATOR_LEVELS}
-    return derived
 
 
 def search_with_gpu(levels: Levels, device: DeviceFacts) -> MultiLaunchPlan:
@@ -152,8 +147,8 @@ def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> CpuResult
 
     ``schedule`` are the fields of ``Cooling``.
     """
-    done = full_walk(n, key, cooling_of(schedule), evaluator)
-    return CpuResult(done.ended.conflicts, done.phases, outputs_of(done.ended))
+    ended, _, phases = full_walk(n, key, cooling_of(schedule), evaluator)
+    return CpuResult(ended.conflicts, phases, outputs_of(ended))
 
 
 def anneal_delta(n: int, key: int, *schedule: float) -> CpuResult:
@@ -162,52 +157,34 @@ def anneal_delta(n: int, key: int, *schedule: float) -> CpuResult:
     return CpuResult(ended.conflicts, {}, outputs_of(ended))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FullWalk:
-    """A search that has ended. ``kept`` are the conflicts of its first boards, in order."""
-
-    n: int
-    key: int
-    cooling: Cooling
-    evaluator: str
-    ended: Walk
-    total_s: float
-    kept: NDArray[np.int64]
-
-    def phases(self) -> dict[str, float]:
-        """Seconds of the evaluations and of everything else; walks again without evaluating."""
-        values = self.ended.evaluations + 1
-        longer = max(1.0, values / self.kept.size)
-        other_s = min(self.total_s, longer * min(self.remembered()[1] for _ in range(REPEATS)))
-        return {
-            "evaluation": self.total_s - other_s,
-            "other": other_s,
-            "total": self.total_s,
-        }
-
-    def remembered(self) -> tuple[Walk, float]:
-        """The walk on the kept values, as far as they reach, and its seconds."""
-        _, remembered = _loops(self.evaluator)
-        began = time.perf_counter()
-        board, state, rest = _fresh(self.n, self.key, self.cooling)
-        remembered(board, state, *rest, self.kept)
-        return _walk_of(board, state), time.perf_counter() - began
-
-
-def full_walk(n: int, key: int, cooling: Cooling, evaluator: str) -> FullWalk:
+def full_walk(
+    n: int, key: int, cooling: Cooling, evaluator: str
+) -> tuple[Walk, Callable[[], tuple[Walk, float]], Callable[[], dict[str, float]]]:
     """Anneal, every board evaluated in full by ``evaluator``, compiled as a whole.
 
-    Evaluation and the rest alternate every few microseconds, so reading clocks between them would
-    distort both. Instead :meth:`FullWalk.phases` walks again on the values of the first walk,
-    without evaluating: that is the time of everything else.
+    Gives how it ended; a function that walks again without evaluating, as far as the conflicts of
+    the first boards were kept, and gives how that ended and its seconds; and one for the seconds by
+    phase. Evaluation and the rest alternate every few microseconds, so reading clocks between them
+    would distort both: the second walk is the time of everything else.
     """
-    evaluated, _ = _loops(evaluator)
-    kept = np.empty(KEPT, np.int64)
-    began = time.perf_counter()
-    board, state, rest = _fresh(n, key, cooling)
-    evaluated(board, state, *rest, kept)
-    total_s = time.perf_counter() - began
-    return FullWalk(n, key, cooling, evaluator, _walk_of(board, state), total_s, kept)
+    loop, kept = _loop(evaluator), np.empty(KEPT, np.int64)
+
+    def go(known: int) -> tuple[Walk, float]:
+        began = time.perf_counter()
+        board, state, rest = _fresh(n, key, cooling)
+        loop(board, state, *rest, kept, known)
+        return _walk_of(board, state), time.perf_counter() - began
+
+    def again() -> tuple[Walk, float]:
+        return go(kept.size)
+
+    def phases() -> dict[str, float]:
+        longer = max(1.0, (ended.evaluations + 1) / kept.size)
+        other_s = min(total_s, longer * min(again()[1] for _ in range(REPEATS)))
+        return {"evaluation": total_s - other_s, "other": other_s, "total": total_s}
+
+    ended, total_s = go(0)
+    return ended, again, phases
 
 
 def _walk_of(board: NDArray[Any], state: NDArray[Any]) -> Walk:
@@ -227,34 +204,27 @@ def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[An
 
 
 @lru_cache
-def _loops(evaluator: str) -> tuple[_Compiled, _Compiled]:
-    """The compiled walk that evaluates and keeps, and the one that looks up."""
+def _loop(evaluator: str) -> _Compiled:
+    """The compiled walk: it evaluates and keeps values or, if some are ``known``, looks them up and
+    ends behind them."""
     from nqbench.workloads.compiled import compiled_in_process
     from nqbench.workloads.fitness.annealing import walks
     from nqbench.workloads.fitness.cpu import compiled
 
     evaluate, advance = getattr(compiled, COMPILED[evaluator]), walks.advance
 
-    def evaluated(board, state, table, key, moves, limit, kept):  # type: ignore[no-untyped-def]
+    def loop(board, state, table, key, moves, limit, kept, known):  # type: ignore[no-untyped-def]
         count = 0
         going = True
-        while going:
-            measured = evaluate(board)
+        while going and (known == 0 or count < known):
+            measured = kept[count] if known else evaluate(board)
             if count < kept.size:
                 kept[count] = measured
             count += 1
             going = advance(board, state, table, key, moves, limit, measured)
         return count
 
-    def remembered(board, state, table, key, moves, limit, kept):  # type: ignore[no-untyped-def]
-        count = 0
-        going = True
-        while going and count < kept.size:
-            going = advance(board, state, table, key, moves, limit, kept[count])
-            count += 1
-        return count
-
-    return compiled_in_process(evaluated), compiled_in_process(remembered)
+    return compiled_in_process(loop)
 
 
 def anneal_in_threads(
@@ -266,7 +236,11 @@ def anneal_in_threads(
     ``evaluation`` (clocked around each call, which is many times longer than reading the clock),
     ``other`` and ``total``, in seconds.
     """
-    evaluate = _evaluation(evaluator, setting)
+    several: dict[str, Evaluate] = {
+        "cpu_threads": lambda board: evaluators.threads(board, setting),
+        "cpu_forkjoin": lambda board: evaluators.fork_join(board, setting),
+    }
+    evaluate: Evaluate = several.get(evaluator, evaluators.tbb)
     spent = 0.0
 
     def clocked(board: NDArray[np.int32]) -> int:
@@ -281,14 +255,6 @@ def anneal_in_threads(
     total = time.perf_counter() - began
     phases = {"evaluation": spent, "other": total - spent, "total": total}
     return CpuResult(ended.conflicts, phases, outputs_of(ended))
-
-
-def _evaluation(evaluator: str, setting: int) -> Callable[[NDArray[np.int32]], int]:
-    if evaluator == "cpu_threads":
-        return lambda board: evaluators.threads(board, setting)
-    if evaluator == "cpu_forkjoin":
-        return lambda board: evaluators.fork_join(board, setting)
-    return evaluators.tbb
 
 
 def anneal(

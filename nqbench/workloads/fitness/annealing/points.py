@@ -64,11 +64,9 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     }
     if levels["scheme"] == "sa_chains":
         return derived | resolve_chains(levels, device)
-    if levels["scheme"] == "sa_gpu":
-        return derived | evaluated.resolve_gpu_evaluator(levels, device)
-    if levels["scheme"] == "sa_cpu":
-        evaluated.resolve_cpu_evaluator(levels)
-    return derived
+    if levels["scheme"] == "sa_delta":
+        return derived
+    return derived | evaluated.resolve_evaluator(levels, device)
 
 
 def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
