@@ -109,14 +109,6 @@ def test_each_round_has_its_own_recorded_order(tmp_path: Path) -> None:
     assert len(set(orders)) == 3
 
 
-def test_rounds_are_fresh_processes(tmp_path: Path) -> None:
-    outcome = measure(tmp_path / "r", sizes(6, 7), isolate=True)
-    assert outcome.counts == {"ok": 2}
-    workers = load(tmp_path / "r").groupby("round")["worker"].unique()
-    assert all(len(pids) == 1 for pids in workers)
-    assert len({pids[0] for pids in workers}) == 4
-
-
 @pytest.mark.parametrize(
     ("fault", "status", "words"),
     [
@@ -147,11 +139,14 @@ def test_an_answer_that_turns_wrong_while_timed_loses_its_time(tmp_path: Path) -
     assert list(rows["samples"] > 0) == [False, True, False]
 
 
-def test_a_point_that_crashes_is_tried_in_one_more_round_only(tmp_path: Path) -> None:
-    how = replace(QUICK, rounds=4)
-    outcome = measure(tmp_path / "r", sizes(6, 7), "fake:crash=7,from_round=1", how, isolate=True)
+def test_rounds_are_fresh_processes_and_a_point_that_crashes_is_tried_in_one_more(
+    tmp_path: Path,
+) -> None:
+    outcome = measure(tmp_path / "r", sizes(6, 7), "fake:crash=7,from_round=1", isolate=True)
     assert outcome.counts == {"ok": 1, "crashed": 1}
-    assert list(load(tmp_path / "r").query("n == 7")["round"]) == [0, 1, 2]
+    table = load(tmp_path / "r")
+    assert list(table.query("n == 7")["round"]) == [0, 1, 2]
+    assert table.query("n == 6").groupby("round")["worker"].first().nunique() == 4
 
 
 def test_a_throttled_measurement_is_measured_once_more_and_kept(tmp_path: Path) -> None:
