@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.simulator import SimDevice
-from nqbench.plan import Buffer, KernelPlan
+from nqbench.plan import Buffer, KernelPlan, Outputs
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.layout import Outcome
@@ -92,6 +92,37 @@ def run(
     tally = Tally(launch)
     after = [memory.bytes_of(b.name).view(b.dtype).copy() for b in buffers]
     return Result(after, tally.totals(), tally.lines({}), program)
+
+
+def computed(texts: Sequence[str], out: str, *columns: NDArray[Any]) -> NDArray[Any]:
+    """What each instruction (or several) leaves in ``%d``, of type ``out``, shape (texts,
+    elements): given are an element of each column in ``%a``, ``%b`` and ``%c``."""
+    count = len(columns[0])
+    arrays = [*columns, np.zeros(len(texts) * count, out)]
+    body = ["mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;"]
+    body.append("mad.lo.u32 %r1, %r1, %r2, %r3;")
+    names = [*"abc"[: len(columns)], "d"]
+    for n, (name, x) in enumerate(zip(names, arrays, strict=True)):
+        bits = 8 * x.itemsize
+        body.append(f".reg .b{bits} %{name}; mul.wide.u32 %rd1, %r1, {x.itemsize};")
+        body.append(f"ld.param.u64 %rd2, [p{n}]; add.s64 %rd3, %rd2, %rd1;")
+        body += [f"ld.global.b{bits} %{name}, [%rd3];"] if name != "d" else []
+    size = arrays[-1].itemsize
+    for n, text in enumerate(texts):
+        body.append(f"{text.rstrip(';')}; st.global.b{8 * size} [%rd3+{size * count * n}], %d;")
+    threads = min(count, 256)
+    result = run(
+        ptx("\n".join(body), len(arrays)), arrays, threads=threads, blocks=count // threads
+    )
+    return result.buffers[-1].reshape(len(texts), count)
+
+
+def outputs(plan: KernelPlan, launches: int = 1) -> Outputs:
+    """What a plan's buffers hold after some launches by the default model."""
+    with device().prepare(plan) as prepared:
+        for _ in range(launches):
+            prepared.launch()
+        return prepared.fetch()
 
 
 @functools.cache

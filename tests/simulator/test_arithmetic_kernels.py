@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.simulator.harness import Arrays, cuda, device
+from tests.simulator.harness import Arrays, cuda, outputs
 
 Array = NDArray[Any]
 DRAW = np.random.default_rng(7)
 
 
-def outputs(entry: str, arrays: Arrays, *, grid: int = 1, block: int = 32) -> dict[str, Array]:
-    with device().prepare(cuda("math.cu", entry, arrays, grid=grid, block=block)) as prepared:
-        prepared.launch()
-        return prepared.fetch()
+def ran(entry: str, arrays: Arrays, *, grid: int = 1) -> dict[str, Array]:
+    return outputs(cuda("math.cu", entry, arrays, grid=grid))
 
 
 def close(got: Array, want: Array, ulps: float) -> bool:
@@ -28,14 +26,10 @@ def test_distances_of_a_tour() -> None:
     n = 75
     x, y = (DRAW.uniform(0, 1000, n).astype(np.float32) for _ in range(2))
     tour = DRAW.permutation(n).astype(np.int32)
-    arrays: Arrays = {
-        "x": x,
-        "y": y,
-        "tour": tour,
-        "out": np.zeros(n, np.float32),
-        "n": np.int32(n),
-    }
-    got = outputs("distances", arrays, grid=3)["out"]
+    given: Arrays = {"x": x, "y": y, "tour": tour}
+    got = ran("distances", {**given, "out": np.zeros(n, np.float32), "n": np.int32(n)}, grid=3)[
+        "out"
+    ]
     there = np.roll(tour, -1)
     dx, dy = (v[tour].astype(np.float64) - v[there] for v in (x, y))
     assert close(got, np.hypot(dx, dy).astype(np.float32), 2)
@@ -45,13 +39,8 @@ def test_functions() -> None:
     n = 32
     x = np.concatenate([[0.5, 1.5, 2.5, 3.499999], DRAW.uniform(0.01, 40, n - 4)])
     x = x.astype(np.float32)
-    arrays: Arrays = {
-        "x": x,
-        "out": np.zeros(5 * n, np.float32),
-        "out_d": np.zeros(3 * n),
-        "n": np.int32(n),
-    }
-    found = outputs("functions", arrays)
+    empty: Arrays = {"out": np.zeros(5 * n, np.float32), "out_d": np.zeros(3 * n)}
+    found = ran("functions", {"x": x, **empty, "n": np.int32(n)})
     exp_, log_, rounds, extremes, root = found["out"].reshape(5, n)
     wide = x.astype(np.float64)
     # CUDA C++ Programming Guide, "Mathematical Functions": at most 2 ulp and 1 ulp.
@@ -71,14 +60,8 @@ def test_atomics_on_every_type() -> None:
     x = DRAW.integers(-900, 900, 96).astype(np.int32)
     start = np.array([0, 2**31 - 1, -(2**31)], np.int32)
     wide = np.array([0, 2**63, 2**63], np.uint64)  # the last one is the least signed number
-    arrays: Arrays = {
-        "x": x,
-        "whole": start,
-        "wide": wide,
-        "f": np.zeros(1, np.float32),
-        "d": np.zeros(1),
-    }
-    found = outputs("atomics", arrays, grid=3)
+    sums: Arrays = {"f": np.zeros(1, np.float32), "d": np.zeros(1)}
+    found = ran("atomics", {"x": x, "whole": start, "wide": wide, **sums}, grid=3)
     assert found["whole"].tolist() == [x.sum(), x.min(), x.max()]
     square, first, most = found["wide"].tolist()
     assert square == int((x.astype(np.int64) ** 2).sum())
@@ -90,7 +73,7 @@ def test_atomics_on_every_type() -> None:
 def test_lanes_together() -> None:
     x = DRAW.integers(-1000, 1000, 32).astype(np.int32)
     empty: dict[str, Array] = {"out": np.zeros(32, np.int32), "wide": np.zeros(32, np.int64)}
-    found = outputs("warps", {"x": x, **empty, "f": np.zeros(32, np.float32)})
+    found = ran("warps", {"x": x, **empty, "f": np.zeros(32, np.float32)})
     assert found["wide"][0] == int(x.sum()) * 1000003
     assert (found["f"] == x.min() * np.float32(0.5)).all()
     assert (found["out"] == x.sum() + x.min() + (x & 1).sum() + x[3]).all()
@@ -100,7 +83,7 @@ def test_vectors_of_two_and_four() -> None:
     x = DRAW.integers(-99, 99, (32, 4)).astype(np.int32)
     y = DRAW.uniform(1, 2, (32, 4)).astype(np.float32)
     empty: dict[str, Array] = {"out": np.zeros(64, np.int32), "out_d": np.zeros(64)}
-    found = outputs("vectors", {"x": x.ravel(), "y": y.ravel(), **empty})
+    found = ran("vectors", {"x": x.ravel(), "y": y.ravel(), **empty})
     sums = np.stack([x[:, 0] + x[:, 1], x[:, 2] - x[:, 3]], 1)
     assert (found["out"].reshape(32, 2) == sums).all()
     exact = y.astype(np.float64)
@@ -111,7 +94,7 @@ def test_vectors_of_two_and_four() -> None:
 def test_64_bit_integers() -> None:
     n = 32
     x = DRAW.integers(-(2**62), 2**62, n)
-    found = outputs("wide", {"x": x, "out": np.zeros(6 * n, np.int64), "n": np.int32(n)})
+    found = ran("wide", {"x": x, "out": np.zeros(6 * n, np.int64), "n": np.int32(n)})
     quotient, rest, high, bits, floors, rows = found["out"].reshape(6, n).tolist()
     for i, number in enumerate(x.tolist()):
         sign = -1 if number < 0 else 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nqbench.errors import KernelFault
-from tests.simulator.harness import cuda, device
+from tests.simulator.harness import cuda, device, outputs
 
 LANES = range(32)
 FIBONACCI = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
@@ -52,9 +52,7 @@ def test_calls_give_what_inlined_code_would(entry: str) -> None:
 
 def test_double_precision_functions_are_right_to_the_last_bits() -> None:
     x = np.concatenate([np.linspace(-30, 30, 16), 10.0 ** np.arange(-8, 8)])
-    with device().prepare(cuda("calls.cu", "doubles", {"out": x})) as prepared:
-        prepared.launch()
-        found = prepared.fetch()["out"]
+    found = outputs(cuda("calls.cu", "doubles", {"out": x}))["out"]
     size = np.abs(x)
     expected = (
         np.sin(x) + np.cos(x) * size**1.7 + np.exp(-size) + np.log(size) + np.tan(x)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from nqbench.simulator.translation import build
-from tests.simulator.harness import RULES, Arrays, cuda, device, ptx, run
+from tests.simulator.harness import RULES, Arrays, cuda, device, outputs, ptx, run
 from tests.simulator.lockstep import nested
 
 
 def test_nested_loops_in_cuda() -> None:
     values = np.random.default_rng(2).integers(-1000, 1000, 32).astype(np.int32)
     arrays: Arrays = {"in": values, "out": np.zeros(32, np.int32), "rounds": np.int32(23)}
-    with device().prepare(cuda("flow.cu", "nested", arrays)) as prepared:
-        prepared.launch()
-        assert prepared.fetch()["out"].tolist() == nested(values.tolist(), 23)[0]
+    assert (
+        outputs(cuda("flow.cu", "nested", arrays))["out"].tolist() == nested(values.tolist(), 23)[0]
+    )
 
 
 NESTED = """
@@ -141,9 +141,7 @@ def test_switch_by_table() -> None:
 def test_switch_in_cuda() -> None:
     values = np.arange(32, dtype=np.int32) % 7
     out = np.arange(96, dtype=np.int32) + 2
-    with device().prepare(cuda("flow.cu", "choose", {"in": values, "out": out})) as prepared:
-        prepared.launch()
-        got = prepared.fetch()["out"]
+    got = outputs(cuda("flow.cu", "choose", {"in": values, "out": out}))["out"]
     cases = [2 * 3, 3 + 7, 4 ^ 9, 5 - 5, 6 * 7, -1, -1]
     assert got[64:].tolist() == [cases[v] for v in values]
     assert got[32:34].tolist() == [1, 2]
@@ -171,9 +169,7 @@ def test_barriers_order_shared_memory_between_warps(threads: int) -> None:
 
 def test_a_barrier_does_not_wait_for_threads_that_left() -> None:
     plan = cuda("flow.cu", "early_exit", {"out": np.zeros(64, np.int32)}, block=64)
-    with device().prepare(plan) as prepared:
-        prepared.launch()
-        out = prepared.fetch()["out"]
+    out = outputs(plan)["out"]
     neighbour = {0: 0, 1: 1, 2: -1}
     # Thread 63 is a multiple of 3, so every other has its neighbour.
     assert out.tolist() == [0 if t % 3 == 0 else t + neighbour[t % 3] for t in range(64)]
@@ -182,9 +178,7 @@ def test_a_barrier_does_not_wait_for_threads_that_left() -> None:
 def test_grids_and_blocks_of_two_dimensions() -> None:
     plan = cuda("flow.cu", "axes", {"out": np.zeros(3 * 2 * 8 * 5, np.int32)})
     plan = dataclasses.replace(plan, grid=(3, 2, 1), block=(8, 5, 1))
-    with device().prepare(plan) as prepared:
-        prepared.launch()
-        out = prepared.fetch()["out"].reshape(2, 3, 5, 8)
+    out = outputs(plan)["out"].reshape(2, 3, 5, 8)
     for y, x, ty, tx in np.ndindex(out.shape):
         assert out[y, x, ty, tx] == tx + 10 * ty + 100 * x + 1000 * y
 

@@ -12,7 +12,7 @@ import pytest
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import KernelFault, LaunchTimeout
 from nqbench.plan import Buffer, KernelPlan
-from tests.simulator.harness import KERNELS, Arrays, cuda, device
+from tests.simulator.harness import KERNELS, Arrays, cuda, device, outputs
 
 pytestmark = pytest.mark.usefixtures("accesses")
 
@@ -111,9 +111,7 @@ def test_a_fault_says_what_and_where(entry: str) -> None:
 def test_values_that_look_unwritten_are_not() -> None:
     out = np.zeros(64, np.uint32)
     plan = cuda("faults.cu", "looks_unwritten", {"out": out, "pattern": np.uint32(0xA7A7A7A7)})
-    with device().prepare(plan) as prepared:
-        prepared.launch()
-        assert (prepared.fetch()["out"][:32] == 0xA7A7A7A7).all()
+    assert (outputs(plan)["out"][:32] == 0xA7A7A7A7).all()
 
 
 def test_unknown_instructions_are_found_before_the_launch() -> None:
@@ -146,9 +144,7 @@ def test_a_read_of_memory_that_nothing_was_written_to(entry: str, dtype: str) ->
 
 
 def test_memory_that_a_kernel_wrote_may_be_read() -> None:
-    with device().prepare(undefined_plan("writes_first", "int32")) as prepared:
-        prepared.launch()
-        assert prepared.fetch()["out"].tolist() == list(range(1, 33))
+    assert outputs(undefined_plan("writes_first", "int32"))["out"].tolist() == list(range(1, 33))
 
 
 LOOPS = (

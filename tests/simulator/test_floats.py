@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.simulator.harness import ptx, run
+from tests.simulator.harness import computed
 
 Array = NDArray[Any]
 EDGES = [0.0, -0.0, 1.0, -1.5, 3.25e30, -7e-30, np.inf, -np.inf, np.nan, 2.0**31, -(2.0**31), 0.5]
@@ -49,29 +49,14 @@ def values(dtype: str) -> list[Array]:
     return columns
 
 
-def loads(bits: int, register: str) -> list[str]:
-    size = bits // 8
-    body = ["mov.u32 %r1, %tid.x;", f"mul.wide.u32 %rd1, %r1, {size};"]
-    for i in range(3):
-        body += [f"ld.param.u64 %rd2, [p{i}];", "add.s64 %rd3, %rd2, %rd1;"]
-        body += [f"ld.global.f{bits} {register}{i + 1}, [%rd3];"]
-    return [*body, "ld.param.u64 %rd4, [p3];", "add.s64 %rd4, %rd4, %rd1;"]
-
-
 @pytest.mark.parametrize("bits", [32, 64])
 def test_arithmetic(bits: int) -> None:
-    register = "%f" if bits == 32 else "%fd"
-    names = {"a": f"{register}1", "b": f"{register}2", "c": f"{register}3", "d": f"{register}4"}
-    body = loads(bits, register)
-    for i, (text, _) in enumerate(CASES):
-        body.append(text.format(t=f"f{bits}", **names) + ";")
-        body.append(f"st.global.f{bits} [%rd4+{256 * bits // 8 * i}], {register}4;")
     columns = values(f"float{bits}")
-    out = np.zeros(256 * len(CASES), f"float{bits}")
-    result = run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3]
+    texts = [text.format(t=f"f{bits}", a="%a", b="%b", d="%d") for text, _ in CASES]
+    results = computed(texts, f"float{bits}", *columns)
     with np.errstate(all="ignore"):
-        for i, (text, reference) in enumerate(CASES):
-            got, want = result[256 * i : 256 * (i + 1)], reference(*columns)
+        for got, (text, reference) in zip(results, CASES, strict=True):
+            want = reference(*columns)
             same = (got.view(f"u{bits // 8}") == want.view(f"u{bits // 8}")) | (
                 np.isnan(got) & np.isnan(want)
             )
@@ -81,61 +66,45 @@ def test_arithmetic(bits: int) -> None:
 
 
 def test_fma_rounds_once() -> None:
-    body = [*loads(32, "%f"), "fma.rn.f32 %f4, %f1, %f2, %f3;", "st.global.f32 [%rd4], %f4;"]
     draw = np.random.default_rng(5)
     a, b = (draw.normal(size=256).astype(np.float32) for _ in range(2))
     c = -(a * b)  # leaves exactly the rounding error of the product, which fits
-    out = np.zeros(256, np.float32)
-    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
+    (result,) = computed(["fma.rn.f32 %d, %a, %b, %c"], "float32", a, b, c)
     exact = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
     assert np.count_nonzero(exact) > 200
     assert (result == exact.astype(np.float32)).all()
 
 
 def test_conversions() -> None:
-    lines = [
-        ("cvt.rzi.s32.f32 %r5, %f1;", "s32"),
-        ("cvt.rni.s32.f32 %r5, %f1;", "r32"),
-        ("cvt.rzi.u32.f32 %r5, %f1;", "u32"),
-    ]
-    body = loads(32, "%f")
-    for i, (text, _) in enumerate(lines):
-        body += [text, f"st.global.u32 [%rd4+{1024 * i}], %r5;"]
-    body += ["cvt.rzi.s32.f32 %r6, %f1;", "cvt.rn.f32.s32 %f5, %r6;"]
-    body += ["st.global.f32 [%rd4+3072], %f5;", "cvt.f64.f32 %fd1, %f1;"]
-    body += ["add.f64 %fd2, %fd1, 0d3FE0000000000000;", "cvt.rn.f32.f64 %f6, %fd2;"]
-    body += ["st.global.f32 [%rd4+4096], %f6;"]
-    a, b, c = values("float32")
-    out = np.zeros(256 * 5, np.uint32)
-    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
+    a = values("float32")[0]
+    texts = ["cvt.rzi.s32.f32 %d, %a", "cvt.rni.s32.f32 %d, %a", "cvt.rzi.u32.f32 %d, %a"]
+    cut, near, natural = computed(texts, "int32", a)
     whole = clamped(np.trunc(a), -(2**31), 2**31 - 1)
-    assert result[:256].view(np.int32).tolist() == whole
-    assert result[256:512].view(np.int32).tolist() == clamped(np.rint(a), -(2**31), 2**31 - 1)
-    assert result[512:768].tolist() == clamped(np.trunc(a), 0, 2**32 - 1)
-    assert result[768:1024].view(np.float32).tolist() == np.array(whole, np.float32).tolist()
-    half = (a.astype(np.float64) + 0.5).astype(np.float32)
-    assert np.array_equal(result[1024:1280].view(np.float32), half, equal_nan=True)
+    assert cut.tolist() == whole
+    assert near.tolist() == clamped(np.rint(a), -(2**31), 2**31 - 1)
+    assert natural.view(np.uint32).tolist() == clamped(np.trunc(a), 0, 2**32 - 1)
+    texts = [
+        "cvt.rzi.s32.f32 %r6, %a; cvt.rn.f32.s32 %d, %r6",
+        "cvt.f64.f32 %fd1, %a; add.f64 %fd2, %fd1, 0d3FE0000000000000; cvt.rn.f32.f64 %d, %fd2",
+    ]
+    back, half = computed(texts, "float32", a)
+    assert back.tolist() == np.array(whole, np.float32).tolist()
+    assert np.array_equal(half, (a.astype(np.float64) + 0.5).astype(np.float32), equal_nan=True)
 
 
 def test_comparisons_with_nan() -> None:
-    tests: list[tuple[str, Callable[[Array, Array], Array]]] = [
-        ("lt", lambda a, b: a < b),
-        ("ne", lambda a, b: (a != b) & ~np.isnan(a) & ~np.isnan(b)),
-        ("neu", lambda a, b: a != b),
-        ("geu", lambda a, b: ~(a < b)),
-        ("num", lambda a, b: ~np.isnan(a) & ~np.isnan(b)),
-        ("nan", lambda a, b: np.isnan(a) | np.isnan(b)),
-    ]
-    body = loads(32, "%f")
-    for i, (name, _) in enumerate(tests):
-        body += [f"setp.{name}.f32 %p1, %f1, %f2;", "selp.f32 %f7, 0f3F800000, 0f00000000, %p1;"]
-        body += [f"st.global.f32 [%rd4+{1024 * i}], %f7;"]
-    a, b, c = values("float32")
-    out = np.zeros(256 * len(tests), np.float32)
-    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
-    for i, (name, reference) in enumerate(tests):
-        got = result[256 * i : 256 * (i + 1)]
-        assert got.tolist() == reference(a, b).astype(float).tolist(), name
+    tests: dict[str, Callable[[Array, Array], Array]] = {
+        "lt": lambda a, b: a < b,
+        "ne": lambda a, b: (a != b) & ~np.isnan(a) & ~np.isnan(b),
+        "neu": lambda a, b: a != b,
+        "geu": lambda a, b: ~(a < b),
+        "num": lambda a, b: ~np.isnan(a) & ~np.isnan(b),
+        "nan": lambda a, b: np.isnan(a) | np.isnan(b),
+    }
+    a, b, _ = values("float32")
+    texts = [f"setp.{name}.f32 %p1, %a, %b; selp.u32 %d, 1, 0, %p1" for name in tests]
+    for got, (name, reference) in zip(computed(texts, "int32", a, b), tests.items(), strict=True):
+        assert got.tolist() == reference(a, b).astype(int).tolist(), name
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan]
@@ -155,15 +124,6 @@ def operands() -> list[Array]:
         np.concatenate([first, column]).astype(np.float32)
         for first, column in zip(firsts, columns, strict=True)
     ]
-
-
-def computed(instructions: list[str], columns: list[Array]) -> Array:
-    """Shape (instructions, 256): each leaves its result in %f4."""
-    body = loads(32, "%f")
-    for n, text in enumerate(instructions):
-        body += [text, f"st.global.f32 [%rd4+{1024 * n}], %f4;"]
-    out = np.zeros(256 * len(instructions), np.float32)
-    return run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3].reshape(-1, 256)
 
 
 def at(ordinal: int) -> float:
@@ -197,10 +157,8 @@ EXACT: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("towards", ["rz", "rm", "rp"])
 def test_directed_rounding(towards: str) -> None:
     columns = operands()
-    texts = [
-        f"{name}.{towards}.f32 %f4, %f1, %f2{', %f3' if name == 'fma' else ''};" for name in EXACT
-    ]
-    results = computed(texts, columns)
+    texts = [f"{name}.{towards}.f32 %d, %a, %b{', %c' if name == 'fma' else ''};" for name in EXACT]
+    results = computed(texts, "float32", *columns)
     finite = np.isfinite(columns[0]) & np.isfinite(columns[1]) & np.isfinite(columns[2])
     for row, (name, exact) in zip(results, EXACT.items(), strict=True):
         for got, *values in zip(row[finite], *(c[finite] for c in columns), strict=True):
@@ -217,8 +175,8 @@ def test_directed_rounding(towards: str) -> None:
 
 def test_a_sum_of_zero_has_the_sign_that_ieee_754_says() -> None:
     one, zero = np.ones(256, np.float32), np.zeros(256, np.float32)
-    texts = ["add.rm.f32 %f4, %f1, %f2;", "add.rz.f32 %f4, %f1, %f2;", "add.rm.f32 %f4, %f3, %f3;"]
-    down, cut, plus = computed(texts, [one, -one, zero])
+    texts = ["add.rm.f32 %d, %a, %b;", "add.rz.f32 %d, %a, %b;", "add.rm.f32 %d, %c, %c;"]
+    down, cut, plus = computed(texts, "float32", one, -one, zero)
     assert (down == 0).all()
     assert np.signbit(down).all()
     assert not np.signbit(cut).any()
@@ -228,13 +186,13 @@ def test_a_sum_of_zero_has_the_sign_that_ieee_754_says() -> None:
 def test_saturation_and_flushing() -> None:
     a, b, c = operands()
     texts = [
-        "add.sat.f32 %f4, %f1, %f2;",
-        "cvt.sat.f32.f32 %f4, %f1;",
-        "mul.ftz.f32 %f4, %f1, %f2;",
-        "cvt.ftz.f64.f32 %fd1, %f1; cvt.rn.f32.f64 %f4, %fd1;",
-        "setp.gt.ftz.f32 %p1, %f1, 0f00000000; selp.f32 %f4, 0f3F800000, 0f00000000, %p1;",
+        "add.sat.f32 %d, %a, %b;",
+        "cvt.sat.f32.f32 %d, %a;",
+        "mul.ftz.f32 %d, %a, %b;",
+        "cvt.ftz.f64.f32 %fd1, %a; cvt.rn.f32.f64 %d, %fd1;",
+        "setp.gt.ftz.f32 %p1, %a, 0f00000000; selp.f32 %d, 0f3F800000, 0f00000000, %p1;",
     ]
-    sums, clamped, products, kept, tests = computed(texts, [a, b, c])
+    sums, clamped, products, kept, tests = computed(texts, "float32", a, b, c)
 
     def flush(x: Array) -> Array:
         small = np.abs(x) < np.finfo(np.float32).tiny
@@ -250,23 +208,23 @@ def test_saturation_and_flushing() -> None:
 
 
 APPROXIMATE: dict[str, Callable[[Array, Array], Array]] = {
-    "ex2.approx.f32 %f4, %f1;": lambda a, b: np.exp2(a),
-    "lg2.approx.f32 %f4, %f1;": lambda a, b: np.log2(a),
-    "rcp.approx.f32 %f4, %f1;": lambda a, b: 1 / a,
-    "rsqrt.approx.f32 %f4, %f1;": lambda a, b: 1 / np.sqrt(a),
-    "sqrt.approx.f32 %f4, %f1;": lambda a, b: np.sqrt(a),
-    "div.approx.f32 %f4, %f1, %f2;": lambda a, b: a / b,
-    "div.full.f32 %f4, %f1, %f2;": lambda a, b: a / b,
-    "sin.approx.f32 %f4, %f1;": lambda a, b: np.sin(np.where(np.abs(a) < 1e6, a, np.nan)),
-    "cos.approx.f32 %f4, %f1;": lambda a, b: np.cos(np.where(np.abs(a) < 1e6, a, np.nan)),
-    "tanh.approx.f32 %f4, %f1;": lambda a, b: np.tanh(a),
+    "ex2.approx.f32 %d, %a;": lambda a, b: np.exp2(a),
+    "lg2.approx.f32 %d, %a;": lambda a, b: np.log2(a),
+    "rcp.approx.f32 %d, %a;": lambda a, b: 1 / a,
+    "rsqrt.approx.f32 %d, %a;": lambda a, b: 1 / np.sqrt(a),
+    "sqrt.approx.f32 %d, %a;": lambda a, b: np.sqrt(a),
+    "div.approx.f32 %d, %a, %b;": lambda a, b: a / b,
+    "div.full.f32 %d, %a, %b;": lambda a, b: a / b,
+    "sin.approx.f32 %d, %a;": lambda a, b: np.sin(np.where(np.abs(a) < 1e6, a, np.nan)),
+    "cos.approx.f32 %d, %a;": lambda a, b: np.cos(np.where(np.abs(a) < 1e6, a, np.nan)),
+    "tanh.approx.f32 %d, %a;": lambda a, b: np.tanh(a),
 }
 
 
 def test_approximations_give_the_nearest_float() -> None:
     a, b, c = operands()
     a[144:200] = np.linspace(-140, 140, 56)
-    results = computed(list(APPROXIMATE), [a, b, c])
+    results = computed(list(APPROXIMATE), "float32", a, b, c)
     with np.errstate(all="ignore"):
         for got, (text, truth) in zip(results, APPROXIMATE.items(), strict=True):
             exact = truth(a.astype(np.float64), b.astype(np.float64))
@@ -282,38 +240,30 @@ def test_approximations_give_the_nearest_float() -> None:
 
 
 def test_a_reciprocal_of_a_double_has_an_upper_half() -> None:
-    body = loads(32, "%f")
-    body += ["cvt.f64.f32 %fd1, %f1;", "rcp.approx.ftz.f64 %fd2, %fd1;"]
-    body += ["cvt.rn.f32.f64 %f4, %fd2;", "mov.b64 {%r1, %r2}, %fd2;", "cvt.rn.f32.u32 %f5, %r1;"]
-    body += ["st.global.f32 [%rd4], %f4;", "st.global.f32 [%rd4+1024], %f5;"]
-    columns = [np.linspace(0.1, 9.0, 256, dtype=np.float32) for _ in range(3)]
-    out = np.zeros(512, np.float32)
-    result = run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3]
-    assert np.allclose(result[:256], 1 / columns[0].astype(np.float64), rtol=1e-6)
-    assert (result[256:] == 0).all()
+    x = np.linspace(0.1, 9.0, 256)
+    (found,) = computed(["rcp.approx.ftz.f64 %d, %a"], "float64", x)
+    assert np.allclose(found, 1 / x, rtol=1e-6)
+    assert (found.view(np.uint64) & 0xFFFFFFFF == 0).all()
 
 
 @pytest.mark.parametrize(
     ("text", "bits", "value"),
     [
-        ("cvt.rzi.s32.f32 %r1, %f1;", 32, 0),
-        ("cvt.rzi.u32.f32 %r1, %f1;", 32, 0),
-        ("cvt.rzi.s64.f32 %rd1, %f1;", 64, 1 << 63),
-        ("cvt.rzi.u64.f32 %rd1, %f1;", 64, 1 << 63),
-        ("cvt.rzi.s32.f64 %r1, %fd1;", 32, 1 << 31),
-        ("cvt.rzi.u32.f64 %r1, %fd1;", 32, 1 << 31),
-        ("cvt.rni.s64.f64 %rd1, %fd1;", 64, 1 << 63),
+        ("cvt.rzi.s32.f32", 32, 0),
+        ("cvt.rzi.u32.f32", 32, 0),
+        ("cvt.rzi.s64.f32", 64, 1 << 63),
+        ("cvt.rzi.u64.f32", 64, 1 << 63),
+        ("cvt.rzi.s32.f64", 32, 1 << 31),
+        ("cvt.rzi.u32.f64", 32, 1 << 31),
+        ("cvt.rni.s64.f64", 64, 1 << 63),
     ],
 )
 def test_nan_as_an_integer(text: str, bits: int, value: int) -> None:
-    body = ["mov.f32 %f1, 0f7FC00000;", "cvt.f64.f32 %fd1, %f1;", "ld.param.u64 %rd4, [p0];", text]
-    body += [f"st.global.u{bits} [%rd4], {'%r1' if bits == 32 else '%rd1'};"]
-    result = run(ptx("\n".join(body), 1), [np.zeros(1, f"uint{bits}")], threads=1)
-    assert result.buffers[0].tolist() == [value]
+    given = np.full(1, np.nan, "float32" if text.endswith("f32") else "float64")
+    assert computed([f"{text} %d, %a"], f"uint{bits}", given).tolist() == [[value]]
 
 
 def test_only_the_coarse_root_of_a_double_is_coarse() -> None:
-    body = [*loads(64, "%fd"), "rsqrt.approx.f64 %fd4, %fd1;", "st.global.f64 [%rd4], %fd4;"]
     x = np.linspace(0.1, 99, 256)
-    result = run(ptx("\n".join(body), 4), [x, x, x, np.zeros(256)], threads=256).buffers[3]
-    np.testing.assert_allclose(result, 1 / np.sqrt(x), rtol=2.3e-16)
+    (found,) = computed(["rsqrt.approx.f64 %d, %a"], "float64", x)
+    np.testing.assert_allclose(found, 1 / np.sqrt(x), rtol=2.3e-16)

@@ -13,16 +13,9 @@ from numpy.typing import NDArray
 from nqbench.compiler.compile import CompileRequest, compile_many, cubin_request
 from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
 from nqbench.plan import Buffer, KernelPlan
-from tests.simulator.harness import cuda, device
+from tests.simulator.harness import cuda, device, outputs
 
 LANES = np.arange(32)
-
-
-def outputs(plan: KernelPlan, launches: int = 1) -> dict[str, NDArray[Any]]:
-    with device().prepare(plan) as prepared:
-        for _ in range(launches):
-            prepared.launch()
-        return dict(prepared.fetch())
 
 
 def test_a_kernel_between_host_code_runs_with_contents_for_its_constants() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.simulator.harness import Arrays, cuda, device, ptx, run
+from tests.simulator.harness import Arrays, computed, cuda, outputs
 
 Array = NDArray[Any]
 ALL = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
@@ -26,20 +26,8 @@ def from_bf16(bits: Array) -> Array:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-def computed(text: str, out: str, a: Array, b: Array, c: Array) -> Array:
-    """One instruction on ``%a``, ``%b``, ``%c`` of every element; the result is ``%d``."""
-    registers = {1: "b8", 2: "b16", 4: "b32", 8: "b64"}
-    arrays = [a, b, c, np.zeros(len(a), out)]
-    body = [f".reg .{registers[x.itemsize]} %{n};" for n, x in zip("abcd", arrays, strict=True)]
-    body += ["mov.u32 %r1, %ctaid.x;", "mov.u32 %r2, %ntid.x;", "mov.u32 %r3, %tid.x;"]
-    body += ["mad.lo.u32 %r1, %r1, %r2, %r3;"]
-    for n, x in enumerate(arrays):
-        body += [f"mul.wide.u32 %rd1, %r1, {x.itemsize};", f"ld.param.u64 %rd2, [p{n}];"]
-        body += [f"add.s64 %rd{4 + n}, %rd2, %rd1;"]
-        if n < 3:
-            body += [f"ld.global.{registers[x.itemsize]} %{'abc'[n]}, [%rd{4 + n}];"]
-    body += [text, f"st.global.{registers[arrays[3].itemsize]} [%rd7], %d;"]
-    return run(ptx("\n".join(body), 4), arrays, threads=256, blocks=len(a) // 256).buffers[3]
+def one(text: str, out: str, *columns: Array) -> Array:
+    return computed([text], out, *columns)[0]
 
 
 def same(got: Array, want: Array) -> None:
@@ -50,13 +38,13 @@ def same(got: Array, want: Array) -> None:
 
 
 def test_every_half_is_the_float_that_numpy_has() -> None:
-    got = computed("cvt.f32.f16 %d, %a;", "float32", ALL, ALL, ALL)
+    got = one("cvt.f32.f16 %d, %a;", "float32", ALL, ALL, ALL)
     assert np.array_equal(got, ALL.view(np.float16).astype(np.float32), equal_nan=True)
-    back = computed("cvt.rn.f16.f32 %d, %a;", "uint16", got, ALL, ALL)
+    back = one("cvt.rn.f16.f32 %d, %a;", "uint16", got, ALL, ALL)
     number = ~np.isnan(got)
     assert np.array_equal(back[number], ALL[number])
     assert (back[~number] == 0x7FFF).all()
-    wide = computed("cvt.f32.bf16 %d, %a;", "float32", ALL, ALL, ALL)
+    wide = one("cvt.f32.bf16 %d, %a;", "float32", ALL, ALL, ALL)
     assert np.array_equal(wide, from_bf16(ALL), equal_nan=True)
 
 
@@ -76,9 +64,9 @@ def floats(count: int = 1 << 13) -> Array:
 def test_a_conversion_rounds_once(dtype: str) -> None:
     x = floats().astype(dtype)
     short = dtype.replace("loat", "")
-    same(computed(f"cvt.rn.f16.{short} %d, %a;", "uint16", x, x, x), x.astype(np.float16))
+    same(one(f"cvt.rn.f16.{short} %d, %a;", "uint16", x, x, x), x.astype(np.float16))
     if dtype == "float32":
-        assert np.array_equal(computed("cvt.rn.bf16.f32 %d, %a;", "uint16", x, x, x), bf16(x))
+        assert np.array_equal(one("cvt.rn.bf16.f32 %d, %a;", "uint16", x, x, x), bf16(x))
 
 
 OPERATIONS: dict[str, Callable[[Array, Array, Array], Array]] = {
@@ -104,10 +92,10 @@ def test_arithmetic_rounds_once(operation: str, kind: str) -> None:
     words = [store(x) for x in (a, b, c)]
     exact = OPERATIONS[operation](*(fetch(w).astype(np.float64) for w in words))
     operands = {"fma.rn": "%a, %b, %c", "neg": "%a", "abs": "%a"}.get(operation, "%a, %b")
-    got = computed(f"{operation}.{kind} %d, {operands};", "uint16", *words)
+    got = one(f"{operation}.{kind} %d, {operands};", "uint16", *words)
     assert np.array_equal(got, store(exact))
     pairs = [w.view(np.uint32) for w in words]
-    both = computed(f"{operation}.{kind}x2 %d, {operands};", "uint32", *pairs)
+    both = one(f"{operation}.{kind}x2 %d, {operands};", "uint32", *pairs)
     assert np.array_equal(both.view(np.uint16), got)
 
 
@@ -124,8 +112,8 @@ def test_comparisons() -> None:
         text = f"setp.{name}.f16 %p1, %a, %b; selp.u16 %d, 1, 0, %p1;"
         with np.errstate(invalid="ignore"):
             finite = np.isfinite(x) & np.isfinite(y)
-        assert np.array_equal(computed(text, "uint16", a, b, a)[finite], truth[finite])
-    ones = computed("set.le.f16.f16 %d, %a, %b;", "uint16", a, b, a)
+        assert np.array_equal(one(text, "uint16", a, b, a)[finite], truth[finite])
+    ones = one("set.le.f16.f16 %d, %a, %b;", "uint16", a, b, a)
     assert np.array_equal(ones.view(np.float16), (x <= y).astype(np.float16))
 
 
@@ -134,9 +122,7 @@ def test_the_headers_of_halves_work() -> None:
     pairs = np.stack([a, a[::-1]], 1).reshape(-1).copy()
     total = np.zeros(2, np.float16)
     arrays: Arrays = {"a": a, "pairs": pairs, "total": total, "out": np.zeros(32, np.float32)}
-    with device().prepare(cuda("halves.cu", "halves", arrays)) as prepared:
-        prepared.launch()
-        got = prepared.fetch()
+    got = outputs(cuda("halves.cu", "halves", arrays))
     square = (a * a).astype(np.float16)
     np.testing.assert_allclose(got["out"], np.exp(square.astype(np.float64)), rtol=2e-3)
     first, second = pairs[::2].astype(np.float64), pairs[1::2].astype(np.float64)

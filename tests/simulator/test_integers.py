@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from tests.simulator.harness import ptx, run
+from tests.simulator.harness import computed
 
 EDGES32 = [0, 1, 2, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFF, 0x10000]
 EDGES64 = [*EDGES32, 2**63 - 1, 2**63, 2**64 - 1, 2**32, 63, 64, 65]
@@ -178,25 +176,13 @@ def inputs(edges: list[int], bits: int, nonzero: bool = False) -> list[list[int]
 
 
 def check(cases: list[Case], edges: list[int], bits: int, nonzero: bool = False) -> None:
-    register, size = ("%r", 4) if bits == 32 else ("%rd", 8)
-    names = {"a": f"{register}40", "b": f"{register}41", "c": f"{register}42"}
-    body = ["mov.u32 %r1, %tid.x;", f"mul.wide.u32 %rd1, %r1, {size};"]
-    for i, name in enumerate("abc"):
-        body += [f"ld.param.u64 %rd2, [p{i}];", "add.s64 %rd3, %rd2, %rd1;"]
-        body += [f"ld.global.b{bits} {names[name]}, [%rd3];"]
-    body += ["ld.param.u64 %rd4, [p3];", "add.s64 %rd4, %rd4, %rd1;"]
-    for i, (text, _) in enumerate(cases):
-        body += [text.format(d=f"{register}43", **names) + ";"]
-        body += [f"st.global.b{bits} [%rd4+{256 * size * i}], {register}43;"]
-    dtype = np.dtype(f"uint{bits}")
     columns = inputs(edges, bits, nonzero)
-    arrays = [np.array(column, dtype) for column in columns]
-    out = np.zeros(256 * len(cases), dtype)
-    result = run(ptx("\n".join(body), 4), [*arrays, out], threads=256).buffers[3]
-    for i, (text, reference) in enumerate(cases):
-        for lane, operands in enumerate(zip(*columns, strict=True)):
+    texts = [text.format(a="%a", b="%b", c="%c", d="%d") for text, _ in cases]
+    dtype = f"uint{bits}"
+    results = computed(texts, dtype, *(np.array(column, dtype) for column in columns))
+    for row, (text, reference) in zip(results.tolist(), cases, strict=True):
+        for got, operands in zip(row, zip(*columns, strict=True), strict=True):
             want = reference(*operands) & (2**bits - 1)
-            got = int(result[256 * i + lane])
             assert got == want, (text, [hex(x) for x in operands], hex(got), hex(want))
 
 
@@ -228,22 +214,16 @@ MIXED: list[tuple[str, Callable[[int, int], int]]] = [
 
 
 def test_between_widths() -> None:
-    body = ["mov.u32 %r1, %tid.x;", "mul.wide.u32 %rd1, %r1, 4;", "ld.param.u64 %rd2, [p0];"]
-    body += ["add.s64 %rd2, %rd2, %rd1;", "ld.global.u32 %r2, [%rd2];", "ld.param.u64 %rd3, [p1];"]
-    body += ["add.s64 %rd3, %rd3, %rd1;", "ld.global.u32 %r3, [%rd3];", "ld.param.u64 %rd4, [p2];"]
-    body += ["shl.b64 %rd5, %rd1, 1;", "add.s64 %rd4, %rd4, %rd5;", "mov.u64 %rd6, 1099511627776;"]
-    body += ["mov.u64 %rd7, -1125899906842624;"]
-    for i, (text, _) in enumerate(MIXED):
-        body.append(text.format(d="%rd8", a="%r2", b="%r3", w="%rd6", n="%rd7") + ";")
-        body.append(f"st.global.u64 [%rd4+{2048 * i}], %rd8;")
     a, b, _ = inputs(EDGES32, 32)
-    arrays: list[NDArray[Any]] = [np.array(a, np.uint32), np.array(b, np.uint32)]
-    arrays.append(np.zeros(256 * len(MIXED), np.uint64))
-    out = run(ptx("\n".join(body), 3), arrays, threads=256).buffers[2]
-    for i, (text, reference) in enumerate(MIXED):
-        for lane in range(256):
-            want = reference(a[lane], b[lane]) & (2**64 - 1)
-            assert int(out[256 * i + lane]) == want, (text, hex(a[lane]), hex(b[lane]))
+    texts = [
+        "mov.u64 %rd6, 1099511627776; mov.u64 %rd7, -1125899906842624; "
+        + text.format(d="%d", a="%a", b="%b", w="%rd6", n="%rd7")
+        for text, _ in MIXED
+    ]
+    results = computed(texts, "uint64", np.array(a, np.uint32), np.array(b, np.uint32))
+    for row, (text, reference) in zip(results.tolist(), MIXED, strict=True):
+        for got, x, y in zip(row, a, b, strict=True):
+            assert got == reference(x, y) & (2**64 - 1), (text, hex(x), hex(y))
 
 
 COMPARISONS: list[tuple[str, Callable[[int, int], bool]]] = [
@@ -263,19 +243,13 @@ COMPARISONS: list[tuple[str, Callable[[int, int], bool]]] = [
 
 
 def test_comparisons_and_combined_predicates() -> None:
-    body = ["mov.u32 %r1, %tid.x;", "mul.wide.u32 %rd1, %r1, 4;", "ld.param.u64 %rd2, [p0];"]
-    body += ["add.s64 %rd2, %rd2, %rd1;", "ld.global.u32 %r2, [%rd2];", "ld.param.u64 %rd3, [p1];"]
-    body += ["add.s64 %rd3, %rd3, %rd1;", "ld.global.u32 %r3, [%rd3];", "ld.param.u64 %rd4, [p2];"]
-    body += ["add.s64 %rd4, %rd4, %rd1;", "and.b32 %r4, %r2, 1;", "setp.ne.s32 %p5, %r4, 0;"]
-    for i, (text, _) in enumerate(COMPARISONS):
-        extra = ", %p5" if text.count(".") == 3 else ""
-        body += [f"{text}, %r2, %r3{extra};", "selp.u32 %r5, 1, 0, %p1;"]
-        body += [f"st.global.u32 [%rd4+{1024 * i}], %r5;"]
     a, b, _ = inputs(EDGES32, 32)
     b[::5] = a[::5]
-    arrays = [np.array(a, np.uint32), np.array(b, np.uint32)]
-    arrays.append(np.zeros(256 * len(COMPARISONS), np.uint32))
-    out = run(ptx("\n".join(body), 3), arrays, threads=256).buffers[2]
-    for i, (text, reference) in enumerate(COMPARISONS):
-        want = [int(reference(x, y)) for x, y in zip(a, b, strict=True)]
-        assert out[256 * i : 256 * (i + 1)].tolist() == want, text
+    texts = [
+        "and.b32 %r4, %a, 1; setp.ne.s32 %p5, %r4, 0; "
+        f"{text}, %a, %b{', %p5' if text.count('.') == 3 else ''}; selp.u32 %d, 1, 0, %p1"
+        for text, _ in COMPARISONS
+    ]
+    results = computed(texts, "uint32", np.array(a, np.uint32), np.array(b, np.uint32))
+    for got, (text, reference) in zip(results.tolist(), COMPARISONS, strict=True):
+        assert got == [int(reference(x, y)) for x, y in zip(a, b, strict=True)], text

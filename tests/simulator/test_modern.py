@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.simulator.harness import Arrays, cuda, device
+from tests.simulator.harness import Arrays, cuda, device, outputs
 
 Array = NDArray[Any]
 LANES = np.arange(32)
@@ -104,6 +104,4 @@ def test_parameters_may_be_indexed() -> None:
     values = draw.integers(0, 1000, 40).astype(np.int32)
     many = np.void(values.tobytes())
     plan = cuda("modern.cu", "parameters", {"many": many, "out": ZEROS})
-    with device().prepare(plan) as prepared:
-        prepared.launch()
-        assert prepared.fetch()["out"].tolist() == values[LANES * 7 % 40].tolist()
+    assert outputs(plan)["out"].tolist() == values[LANES * 7 % 40].tolist()

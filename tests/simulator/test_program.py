@@ -12,7 +12,7 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, ProgramContext, Variable
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
-from tests.simulator.harness import KERNELS, device
+from tests.simulator.harness import KERNELS, device, outputs
 
 HERE = "tests.simulator.test_program"
 SOURCE = KERNELS / "steps.cu"
@@ -121,9 +121,7 @@ def moves(context: ProgramContext) -> None:
 
 
 def test_uploads_and_downloads() -> None:
-    with device().prepare(plan("moves")) as prepared:
-        prepared.launch()
-        found = prepared.fetch()
+    found = outputs(plan("moves"))
     assert found["first"].tolist() == [7, 8, 2]
     assert found["x"].tolist() == list(range(N))
     assert found["where"].tolist() == list(range(8))[::-1]
