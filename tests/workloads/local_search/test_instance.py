@@ -65,60 +65,42 @@ def test_reads_cities_in_the_order_of_their_numbers(tmp_path: Path, text: str) -
     assert found.cities.tolist() == [[0, 0], [3.5, -4], [10, 2], [8, 8], [0.25, 7]]
 
 
-MISTAKES = {
-    "too few": (GOOD.replace("4 8 8\n", ""), 11, "4 cities, but DIMENSION is 5; city 4 is missing"),
-    "too many": (GOOD.replace("EOF", "6 1 1"), 13, "'6' is not a number from 1 to DIMENSION: 5"),
-    "twice": (GOOD.replace("4 8 8", "3 8 8"), 12, "city 3 is given twice, first in line 10"),
-    "index zero": (GOOD.replace("4 8 8", "0 8 8"), 12, "'0' is not a number from 1"),
-    "index a word": (GOOD.replace("4 8 8", "d 8 8"), 12, "'d' is not a number from 1"),
-    "coordinate a word": (GOOD.replace("4 8 8", "4 8 x"), 12, "coordinate 'x' is not a number"),
-    "not finite": (GOOD.replace("4 8 8", "4 8 inf"), 12, "coordinate 'inf' is not a number"),
-    "not a number": (GOOD.replace("4 8 8", "4 nan 8"), 12, "coordinate 'nan' is not a number"),
-    "too large": (GOOD.replace("4 8 8", "4 8 2e18"), 12, "not a number from -1e+18 to 1e+18"),
-    "underscores": (GOOD.replace("4 8 8", "4 8 1_0"), 12, "'1_0' is not a number"),
-    "index of 5000 digits": (
-        GOOD.replace("4 8 8", f"{'9' * 5000} 8 8"),
-        12,
-        "is not a number from 1",
-    ),
-    "dimension of 5000 digits": (
-        GOOD.replace("DIMENSION : 5", f"DIMENSION : {'9' * 5000}"),
-        5,
-        "9', not a number of cities",
-    ),
-    "one coordinate": (GOOD.replace("4 8 8", "4 8"), 12, "a city is `index x y`, not '4 8'"),
-    "in space": (GOOD.replace("4 8 8", "4 8 8 8"), 12, "a city is `index x y`"),
-    "weights": (GOOD.replace("EUC_2D", "GEO"), 6, "EDGE_WEIGHT_TYPE is 'GEO'; only EUC_2D"),
-    "no weights": (GOOD.replace("EDGE_WEIGHT_TYPE : EUC_2D\n", ""), 12, "EDGE_WEIGHT_TYPE is miss"),
-    "dimension a word": (GOOD.replace("DIMENSION : 5", "DIMENSION : V"), 5, "DIMENSION is 'V'"),
-    "no dimension": (
-        GOOD.replace("DIMENSION : 5\n", ""),
-        12,
-        "DIMENSION, the number of cities, is",
-    ),
-    "asymmetric": (GOOD.replace("TYPE: TSP", "TYPE: ATSP"), 2, "TYPE is 'ATSP'; only symmetric"),
-    "keyword": (GOOD.replace("NAME", "NAMEN"), 1, "'NAMEN : five' is not a line `KEYWORD : value`"),
-    "keyword twice": (
-        GOOD.replace("TYPE: TSP", "NAME: x"),
-        2,
-        "NAME is given twice, first in line 1",
-    ),
-    "weights listed": (
-        GOOD.replace("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"),
-        7,
-        "EDGE_WEIGHT_SECTION is not read; only NODE_COORD_SECTION",
-    ),
-    "another section": (GOOD.replace("EOF", "DISPLAY_DATA_SECTION"), 13, "is not read"),
-    "no section": (HEAD + "EOF\n", 7, "the file has no NODE_COORD_SECTION"),
-    "empty": ("", 1, "the file has no NODE_COORD_SECTION"),
-}
+MISTAKES: list[tuple[str, str, int, str]] = [
+    # what is replaced by what, in which line, and what is said
+    ("4 8 8\n", "", 11, "4 cities, but DIMENSION is 5; city 4 is missing"),
+    ("EOF", "6 1 1", 13, "'6' is not a number from 1 to DIMENSION: 5"),
+    ("4 8 8", "3 8 8", 12, "city 3 is given twice, first in line 10"),
+    ("4 8 8", "0 8 8", 12, "'0' is not a number from 1"),
+    ("4 8 8", "d 8 8", 12, "'d' is not a number from 1"),
+    ("4 8 8", "4 8 x", 12, "coordinate 'x' is not a number"),
+    ("4 8 8", "4 8 inf", 12, "coordinate 'inf' is not a number"),
+    ("4 8 8", "4 nan 8", 12, "coordinate 'nan' is not a number"),
+    ("4 8 8", "4 8 2e18", 12, "not a number from -1e+18 to 1e+18"),
+    ("4 8 8", "4 8 1_0", 12, "'1_0' is not a number"),
+    ("4 8 8", f"{'9' * 5000} 8 8", 12, "is not a number from 1"),
+    ("DIMENSION : 5", f"DIMENSION : {'9' * 5000}", 5, "9', not a number of cities"),
+    ("4 8 8", "4 8", 12, "a city is `index x y`, not '4 8'"),
+    ("4 8 8", "4 8 8 8", 12, "a city is `index x y`"),
+    ("EUC_2D", "GEO", 6, "EDGE_WEIGHT_TYPE is 'GEO'; only EUC_2D"),
+    ("EDGE_WEIGHT_TYPE : EUC_2D\n", "", 12, "EDGE_WEIGHT_TYPE is miss"),
+    ("DIMENSION : 5", "DIMENSION : V", 5, "DIMENSION is 'V'"),
+    ("DIMENSION : 5\n", "", 12, "DIMENSION, the number of cities, is"),
+    ("TYPE: TSP", "TYPE: ATSP", 2, "TYPE is 'ATSP'; only symmetric"),
+    ("NAME", "NAMEN", 1, "'NAMEN : five' is not a line `KEYWORD : value`"),
+    ("TYPE: TSP", "NAME: x", 2, "NAME is given twice, first in line 1"),
+    ("NODE_COORD", "EDGE_WEIGHT", 7, "EDGE_WEIGHT_SECTION is not read; only NODE_COORD_SECTION"),
+    ("EOF", "DISPLAY_DATA_SECTION", 13, "is not read"),
+    (GOOD, HEAD + "EOF\n", 7, "the file has no NODE_COORD_SECTION"),
+    (GOOD, "", 1, "the file has no NODE_COORD_SECTION"),
+]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(tmp_path: Path, mistake: str) -> None:
-    text, line, message = MISTAKES[mistake]
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "message"), MISTAKES, ids=[case[-1] for case in MISTAKES]
+)
+def test_mistakes(tmp_path: Path, right: str, wrong: str, line: int, message: str) -> None:
     path = tmp_path / "bad.tsp"
-    path.write_text(text)
+    path.write_text(GOOD.replace(right, wrong))
     with pytest.raises(StudyError) as raised:
         read_tsplib(path)
     assert str(raised.value).startswith(f"{path}:{line}: ")
