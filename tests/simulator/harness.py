@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.simulator import SimDevice
-from nqbench.plan import Buffer, KernelPlan, Outputs
+from nqbench.plan import Buffer, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.layout import Outcome
@@ -117,7 +117,7 @@ def computed(texts: Sequence[str], out: str, *columns: NDArray[Any]) -> NDArray[
     return result.buffers[-1].reshape(len(texts), count)
 
 
-def outputs(plan: KernelPlan, launches: int = 1) -> Outputs:
+def outputs(plan: KernelPlan | MultiLaunchPlan, launches: int = 1) -> Outputs:
     """What a plan's buffers hold after some launches by the default model."""
     with device().prepare(plan) as prepared:
         for _ in range(launches):
