@@ -252,7 +252,7 @@ def published() -> list[str]:
         if any(said.values()):
             blocks.append(table(("key", "meaning"), explained))
     functions = Values(*[None] * 3).functions  # type: ignore[arg-type]
-    row = cells.PointRow(*[None] * 2, "", 0)  # type: ignore[arg-type]
+    row = cells.PointRow(None, None, "", 0)  # type: ignore[arg-type]
     of_cells = {name: getattr(row, name, None) or getattr(cells, name) for name in OWN_FUNCTIONS}
     made = (
         [
