@@ -119,7 +119,10 @@ class _Splitter:
         """Whether the instruction ended the current block; then another one is current."""
         block, following = self.current, BasicBlock()
         if item.opcode == "bra":
-            self._branch(block, item, self._target(_label(item), item), following)
+            label = item.operands[0] if item.operands else None
+            if not isinstance(label, Name):
+                raise UnsupportedPtx("a branch without a label", item.where)
+            self._branch(block, item, self._target(label.name, item), following)
         elif item.opcode in ("ret", "exit"):
             self._branch(block, item, None, following)
         elif item.opcode == "brx":
@@ -157,13 +160,6 @@ def _unguarded(item: Instruction) -> None:
         raise UnsupportedPtx(f"predicated {item.full_opcode}", item.where)
 
 
-def _label(branch: Instruction) -> str:
-    target = branch.operands[0] if branch.operands else None
-    if not isinstance(target, Name):
-        raise UnsupportedPtx("a branch without a label", branch.where)
-    return target.name
-
-
 def _table(kernel: PtxKernel, branch: Instruction) -> Iterable[str]:
     table = branch.operands[-1]
     if isinstance(table, Vector):
@@ -194,20 +190,14 @@ def _order(nodes: Iterable[BasicBlock], entry: BasicBlock) -> list[BasicBlock]:
             ordered.append(component[0])
             continue
         members = set(component)
-        head = entry if entry in members else _head(inside, members, component)
+        # A loop with several entries (not from structured code) takes the first found.
+        entries = {entry} | {t for b in inside - members for t in b.targets}
+        head = entry if entry in members else next(b for b in component[::-1] if b in entries)
         latch = BasicBlock(latch=True, targets=[head])
         for block in component:
             block.targets = [latch if target is head else target for target in block.targets]
         ordered += [*_order(component, head), latch]
     return ordered
-
-
-def _head(
-    inside: set[BasicBlock], members: set[BasicBlock], component: list[BasicBlock]
-) -> BasicBlock:
-    """The loop's entry. A loop with several (not from structured code) takes the first found."""
-    entries = {t for b in inside - members for t in b.targets if t in members}
-    return next(block for block in reversed(component) if block in entries)
 
 
 def _components(inside: set[BasicBlock], entry: BasicBlock) -> list[list[BasicBlock]]:
@@ -246,8 +236,10 @@ def skipping(blocks: list[BasicBlock]) -> dict[int, list[tuple[int, int]]]:
     found = {}
     for barrier in blocks:
         closing = barrier.closing
-        if barrier.ending != "barrier" or closing is None or _counts_threads(closing):
+        if barrier.ending != "barrier" or closing is None:
             continue
+        if len(closing.operands) > (3 if "red" in closing.modifiers else 1):
+            continue  # it is for a given number of threads
         behind = _ahead(blocks, barrier.targets[0].index, None)
         ahead = _ahead(blocks, 0, barrier.index)
         ways = [
@@ -261,11 +253,6 @@ def skipping(blocks: list[BasicBlock]) -> dict[int, list[tuple[int, int]]]:
         if ways:
             found[barrier.index] = ways
     return found
-
-
-def _counts_threads(barrier: Instruction) -> bool:
-    """Whether the barrier is for a given number of threads."""
-    return len(barrier.operands) > (3 if "red" in barrier.modifiers else 1)
 
 
 def _ahead(blocks: list[BasicBlock], start: int, closed: int | None) -> set[int]:

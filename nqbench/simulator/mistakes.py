@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nqbench.errors import KernelFault, LaunchTimeout
-from nqbench.plan import Kernel
-
-if TYPE_CHECKING:
-    from nqbench.plan import KernelPlan, MultiLaunchPlan
-    from nqbench.simulator.sanitizer import CodePlace, Finding, LaunchWatch, Thread
-    from nqbench.simulator.simulation import Simulation
+from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
+from nqbench.simulator.programs import prepare
+from nqbench.simulator.sanitizer import CodePlace, Finding, Thread
+from nqbench.simulator.simulation import Simulation
 
 TIMEOUT_S: Final = 120.0
 """Of a launch in the checked mode, which is 15 to 210 times slower than an ordinary one."""
@@ -82,8 +80,6 @@ def run_checked(
 
     Raises what ``prepare`` raises, and ``LaunchTimeout``.
     """
-    from nqbench.simulator.programs import prepare
-
     with prepare(simulation, plan) as prepared:
         fault: KernelFault | None = None
         try:
@@ -103,15 +99,12 @@ def run_checked(
                 # What another thread was to write first is a race, and no second mistake.
                 if finding.kind != "uninitialised" or finding.place not in races:
                     yield kernel, finding
-        if fault is not None and not _known(of_fault(str(fault)), watches):
+        if fault is None:
+            return
+        stop, found = of_fault(str(fault)), [f for _, watch in watches for f in watch.findings()]
+        if not any(f.kind == stop.kind and stop.place in (f.place, f.other) for f in found):
             stopped = next((k for k, _ in watches if f"kernel {k.entry}:" in str(fault)), None)
-            yield stopped or watches[0][0], of_fault(str(fault))
-
-
-def _known(stopped: Finding, watches: Sequence[tuple[Kernel, LaunchWatch]]) -> bool:
-    """Whether the watcher has found already what stopped a launch."""
-    found = [f for _, watch in watches for f in watch.findings()]
-    return any(f.kind == stopped.kind and stopped.place in (f.place, f.other) for f in found)
+            yield stopped or watches[0][0], stop
 
 
 _PLACE: Final = re.compile(r"PTX line (\d+)(?: \((.+?):(\d+)\))?")
@@ -120,8 +113,6 @@ _AT_BARRIER: Final = ("went past a barrier", "different bar.sync", "waits at bar
 
 def of_fault(message: str) -> Finding:
     """What stopped a launch."""
-    from nqbench.simulator.sanitizer import CodePlace, Finding
-
     where = _PLACE.search(message)
     ptx, file, line = where.groups() if where else ("0", None, None)
     kind = "fault"
@@ -154,7 +145,10 @@ def source_line(kernel: Kernel, place: CodePlace) -> LineText:
     """A line of a kernel's source or of a file that it includes, by the file's name."""
     if not place.file:
         return LineText("", place.ptx_line, "")
-    path = _source_file(kernel, place.file)
+    folders = (kernel.source.parent, *kernel.include, *kernel.source.parents[1:3])
+    path = next((f / place.file for f in folders if (f / place.file).is_file()), None)
+    if kernel.source.name == place.file:
+        path = kernel.source
     if path is None:
         return LineText(place.file, place.line, "")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -164,13 +158,6 @@ def source_line(kernel: Kernel, place: CodePlace) -> LineText:
     except ValueError:
         shown = path
     return LineText(str(shown), place.line, text)
-
-
-def _source_file(kernel: Kernel, name: str) -> Path | None:
-    if kernel.source.name == name:
-        return kernel.source
-    folders: Iterable[Path] = (kernel.source.parent, *kernel.include, *kernel.source.parents[1:3])
-    return next((f / name for f in folders if (f / name).is_file()), None)
 
 
 def who(thread: Thread) -> str:

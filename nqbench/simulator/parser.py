@@ -329,14 +329,14 @@ def read_variable(match: re.Match[str], line: int) -> ptx.PtxVariable:
                 if reference is not None:
                     offset = int(reference[2] or "0", 0)
                     references.append((len(data), ptx.Name(reference[1], offset)))
-                data += bytes(width) if reference is not None else _initial(word, width)
+                number = 0 if reference is not None else _number(word)
+                data += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
         except ValueError:
             raise ptx.UnsupportedPtx(f"initial value of variable {name}", ptx.Where(line)) from None
     nbytes = count * width
     return ptx.PtxVariable(name, space, int(align or width), nbytes, data, tuple(references))
 
 
-def _initial(word: str, width: int) -> bytes:
-    if word[:2] in ("0f", "0F", "0d", "0D"):
-        return int(word[2:], 16).to_bytes(width, "little")
-    return (int(word, 0) & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+def _number(word: str) -> int:
+    """An integer, or the bits of a float."""
+    return int(word[2:], 16) if word[:2].lower() in ("0f", "0d") else int(word, 0)

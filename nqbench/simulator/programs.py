@@ -61,22 +61,22 @@ class SimKernel:
         """What the checked mode saw in the launches."""
         return None if self._run is None else self._run.watch
 
-    def counters(self) -> dict[str, int | float]:
+    @property
+    def tally(self) -> Tally | None:
         """Sums over the launches of one run."""
-        totals = {} if self._run is None else Tally(self._run).totals()
-        return {**totals, LAUNCHES: self.launches}
+        return None if self._run is None else Tally(self._run)
 
-    def by_source(self) -> list[dict[str, Any]]:
-        """The same for each line of the source."""
-        return [] if self._run is None else Tally(self._run).by_source()
+    def counters(self) -> dict[str, int | float]:
+        """These sums by name."""
+        tally = self.tally
+        return {**(tally.totals() if tally else {}), LAUNCHES: self.launches}
 
     def lines(self) -> list[dict[str, Any]]:
         """The same for each access and branch."""
-        if self._run is None:
-            return []
-        if self._names is None:
+        tally = self.tally
+        if self._names is None and tally:
             self._names = access_names(self.code, self.kernel.arguments)
-        return Tally(self._run).lines(self._names)
+        return tally.lines(self._names or {}) if tally else []
 
 
 class SimContext(multi_launch.CheckedContext):
@@ -185,7 +185,8 @@ class SimProgram(Prepared):
 
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last run, by kernel."""
-        return [(k.kernel, k.by_source()) for k in self.kernels.values()]
+        tallies = [(k.kernel, k.tally) for k in self.kernels.values()]
+        return [(kernel, tally.by_source() if tally else []) for kernel, tally in tallies]
 
     def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""

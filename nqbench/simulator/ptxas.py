@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -115,31 +115,28 @@ class _Merging:
         for instruction in instructions:
             access = _plain_access(instruction, self.alignment.symbols)
             if access is not None:
+                for base, held in list(self.stores.items()):
+                    if base != access.base or any(map(access.overlaps, held)):
+                        self._settle(self.stores.pop(base))
                 (self._load if instruction.opcode == "ld" else self._store)(access)
-            elif _may_touch_shared(instruction):
+            elif instruction.opcode in _ORDERED or (
+                instruction.opcode in ("ld", "ldu", "st") and instruction.spaces <= {"shared"}
+            ):
                 self._close()
             for register in results(instruction):
-                for held in (self.loads, self.stores):
-                    self._settle(held.pop(register, []))
+                for groups in (self.loads, self.stores):
+                    self._settle(groups.pop(register, []))
         self._close()
 
     def _load(self, access: _Access) -> None:
-        for base, held in list(self.stores.items()):
-            if base != access.base or any(map(access.overlaps, held)):
-                self._settle(self.stores.pop(base))
         held = self.loads.get(access.base, [])
-        if any(map(access.overlaps, held)) or self._is_stored(access):
+        # A store since the group's first load may have changed what this one reads.
+        stored = any(s.base != access.base or s.overlaps(access) for s in self.stored)
+        if stored or any(map(access.overlaps, held)):
             self._settle(self.loads.pop(access.base, []))
         self.loads.setdefault(access.base, []).append(access)
 
-    def _is_stored(self, access: _Access) -> bool:
-        """Whether a store since the group's first load may have changed what this one reads."""
-        return any(s.base != access.base or s.overlaps(access) for s in self.stored)
-
     def _store(self, access: _Access) -> None:
-        for base, held in list(self.stores.items()):
-            if base != access.base or any(map(access.overlaps, held)):
-                self._settle(self.stores.pop(base))
         for base in [base for base in self.loads if base != access.base]:
             self._settle(self.loads.pop(base))
         self.stores.setdefault(access.base, []).append(access)
@@ -160,7 +157,10 @@ class _Merging:
         left = group
         for nbytes in (WIDEST, WIDEST // 2):
             if aligned % nbytes == 0:
-                left = [a for piece in _pieces(left, nbytes) for a in self._merge(piece, nbytes)]
+                places: dict[int, list[_Access]] = {}
+                for access in left:
+                    places.setdefault(access.offset // nbytes, []).append(access)
+                left = [a for piece in places.values() for a in self._merge(piece, nbytes)]
 
     def _merge(self, piece: list[_Access], nbytes: int) -> list[_Access]:
         """Make one access of a piece if it is full; a load may have one word of four too many."""
@@ -174,13 +174,6 @@ class _Merging:
         self.found.wide[leader.instruction] = Merged(nbytes, start - leader.offset)
         self.found.dropped |= {a.instruction for a in piece if a is not leader}
         return []
-
-
-def _pieces(group: list[_Access], nbytes: int) -> Iterator[list[_Access]]:
-    places: dict[int, list[_Access]] = {}
-    for access in group:
-        places.setdefault(access.offset // nbytes, []).append(access)
-    yield from places.values()
 
 
 def _plain_access(i: ptx.Instruction, symbols: Symbols) -> _Access | None:
@@ -197,12 +190,6 @@ def _plain_access(i: ptx.Instruction, symbols: Symbols) -> _Access | None:
         return _Access(i, place.base, place.offset, nbytes)
     address = symbols.address(place.base) if isinstance(place.base, ptx.Name) else None
     return None if address is None else _Access(i, VARIABLES, address + place.offset, nbytes)
-
-
-def _may_touch_shared(i: ptx.Instruction) -> bool:
-    if i.opcode in _ORDERED:
-        return True
-    return i.opcode in ("ld", "ldu", "st") and i.spaces <= {"shared"}
 
 
 class _Alignment:

@@ -102,7 +102,11 @@ def _build(
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     rules = memory_rules(dict(memory))
     module = Module()
-    k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
+    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
+    f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
+    context, warp, _ = f.parameters
+    exact = _exact(blocks)
+    k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
     k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = translate(k, blocks)
@@ -121,22 +125,6 @@ def _build(
 def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
     """Object code of what all kernels have in common."""
     return native.object_code(common_module(memory_rules(dict(memory))), cpu)
-
-
-def _writer(
-    module: Module,
-    layout: WarpLayout,
-    file: liveness.RegisterFile,
-    placed: Symbols,
-    rules: SectorRules,
-    exact_shadow: bool,
-    scatters: bool,
-) -> KernelWriter:
-    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
-    f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
-    return KernelWriter(
-        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters
-    )  # fmt: skip
 
 
 def _exact(blocks: list[BasicBlock]) -> bool:

@@ -18,7 +18,7 @@ from nqbench.simulator.layout import (
     Warp,
     WarpLayout,
 )
-from nqbench.simulator.ptx import Immediate, Instruction, Operand
+from nqbench.simulator.ptx import Immediate, Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,6 @@ def site_of(k: KernelWriter, block: BasicBlock, index: int) -> BarrierSite:
     return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
 
 
-def _count(closing: Instruction) -> Operand | None:
-    reduces = "red" in closing.modifiers
-    operands = closing.operands[1:-1] if reduces else closing.operands
-    return operands[1] if len(operands) > 1 else None
-
-
 def arrive(k: KernelWriter, i: Instruction) -> None:
     """``bar.arrive``: counts at a barrier, and goes on."""
     kinds(k, i, ("cta", "arrive", "aligned"))
@@ -77,7 +71,8 @@ def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
         says = f.and_(f.as_bits(k.predicate(closing.operands[-1])), k.lanes)
         place = f.offset(slot, 8 * (BlockSlot.TRUE_LANES + site.barrier))
         f.bump(place, f.popcount(says))
-    count = _count(closing)
+    counted = closing.operands[1:-1] if "red" in closing.modifiers else closing.operands
+    count = counted[1] if len(counted) > 1 else None
     if count is not None:
         wanted = k.f.extract(k.read(count, 32), f.lowest(k.lanes))
         place = f.offset(slot, 8 * (BlockSlot.EXPECTED + site.barrier))

@@ -25,30 +25,20 @@ def move(k: writer.KernelWriter, i: Instruction) -> None:
     (kind,) = writer.kinds(k, i, allow="usbfp")
     target, source = i.operands
     if isinstance(target, Vector):
-        _unpack(k, i, kind, target)
+        value, part = k.read(source, kind.bits), kind.bits // len(target.items)
+        for place, item in enumerate(target.items):
+            shifted = k.f.op("lshr", value, const(value.type, place * part))
+            k.write(item, k.f.resize(shifted, part))
     elif isinstance(source, Vector):
-        k.write(target, _packed(k, kind, source))
+        part, result = kind.bits // len(source.items), const(vector(f"i{kind.bits}"), 0)
+        for place, item in enumerate(source.items):
+            wide = k.f.resize(k.read(item, part), kind.bits)
+            result = k.f.or_(result, k.f.op("shl", wide, const(wide.type, place * part)))
+        k.write(target, result)
     elif kind.bits == 1:
         k.write(target, k.predicate(source))
     else:
         k.write(target, k.read(source, kind.bits, kind.name))
-
-
-def _unpack(k: writer.KernelWriter, i: Instruction, kind: writer.PtxType, target: Vector) -> None:
-    value = k.read(i.operands[1], kind.bits)
-    part = kind.bits // len(target.items)
-    for place, item in enumerate(target.items):
-        shifted = k.f.op("lshr", value, const(value.type, place * part))
-        k.write(item, k.f.resize(shifted, part))
-
-
-def _packed(k: writer.KernelWriter, kind: writer.PtxType, source: Vector) -> Value:
-    part = kind.bits // len(source.items)
-    result = const(vector(f"i{kind.bits}"), 0)
-    for place, item in enumerate(source.items):
-        wide = k.f.resize(k.read(item, part), kind.bits)
-        result = k.f.or_(result, k.f.op("shl", wide, const(wide.type, place * part)))
-    return result
 
 
 def convert(k: writer.KernelWriter, i: Instruction) -> None:

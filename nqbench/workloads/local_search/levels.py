@@ -54,7 +54,11 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     n = number(explicit, "n")
     if not MIN_N <= n <= MAX_N:
         raise InfeasibleError(f"n: {n} is outside {MIN_N} to {MAX_N}; choose n in that range", "n")
-    own = _defaults(explicit, system)
+    own: Levels = {**GENERAL, **(SYSTEMS[system] if system else {})}
+    if system not in CPU_SYSTEMS:
+        kernel = str(explicit.get("kernel", own.get("kernel", "indexed")))
+        base = {**GENERAL, **KERNEL_DEFAULTS[kernel]}
+        own = {**base, **{k: v for k, v in own.items() if k in base}, "kernel": kernel}
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | own
     for name, level in explicit.items():
         if name != "n" and name not in own:
@@ -67,15 +71,6 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     if system not in CPU_SYSTEMS:
         _resolve_kernel(levels, system, device)
     return levels
-
-
-def _defaults(explicit: Mapping[str, Level], system: str | None) -> Levels:
-    if system in CPU_SYSTEMS:
-        return {**GENERAL, **SYSTEMS[str(system)]}
-    own = SYSTEMS[system] if system else {}
-    kernel = str(explicit.get("kernel", own.get("kernel", "indexed")))
-    base = KERNEL_DEFAULTS[kernel]
-    return {**GENERAL, **base, **{k: v for k, v in own.items() if k in base}, "kernel": kernel}
 
 
 def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> None:

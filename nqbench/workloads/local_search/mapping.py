@@ -70,7 +70,7 @@ def rank(x: int, y: int, n: int, mapping: int) -> int:
 
 
 @compiled
-def count_invalid(n: int, mapping: int) -> int:
+def _count_invalid(n: int, mapping: int) -> int:
     """How many move numbers a mapping sends outside the neighbourhood."""
     invalid = 0
     for k in range((n - 1) * (n - 2) // 2):
@@ -81,5 +81,5 @@ def count_invalid(n: int, mapping: int) -> int:
 
 
 def invalid_moves(n: int, mapping: str) -> int:
-    """``count_invalid`` by the name of the mapping."""
-    return int(count_invalid(n, MAPPING_CODES[mapping]))
+    """The same by the name of the mapping."""
+    return int(_count_invalid(n, MAPPING_CODES[mapping]))

@@ -122,14 +122,12 @@ def _indexed(
     n, mapping = np.uint32(instance.n), levels["mapping"]
     blocks, size = blocks_of(levels, device), number(levels, "block_size")
     apply_size, threads = number(levels, "apply_size"), blocks * size
+    moves = int(about["moves_per_iteration"])
     cache = cast(plan.CachePreference, levels["cache"])
     evaluation = plan.Kernel(
         SOURCE,
         f"evaluation<Full, Moves::{levels['moves']}, Mapping::{mapping}>",
-        (
-            *("tour", "cities", n, np.uint32(about["moves_per_iteration"])),
-            *("deltas", "moves", "invalid"),
-        ),
+        ("tour", "cities", n, np.uint32(moves), "deltas", "moves", "invalid"),
         (blocks, 1, 1),
         (size, 1, 1),
         cache=cache,
@@ -185,13 +183,12 @@ def _tiled(
         )
     }
     places = instance.cities[instance.start].reshape(-1)
+    unknown = np.full(HINTS, NO_BEST, np.uint64)
     buffers = [
         _tour(instance),
         plan.Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
-        plan.Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
-        plan.Buffer(
-            "hints", "uint64", HINTS, data=np.full(HINTS, NO_BEST, np.uint64), restore=True
-        ),
+        plan.Buffer("best", "uint64", 1, data=unknown[:1], restore=True),
+        plan.Buffer("hints", "uint64", HINTS, data=unknown, restore=True),
     ]
     iterations = number(levels, "iterations")
     if resident:
@@ -199,13 +196,8 @@ def _tiled(
         arguments = (iterations, number(levels, "check_every"))
         return plan.MultiLaunchPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
     buffers.append(plan.Buffer("deltas", "float32", 1))
-    kernels["apply"] = plan.Kernel(
-        SOURCE,
-        "apply_best",
-        ("tour", "places", "best", "hints", "deltas"),
-        (1, 1, 1),
-        (HINTS, 1, 1),
-    )
+    touched = ("tour", "places", "best", "hints", "deltas")
+    kernels["apply"] = plan.Kernel(SOURCE, "apply_best", touched, (1, 1, 1), (HINTS, 1, 1))
     return plan.MultiLaunchPlan(
         kernels, tuple(buffers), *_ATTENDED, (iterations, factors.THRESHOLD), about=about
     )

@@ -135,14 +135,9 @@ def _run(
                 )
                 continue
             for middle in (x, y):
+                first, last = max(middle - _REACH, row + 1), min(middle + _REACH, n - 1)
                 best_y[row], best[row] = _best_of_row(
-                    places,
-                    row,
-                    max(middle - _REACH, row + 1),
-                    min(middle + _REACH, n - 1),
-                    best_y[row],
-                    best[row],
-                    mapping,
+                    places, row, first, last, best_y[row], best[row], mapping
                 )
     return iterations, iterations
 

@@ -71,9 +71,18 @@ class _Reader:
 
     def read(self) -> Tsplib:
         section = self.specification()
-        self.check_weights()
-        n = self.dimension()
-        cities = self.coordinates(n, section)
+        number, kind = self.values.get("TYPE", (0, "TSP"))
+        if kind.split()[:1] != ["TSP"]:
+            raise self.error(number, f"TYPE is {kind!r}; only symmetric instances (TSP) are read")
+        number, kind = self.needed("EDGE_WEIGHT_TYPE", f"; instances with {WEIGHT_TYPE} are read")
+        if kind != WEIGHT_TYPE:
+            raise self.error(
+                number, f"EDGE_WEIGHT_TYPE is {kind!r}; only {WEIGHT_TYPE} (the plane) is read"
+            )
+        number, text = self.needed("DIMENSION", "", ", the number of cities,")
+        if _whole(text) < 1:
+            raise self.error(number, f"DIMENSION is {text[:40]!r}, not a number of cities")
+        cities = self.coordinates(_whole(text), section)
         return Tsplib(self.values.get("NAME", (0, self.path.stem))[1], cities)
 
     def error(self, line: int, message: str) -> StudyError:
@@ -102,27 +111,10 @@ class _Reader:
             self.values[keyword] = number, value
         raise self.error(self.last, f"the file has no {SECTION}; only instances with one are read")
 
-    def check_weights(self) -> None:
-        number, kind = self.values.get("TYPE", (0, "TSP"))
-        if kind.split()[:1] != ["TSP"]:
-            raise self.error(number, f"TYPE is {kind!r}; only symmetric instances (TSP) are read")
-        if "EDGE_WEIGHT_TYPE" not in self.values:
-            raise self.error(
-                self.last, f"EDGE_WEIGHT_TYPE is missing; instances with {WEIGHT_TYPE} are read"
-            )
-        number, kind = self.values["EDGE_WEIGHT_TYPE"]
-        if kind != WEIGHT_TYPE:
-            raise self.error(
-                number, f"EDGE_WEIGHT_TYPE is {kind!r}; only {WEIGHT_TYPE} (the plane) is read"
-            )
-
-    def dimension(self) -> int:
-        if "DIMENSION" not in self.values:
-            raise self.error(self.last, "DIMENSION, the number of cities, is missing")
-        number, text = self.values["DIMENSION"]
-        if _whole(text) < 1:
-            raise self.error(number, f"DIMENSION is {text[:40]!r}, not a number of cities")
-        return _whole(text)
+    def needed(self, keyword: str, so: str, what: str = "") -> tuple[int, str]:
+        if keyword not in self.values:
+            raise self.error(self.last, f"{keyword}{what} is missing{so}")
+        return self.values[keyword]
 
     def coordinates(self, n: int, section: int) -> NDArray[np.float32]:
         cities: dict[int, tuple[float, float]] = {}

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
@@ -22,11 +21,7 @@ from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.results import LEXICOGRAPHIC
 from nqbench.workloads.variants import alone, built_as
 
-EVALUATION: Final = "evaluation"
-DELTAS: Final = "deltas"
-BEST: Final = "best"
-INVALID: Final = "invalid"
-HINTS: Final = "hints"
+EVALUATION, DELTAS, BEST, INVALID, HINTS = "evaluation", "deltas", "best", "invalid", "hints"
 _SIGN: Final = np.uint32(0xFFFFFFFF)
 
 
@@ -44,23 +39,14 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
             " local_search.fused, whose evaluation is the same"
         )
     kernel = alone(plan, EVALUATION, cleared=(INVALID, HINTS), outputs=(DELTAS, BEST, INVALID))
-    about = plan.about
-    buffers = tuple(
-        replace(b, data=_known(str(about["instance"]), int(about["n"]), int(about["seed"])))
-        if b.name == BEST
-        else b
-        for b in kernel.buffers
-    )
-    return built_as(replace(kernel, buffers=buffers), variant)
-
-
-def _known(instance: str, n: int, seed: int) -> NDArray[np.uint64]:
-    """A key just above that of the best move of the start tour (``packed`` in ``tiled.cuh``)."""
+    about, key = plan.about, NO_BEST
+    instance, n, seed = str(about["instance"]), int(about["n"]), int(about["seed"])
     changes = reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes
-    if not len(changes):
-        return np.array([NO_BEST], np.uint64)
-    above = np.nextafter(changes[0], np.float32(0)).view(np.uint32) ^ _SIGN
-    return np.array([int(above) << 32], np.uint64)
+    if len(changes):  # just above the key of the best move of the start tour: ``packed``
+        key = int(np.nextafter(changes[0], np.float32(0)).view(np.uint32) ^ _SIGN) << 32
+    known = np.array([key], np.uint64)
+    buffers = tuple(replace(b, data=known) if b.name == BEST else b for b in kernel.buffers)
+    return built_as(replace(kernel, buffers=buffers), variant)
 
 
 def answer(outputs: Outputs) -> int:

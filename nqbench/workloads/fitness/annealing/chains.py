@@ -33,8 +33,6 @@ latency of a chain is what a search waits for."""
 _BOARDS_BYTES: Final = 1 << 28
 """Limit of `chains: auto` on the boards of all chains: every one is fetched and checked."""
 
-_ABSENT: Final = np.uint64(0)
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -87,36 +85,26 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
     cooling = Cooling.from_levels(levels)
     shape = _shape(levels, device)
     table = cooling.table().reshape(-1)
-    shared = shape.memory == "shared"
-    counters: Argument = _ABSENT if shared else "counters"
+    counters: Argument = np.uint64(0) if shape.memory == "shared" else "counters"
+    nothing = np.array([NOTHING_FOUND], np.uint64)
     return KernelPlan(
         source=SOURCE,
         entry=shape.entry(attacked=cooling.attacked),
         arguments=(
-            np.int32(n),
-            np.uint32(chains),
-            np.uint64(seed_key(number(levels, "seed"))),
-            "table",
-            np.uint32(cooling.moves(n)),
-            np.uint32(cooling.limit(n)),
+            *(np.int32(n), np.uint32(chains), np.uint64(seed_key(number(levels, "seed")))),
+            *("table", np.uint32(cooling.moves(n)), np.uint32(cooling.limit(n))),
             np.int32(levels["stop"] == "first"),
-            "best",
-            "conflicts",
-            "steps",
-            "accepted",
-            "boards",
-            counters,
+            *("best", "conflicts", "steps", "accepted", "boards", counters),
         ),
         buffers=(
             Buffer("table", "uint32", table.size, data=table),
-            Buffer("best", "uint64", 1, data=np.array([NOTHING_FOUND], np.uint64), restore=True,
-                   output=True),
+            Buffer("best", "uint64", 1, data=nothing, restore=True, output=True),
             *_buffers(n, chains, shape),
         ),
         grid=(-(-chains // shape.warps), 1, 1),
         block=(shape.warps * _WARP, 1, 1),
         shared_bytes=shape.shared_bytes,
-    )  # fmt: skip
+    )
 
 
 def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
