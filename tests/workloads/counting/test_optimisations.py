@@ -36,17 +36,16 @@ def stack_accesses(ran: Ran) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "system",
+    ("system", "block_size"),
     [
-        "tanaka2011.conflict_free",
-        "tanaka2011.both",
-        "zhang2011.shared_no_conflict",
-        "zhang2011.low_divergence",
-        "zhang2011.pool_distributed",
-        "zhang2011.pool_monolithic",
+        ("tanaka2011.conflict_free", 32),
+        ("tanaka2011.both", 64),
+        ("zhang2011.shared_no_conflict", 128),
+        ("zhang2011.low_divergence", 64),
+        ("zhang2011.pool_distributed", 32),
+        ("zhang2011.pool_monolithic", 128),
     ],
 )
-@pytest.mark.parametrize("block_size", [32, 64, 128])
 def test_interleaved_search_stacks_never_conflict(
     simulator: Device, system: str, block_size: int
 ) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,28 +28,37 @@ from tests.workloads.running import GPU, run
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
+FEW_STEPS: Mapping[str, Level] = {"steps": 4}
+"""Of `loop: unrolled`: four instead of fifteen take a third of the time to translate."""
+
+
 def count(device: Device, given: Mapping[str, Level], system: str | None = None) -> int:
     answer = run(WORKLOAD, device, given, system).answer
     assert answer is not None
     return answer
 
 
-def boards(below: int) -> list[Any]:
-    """Board sizes: the smallest, an even and an odd one always, the others in the full tests."""
-    return [
-        n if n in (5, 8, 9) else pytest.param(n, marks=pytest.mark.full) for n in range(5, below)
-    ]
+def full(values: Iterable[Any], always: Iterable[Any]) -> list[Any]:
+    """Cases, of which all but some are for the full tests."""
+    kept = [*always]
+    return [v if v in kept else pytest.param(*v, marks=pytest.mark.full) for v in values]
 
 
-@pytest.mark.parametrize("system", KERNEL_SYSTEMS)
-@pytest.mark.parametrize("n", boards(11))
+@pytest.mark.parametrize(
+    ("system", "n"),
+    full(
+        product(KERNEL_SYSTEMS, range(5, 11)),
+        [*((system, 9) for system in KERNEL_SYSTEMS), *((s, 5) for s in KERNEL_SYSTEMS[::6])],
+    ),
+)
 def test_systems(simulator: Device, system: str, n: int) -> None:
     assert count(simulator, {"n": n}, system) == SOLUTIONS[n]
 
 
 @pytest.mark.parametrize("given", pairwise_cover(8, GPU), ids=label)
 def test_pairwise_cover(simulator: Device, given: Mapping[str, Level]) -> None:
-    assert count(simulator, given) == SOLUTIONS[8]
+    fewer = FEW_STEPS if given["loop"] == "unrolled" else {}
+    assert count(simulator, {**given, **fewer}) == SOLUTIONS[8]
 
 
 @pytest.mark.full
@@ -57,26 +67,31 @@ def test_pairwise_cover_of_an_odd_board(simulator: Device) -> None:
         assert count(simulator, given) == SOLUTIONS[9], label(given)
 
 
-@pytest.mark.parametrize("loop", FRONTIER_LOOPS)
-@pytest.mark.parametrize("n", boards(13))
-def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
+@pytest.mark.parametrize(
+    ("loop", "n", "deep"),
+    full(
+        product(FRONTIER_LOOPS, range(5, 13), (False, True)),
+        (case for loop in FRONTIER_LOOPS for case in ((loop, 8, False), (loop, 9, True))),
+    ),
+)
+def test_loops_written_for_speed(simulator: Device, loop: str, n: int, deep: bool) -> None:
     """Shallow jobs, whose ties fall into the search, and deep ones, which know them already."""
-    shared: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
-    deep = min(n - 3, 5 if n < 12 else 4)
     alone = "warp_pool" if loop == "unrolled" else "one_per_thread"
-    for depth, assignment in ((2, "global_pool"), (deep, alone)):
-        given = shared | {"depth": depth, "assignment": assignment}
-        assert count(simulator, given) == SOLUTIONS[n]
+    given: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
+    given["depth"] = min(n - 3, 5 if n < 12 else 4) if deep else 2
+    given["assignment"] = alone if deep else "global_pool"
+    assert count(simulator, given) == SOLUTIONS[n]
 
 
 @pytest.mark.parametrize(
-    ("n", "depth"), [(5, 2), (8, 4), (9, 2), (9, 5), (10, 6), (11, 5), (12, 4)]
+    ("n", "depth", "encoding"),
+    [(5, 2, "packed"), (8, 4, "masks"), (9, 5, "packed"), (10, 6, "masks"), (12, 4, "packed")],
 )
-@pytest.mark.parametrize("encoding", ["masks", "packed"])
 def test_jobs_made_on_the_gpu(simulator: Device, n: int, depth: int, encoding: Encoding) -> None:
     """The same jobs as on the CPU, in an order of their own, before the first launch."""
     system = "frontier.predicated" if encoding == "masks" else "frontier.unrolled"
     given: dict[str, Level] = {"n": n, "depth": depth, "jobs_made": "gpu", "block_size": 64}
+    given |= FEW_STEPS if encoding == "packed" else {}
     factors = WORKLOAD.resolve(given, system, simulator.facts).factors
     plan = WORKLOAD.plan(factors, system, simulator.facts)
     assert isinstance(plan, KernelPlan)
@@ -97,8 +112,7 @@ def test_jobs_made_on_the_gpu(simulator: Device, n: int, depth: int, encoding: E
         assert WORKLOAD.answer(plan, prepared.fetch()) == SOLUTIONS[n]
 
 
-@pytest.mark.parametrize("made", ["cpu", "gpu"])
-@pytest.mark.parametrize("rows", [3, 4, 6])
+@pytest.mark.parametrize(("made", "rows"), [("cpu", 4), ("gpu", 3), ("gpu", 6)])
 def test_some_jobs_of_fewer_rows(simulator: Device, made: str, rows: int) -> None:
     """A launch counts what is below them, wherever their own jobs are made."""
     n, depth = 11, 6
@@ -114,11 +128,12 @@ def test_some_jobs_of_fewer_rows(simulator: Device, made: str, rows: int) -> Non
 @pytest.mark.parametrize("loop", FRONTIER_LOOPS)
 def test_one_eighth_is_walked_once(simulator: Device, loop: str) -> None:
     """Passes of the loop are the queens that the rule allows below the jobs' own rows."""
-    given: dict[str, Level] = {"n": 10, "depth": 2, "loop": loop, "symmetry": "full"}
+    given: dict[str, Level] = {"n": 9, "depth": 2, "loop": loop, "symmetry": "full"}
     given |= {"assignment": "global_pool", "storage": "vector"}
+    given |= FEW_STEPS if loop == "unrolled" else {}
     passes = run(WORKLOAD, simulator, given | {"probe": "iterations"})
     found = WORKLOAD.counters(passes.plan, passes.outputs)["iterations_total"]
-    queens = oracle.visited(10)[0] - oracle.visited(10, rows=2)[0]
+    queens = oracle.visited(9)[0] - oracle.visited(9, rows=2)[0]
     if loop in ("lookahead", "unrolled"):
         assert found < queens
     elif loop == "registers":
@@ -149,8 +164,13 @@ def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
     return np.array(words, np.uint32)
 
 
-@pytest.mark.parametrize("n", [25, 26, 27])
-@pytest.mark.parametrize("loop", ["irrc", "siblings", "predicated", "lookahead"])
+@pytest.mark.parametrize(
+    ("n", "loop"),
+    full(
+        product((25, 26, 27), ("irrc", "siblings", "predicated", "lookahead")),
+        [(25, "lookahead"), (26, "siblings"), (26, "lookahead"), (27, "predicated"), (27, "irrc")],
+    ),
+)
 def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str) -> None:
     """The same weights as on the CPU; from 26 columns on, no word has room for the row's number."""
     jobs, depth = random_jobs(n, n - 13, 64), n - 13
@@ -173,16 +193,21 @@ def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str
 
 
 @pytest.mark.parametrize(
-    ("n", "depth", "lookahead", "encoding"),
-    [(17, 3, 2, "masks"), (20, 8, 3, "packed"), (23, 13, 2, "packed"), (24, 11, 1, "packed")],
+    ("n", "depth", "lookahead", "encoding", "steps"),
+    [
+        (17, 5, 2, "masks", 4),
+        (20, 8, 3, "packed", 12),
+        (23, 13, 2, "packed", 3),
+        (24, 13, 1, "packed", 2),
+    ],
 )
 def test_subtrees_of_the_unrolled_loop(
-    simulator: Device, n: int, depth: int, lookahead: int, encoding: str
+    simulator: Device, n: int, depth: int, lookahead: int, encoding: str, steps: int
 ) -> None:
     """Jobs of the least depth at which a word holds the diagonals of so many rows ahead."""
     some = random_jobs(n, depth, 64 if n - depth < 14 else 2)
     given: dict[str, Level] = {"n": n, "depth": depth, "lookahead": lookahead, "block_size": 64}
-    given |= {"encoding": encoding, "steps": 15 - lookahead}
+    given |= {"encoding": encoding, "steps": steps}
     plan = kernel_plan(given, "frontier.unrolled", simulator.facts, some)
     with simulator.prepare(plan) as prepared:
         prepared.launch()
@@ -209,7 +234,7 @@ def test_shares_that_leave_threads_idle_or_overloaded(
     simulator: Device, given: Mapping[str, Level]
 ) -> None:
     """129 jobs on grids far too small and far too large for them."""
-    for loop in ("somers", "place_first", "irrc"):
+    for loop in ("somers", "irrc"):
         shape: dict[str, Level] = {"n": 9, "depth": 3, "block_size": 40, "loop": loop}
         assert count(simulator, {**shape, **given}) == SOLUTIONS[9]
 

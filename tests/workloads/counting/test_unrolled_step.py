@@ -34,7 +34,7 @@ def random_nodes(draw: np.random.Generator, n: int, count: int) -> np.ndarray:
     return np.stack([open_columns | row, left, right, candidates], axis=1).astype(np.uint32)
 
 
-@pytest.mark.parametrize(("n", "lookahead"), [(8, 1), (9, 2), (10, 3), (12, 2)])
+@pytest.mark.parametrize(("n", "lookahead"), [(8, 1), (9, 2), (10, 3)])
 def test_the_assembly_does_what_the_plain_step_does(n: int, lookahead: int) -> None:
     draw = np.random.default_rng(n)
     states = np.zeros(STATES, STATE)
