@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -72,9 +71,12 @@ def test_cubin_is_machine_code_for_the_architecture(source: Path) -> None:
     assert "registers" in hopper.log
 
 
-def test_options_reach_the_compiler(source: Path) -> None:
-    source.write_text("__global__ void f(int* o) { *o = VALUE; }\n")
-    assert ", 77;" in compile_ptx(source, "f", "sm_90", ("-DVALUE=77",)).image.decode()
+@pytest.mark.parametrize("standard", [(), ("--std=c++20",)])
+def test_options_reach_the_compiler(source: Path, standard: tuple[str, ...]) -> None:
+    source.write_text("__global__ void f(long* o) { *o = __cplusplus + VALUE; }\n")
+    made = compile_ptx(source, "f", "sm_90", (*standard, "-DVALUE=7"))
+    assert f", {202009 if standard else 201710};" in made.image.decode()
+    assert not made.log
 
 
 def test_second_compilation_comes_from_the_cache(source: Path) -> None:
@@ -108,21 +110,14 @@ def test_any_change_misses_the_cache(source: Path, change: str) -> None:
 def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
-    (folder / "outer.cuh").write_text('#include "inner.cuh"\n')
-    (folder / "inner.cuh").write_text("constexpr int V = 41;\n")
+    (folder / "outer.cuh").write_text('#pragma once\n#include "inner.cuh"\n')
+    circle = '#pragma once\n#include "outer.cuh"\n'
+    (folder / "inner.cuh").write_text(circle + "constexpr int V = 41;\n")
     source = tmp_path / "k.cu"
     source.write_text('#include "parts/outer.cuh"\n__global__ void k(int* o) { *o = V; }\n')
     assert ", 41;" in compile_ptx(source, "k", "sm_90").image.decode()
-    (folder / "inner.cuh").write_text("constexpr int V = 42;\n")
+    (folder / "inner.cuh").write_text(circle + "constexpr int V = 42;\n")
     assert ", 42;" in compile_ptx(source, "k", "sm_90").image.decode()
-
-
-def test_includes_in_a_circle_end(tmp_path: Path) -> None:
-    (tmp_path / "a.cuh").write_text('#pragma once\n#include "b.cuh"\n')
-    (tmp_path / "b.cuh").write_text('#pragma once\n#include "a.cuh"\n')
-    source = tmp_path / "k.cu"
-    source.write_text('#include "a.cuh"\n__global__ void k() {}\n')
-    assert compile_ptx(source, "k", "sm_90").image
 
 
 @pytest.mark.parametrize(
@@ -191,13 +186,13 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
 
 
 def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path) -> None:
-    """Four processes write and read the same few entries, hundreds of times, at the same time."""
+    """Processes write and read the same few entries at the same time."""
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
         from nqbench.compiler.cache import Entry, read_entry, write_entry
         seed = int(sys.argv[1])
-        for turn in range(300):
+        for turn in range(100):
             key = f"{turn % 3:064x}"
             whole = Entry(bytes([turn % 3]) * 200_000, f"symbol{turn % 3}", "log")
             found = read_entry(key)
@@ -207,33 +202,13 @@ def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path)
     """)
     workers = [
         subprocess.Popen([sys.executable, "-c", script, str(seed)], stderr=subprocess.PIPE)
-        for seed in range(4)
+        for seed in range(3)
     ]
     for worker in workers:
         _, errors = worker.communicate(timeout=60)
         assert worker.returncode == 0, errors.decode()
     files = [p for p in cache.rglob("*") if p.is_file()]
     assert len(files) == 3  # and no temporary file is left
-
-
-def test_concurrent_processes_compile_the_same_kernel(source: Path) -> None:
-    script = textwrap.dedent("""
-        import hashlib, sys
-        from pathlib import Path
-        from nqbench.compiler.compile import compile_cubin
-        made = compile_cubin(Path(sys.argv[1]), "fill<5>", "sm_90")
-        print(hashlib.sha256(made.image).hexdigest())
-    """)
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(source)], stdout=subprocess.PIPE, env=os.environ
-        )
-        for _ in range(3)
-    ]
-    digests = {worker.communicate(timeout=60)[0] for worker in workers}
-    assert len(digests) == 1
-    assert all(worker.returncode == 0 for worker in workers)
-    assert compile_cubin(source, "fill<5>", "sm_90").cached
 
 
 def test_parts_of_a_key_do_not_run_together() -> None:

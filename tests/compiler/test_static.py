@@ -1,8 +1,7 @@
-"""The static report against the ELF file itself and against kernels built to spill."""
+"""The static report, of kernels built to spill and to fill shared memory."""
 
 from __future__ import annotations
 
-import struct
 from functools import partial
 from pathlib import Path
 
@@ -53,8 +52,6 @@ __global__ void crowded(unsigned* out, int n) {
 __global__ void other(int* out) { out[threadIdx.x] = 1; }
 """
 
-REGISTER_COUNT, FRAME_SIZE = 0x2F, 0x11  # attributes of the section .nv.info
-
 
 @pytest.fixture(autouse=True)
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -71,57 +68,6 @@ def plan(
         *(source, entry, ()), buffers=(), grid=(1, 1, 1), block=(block, 1, 1),
         shared_bytes=shared, cache=cache,
     )  # fmt: skip
-
-
-def sections(elf: bytes) -> dict[str, tuple[bytes, int]]:
-    """Contents and size of each section of a 64-bit ELF file."""
-    (start,) = struct.unpack_from("<Q", elf, 0x28)
-    size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
-    heads = [struct.unpack_from("<IIQQQQIIQQ", elf, start + i * size) for i in range(count)]
-    names = elf[heads[names_at][4] :]
-    return {
-        names[h[0] : names.index(b"\0", h[0])].decode(): (elf[h[4] : h[4] + h[5]], h[5])
-        for h in heads
-    }
-
-
-def elf_facts(elf: bytes, symbol: str) -> dict[str, int]:
-    """Registers, frame and shared memory of a kernel, read from the sections of its cubin."""
-    found = sections(elf)
-    symbols, _ = found[".symtab"]
-    strings, _ = found[".strtab"]
-    index = {}
-    for i in range(len(symbols) // 24):
-        (at,) = struct.unpack_from("<I", symbols, i * 24)
-        index[i] = strings[at : strings.index(b"\0", at)].decode()
-    info, _ = found[".nv.info"]
-    facts: dict[str, int] = {}
-    at = 0
-    while at < len(info):
-        form, attribute, length = struct.unpack_from("<BBH", info, at)
-        at += 4
-        if form != 4:  # only form 4 has a payload after the head
-            continue
-        if attribute in (REGISTER_COUNT, FRAME_SIZE):
-            which, value = struct.unpack_from("<II", info, at)
-            if index[which] == symbol:
-                facts["registers" if attribute == REGISTER_COUNT else "frame"] = value
-        at += length
-    facts["shared"] = found.get(f".nv.shared.{symbol}", (b"", 0))[1]
-    return facts
-
-
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_120"])
-@pytest.mark.parametrize("entry", ["stacked<40>", "crowded<24>", "other"])
-def test_report_equals_the_elf_file(source: Path, arch: str, entry: str) -> None:
-    made = compile_cubin(source, entry, arch)
-    report = resources_of(made)
-    truth = elf_facts(made.image, made.symbol)
-    assert report.registers == truth["registers"]
-    if entry == "other":
-        assert report.stack_bytes == truth["frame"] == 0
-    reserved = 1024 if truth["shared"] > 1024 else 0  # counted in newer cubins
-    assert report.static_shared_bytes == truth["shared"] - reserved
 
 
 def test_stack_and_shared_memory_are_those_of_the_source(source: Path) -> None:
