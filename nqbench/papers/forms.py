@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
 
 Words = dict[str, str]
@@ -31,16 +31,17 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def kept(kind: object, replaced: Mapping[str, str]) -> object:
-    """A word that still exists; for one that was replaced, the error says by what."""
-    if said := replaced.get(str(kind)):
-        raise PydanticCustomError("replaced", "{said}", {"said": said})
-    return kind
+def _replaced(by: Mapping[str, str]) -> BeforeValidator:
+    """Refuses words that were replaced; the error says by what."""
+
+    def check(kind: object) -> object:
+        if said := by.get(str(kind)):
+            raise PydanticCustomError("replaced", "{said}", {"said": said})
+        return kind
+
+    return BeforeValidator(check)
 
 
-Reproduction = Literal[
-    "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing", "none"
-]
 LISTED = "it is points now, with its columns listed under shown"
 REPLACED_TABLES = {
     **dict.fromkeys(
@@ -49,6 +50,13 @@ REPLACED_TABLES = {
     **dict.fromkeys(("best", "divergence", "pools", "speedups", "threads", "thresholds"), LISTED),
     **dict.fromkeys(("coalescing", "searches", "against_limits", "limits"), LISTED),
 }
+Reproduction = Annotated[
+    Literal[
+        "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing",
+        "none",
+    ],
+    _replaced(REPLACED_TABLES),
+]  # fmt: skip
 
 
 class Points(_Part):
@@ -175,7 +183,6 @@ class Bars(_Part):
     label: str = ""
 
 
-Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]
 GONE = "this kind is gone: it showed nothing that a paper prints; write none"
 REPLACED_FIGURES = {
     **dict.fromkeys(
@@ -190,3 +197,7 @@ REPLACED_FIGURES = {
     "requests": "it is grid now, with what it shows under bars",
     "parts": "it is bottleneck now",
 }  # fmt: skip
+Draw = Annotated[
+    Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"],
+    _replaced(REPLACED_FIGURES),
+]

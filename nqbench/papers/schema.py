@@ -2,7 +2,7 @@
 
 Cells and values stay text, with the digits that the paper prints; they become numbers where they
 are calculated with. ``checks`` are this project's own numbers and never shown as the paper's. Long
-series are in CSV files next to it (``data``, read by ``papers.data``).
+series are in CSV files next to it (``data``, read by ``papers.load``).
 """
 
 from __future__ import annotations
@@ -11,30 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from nqbench.papers.forms import (
-    REPLACED_FIGURES,
-    REPLACED_TABLES,
-    Bars,
-    CaveatName,
-    CellFormula,
-    ClaimFormula,
-    CounterName,
-    Curves,
-    DataName,
-    DeviceName,
-    Draw,
-    HereRow,
-    Levels,
-    PointColumn,
-    Points,
-    QuantityName,
-    Reproduction,
-    SystemName,
-    Words,
-    kept,
-)
+from nqbench.papers import forms
+from nqbench.papers.forms import ClaimFormula, DeviceName, SystemName, Words
 
 ClaimKind = Literal[
     "ratio", "ranking", "optimum", "invariance", "crossover", "counter", "share", "count", "bound",
@@ -126,7 +106,7 @@ class Claim(_Part):
     size: SizeAs | None = None
     compute_capability: str | list[str] = []
     note: str = ""
-    caveat: CaveatName = ""
+    caveat: forms.CaveatName = ""
 
     @property
     def size_as(self) -> SizeAs:
@@ -230,9 +210,9 @@ class Series(_Part):
 
     label: str
     system: SystemName
-    quantity: QuantityName
+    quantity: forms.QuantityName
     hardware: DeviceName = ""
-    levels: Levels = {}
+    levels: forms.Levels = {}
     ratio: Ratio | None = None
     choose: Literal["main", "best"] = "main"
     kernel: str = ""
@@ -246,7 +226,7 @@ class Counterpart(_Part):
     """
 
     label: str
-    counter: CounterName
+    counter: forms.CounterName
     unit: str = ""
     scale: float = 1.0
     note: str = ""
@@ -268,21 +248,16 @@ class PaperTable(_Part):
     n: list[int] = []
     columns: list[str] = []
     rows: list[list[str | list[str]]] = []
-    reproduce: Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
+    reproduce: forms.Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
     after: str = ""
-    data: DataName = ""
+    data: forms.DataName = ""
     series: list[Series] = []
     counterparts: list[Counterpart] = []
-    points: Points = Points()
-    shown: list[PointColumn] = []
-    here: list[HereRow] = []
+    points: forms.Points = forms.Points()
+    shown: list[forms.PointColumn] = []
+    here: list[forms.HereRow] = []
     note: str = ""
     notes: list[str] = []
-
-    @field_validator("reproduce", mode="before")
-    @classmethod
-    def _kept(cls, kind: object) -> object:
-        return kept(kind, REPLACED_TABLES)
 
     @property
     def sizes(self) -> list[int]:
@@ -320,7 +295,7 @@ class Known(_Part):
     relation: str = ""
     role: str = ""
     label: str = ""
-    at: CellFormula = ""
+    at: forms.CellFormula = ""
     until: int | None = None
     times: float = 1.0
 
@@ -336,19 +311,14 @@ class PaperFigure(_Part):
     hardware: list[DeviceName]
     n: list[int]
     unit: str
-    draw: Draw = "none"
-    data: DataName = ""
-    curves: Curves | None = None
-    bars: Bars | None = None
+    draw: forms.Draw = "none"
+    data: forms.DataName = ""
+    curves: forms.Curves | None = None
+    bars: forms.Bars | None = None
     subtitle: str = ""
     known: list[Known] = []
     unknown: list[str] = []
     note: str = ""
-
-    @field_validator("draw", mode="before")
-    @classmethod
-    def _kept(cls, kind: object) -> object:
-        return kept(kind, REPLACED_FIGURES)
 
 
 @dataclass(frozen=True, slots=True)
