@@ -110,6 +110,11 @@ class PointColumn(_Part):
     needed: bool = False
     optional: bool = False
 
+    @property
+    def spread(self) -> bool:
+        """Whether its cells have intervals."""
+        return self.of == "here" and self.interval and self.kind in ("time", "ratio")
+
 
 class HereRow(_Part):
     """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.

@@ -17,7 +17,7 @@ from nqbench.papers import load_paper
 from nqbench.papers.forms import Points
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.cells import number, rows_of, shown_systems
+from nqbench.report.papers.cells import number, rows_of, systems_of
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
@@ -250,7 +250,7 @@ def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Obse
 
 
 def test_formulas_of_a_search(paper: Paper, own: Observed) -> None:
-    assert shown_systems(paper, [own]) == [f"{V}{i}" for i in range(1, 9)]
+    assert systems_of(paper, [own], ["kernels"]) == [f"{V}{i}" for i in range(1, 9)]
     row = next(row for row in rows_of(paper, own, Points(systems=["gpu_v1"]), [1000]))
     for formula, value, off in (
         ('rest("evaluation", "apply")', 2500 * 20e-6, 0.05),

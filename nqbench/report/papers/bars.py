@@ -117,9 +117,14 @@ def stacked(
     ours = []
     for run in runs:
         for n in figure.n:
-            bars = dict(_own_bars(paper, run, spec, n))
-            every = {system: bars.get(system) for system in systems}
-            if bars:
+            every: dict[str, Bar | None] = dict.fromkeys(systems)
+            for row in cells.rows_of(paper, run, spec.points, [n]):
+                whole = row.value(spec.whole)
+                if isinstance(whole, Estimate):
+                    parts = [cells.number(row.value(part.value)) or 0.0 for part in spec.parts]
+                    inside = " \u00d7 ".join(str(row.level(factor)) for factor in spec.inside)
+                    every[row.system] = Bar(parts, time_text(whole.value, 3), whole, inside)
+            if any(every.values()):
                 title = f"{run.name}, N = {n} (measured)"
                 ours.append(BarPanel(title, every, "not\ntimed", labels, what))
     if not ours:
@@ -133,15 +138,6 @@ def stacked(
     legend(drawing, axes[-1])
     alt = f"Stacked bars of the times of {len(systems)} programs, published and measured."
     return common.finished(figure, drawing, source, alt=alt, runs=runs)
-
-
-def _own_bars(paper: Paper, run: Observed, spec: Bars, n: int) -> Iterator[tuple[str, Bar]]:
-    for row in cells.rows_of(paper, run, spec.points, [n]):
-        whole = row.value(spec.whole)
-        if isinstance(whole, Estimate):
-            parts = [cells.number(row.value(part.value)) or 0.0 for part in spec.parts]
-            inside = " \u00d7 ".join(str(row.level(factor)) for factor in spec.inside)
-            yield row.system, Bar(parts, time_text(whole.value, 3), whole, inside)
 
 
 def _published_panels(

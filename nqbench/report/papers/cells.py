@@ -308,23 +308,16 @@ def _unknown(value: Any) -> bool:
 # Rows.
 
 
-def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
-    """The paper's GPU versions in its order, then ours."""
-    own = [s.system for s in paper.systems if s.system]
-    points = [p for run in runs for p in run.data.points if p.system]
-    on_cpu = {p.system for p in points if p.cpu}
-    kernels = dict.fromkeys(p.system for p in points if p.system not in on_cpu)
-    return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
-
-
 def systems_of(paper: Paper, runs: Sequence[Observed], named: Sequence[str]) -> list[str]:
-    """Systems by their names, or by the words of ``Points.systems``."""
-    kernels = shown_systems(paper, runs)
-    words = {
-        "kernels": kernels,
-        "others": [s for s in kernels if not s.startswith(f"{paper.id}.")],
-        "every": [p.system for run in runs for p in run.data.points if p.system],
-    }
+    """Systems by their names, or by the words of ``Points.systems``; the kernels of the paper stand
+    in its order, ours behind them."""
+    points = [p for run in runs for p in run.data.points if p.system]
+    every = list(dict.fromkeys(p.system for p in points))
+    on_cpu = {p.system for p in points if p.cpu}
+    own = [s.system for s in paper.systems if s.system in every]
+    kernels = [s for s in dict.fromkeys((*own, *every)) if s not in on_cpu]
+    others = [s for s in kernels if not s.startswith(f"{paper.id}.")]
+    words = {"kernels": kernels, "others": others, "every": every}
     found = [system for name in named for system in words.get(name, [paper.system(name)])]
     return list(dict.fromkeys(found))
 

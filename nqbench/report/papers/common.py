@@ -38,11 +38,6 @@ def cpu_name(run: Observed) -> str:
     return run.cpu.removesuffix(" (cpu)")
 
 
-def host(run: Observed, runs: Sequence[Observed]) -> str:
-    """The CPU of a run; one of several runs is told apart by the GPU beside it."""
-    return f"CPU beside {run.name}" if len(runs) > 1 else cpu_name(run)
-
-
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
     """The device behind times, for a title: the CPU if no point ran on the GPU."""
     return cpu_name(run) if all(point.cpu for point in points) else run.name

@@ -159,9 +159,8 @@ def _style(
         family = systems[0].partition(".")[0]
         others = [system for system in systems if system.partition(".")[0] != family]
         if curve.system in others:
-            style = replace(
-                style, colour=OWN_COLOURS[others.index(curve.system) % len(OWN_COLOURS)]
-            )
+            place = others.index(curve.system) % len(OWN_COLOURS)
+            style = replace(style, colour=OWN_COLOURS[place])
     elif curve.published:
         return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
     else:

@@ -58,15 +58,12 @@ def compared(
     row = PointRow(paper, run, series.system, n)
     point = row.chosen(series.system, series.choose == "best", series.levels)
     row = replace(row, point=point)
-    here = None if series.quantity == "ratio" else row.value(_formula(series))
+    formula = "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
+    here = None if series.quantity == "ratio" else row.value(formula)
     ratio = row.value(_ratio(paper, series)) if series.ratio and point else None
     missing, command = next(iter(row.lacks.items()), ("", ""))
     launch = select.launch_text(run.data, point) if point else ""
     return ComparedCell(series, n, printed, quotient, here, ratio, launch, missing, command)
-
-
-def _formula(series: Series) -> str:
-    return "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
 
 
 def _ratio(paper: Paper, series: Series) -> str:
@@ -135,26 +132,26 @@ def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
 
     Raises ``AnalysisError`` where the run has none of them.
     """
+    kind: Literal["ratio", "time"] = "ratio" if table.series[0].quantity == "ratio" else "time"
+    unit = f" ({table.unit})" if kind == "time" else ""
     rows: list[tuple[Cell, ...]] = []
-    own: dict[tuple[object, ...], list[ComparedCell]] = {}
+    programs: dict[tuple[object, ...], Series] = {}
     for series in table.series:
-        name, unit = paper.device(series.hardware).name, f" ({table.unit})"
         printed = (table.printed(series.label, n) for n in table.sizes)
-        rows.append((f"{name}, paper{'' if series.quantity == 'ratio' else unit}", *printed))
-        program = (series.system, tuple(series.levels.items()), series.choose)
-        if program not in own:
-            own[program] = [compared(paper, run, table, series, n) for n in table.sizes]
+        rows.append((f"{paper.device(series.hardware).name}, paper{unit}", *printed))
+        programs.setdefault((series.system, *series.levels.items(), series.choose), series)
+    cells: list[ComparedCell] = []
     notes: list[str] = []
-    cells = [cell for found in own.values() for cell in found]
+    for series in programs.values():
+        own = [compared(paper, run, table, series, n) for n in table.sizes]
+        on_cpu = any(p.cpu for p in run.data.points if p.system == series.system)
+        device = common.cpu_name(run) if on_cpu else run.name
+        rows.append((f"{device}, here", *(c.ratio if kind == "ratio" else c.here for c in own)))
+        launches = dict.fromkeys(cell.launch for cell in own if cell.launch)
+        notes += [f"{series.system} here: {launch}" for launch in launches]
+        cells += own
     if all(cell.empty for cell in cells):
         raise AnalysisError(cells[0].missing)
-    for (system, *_), found in own.items():
-        values = [cell.ratio if cell.series.quantity == "ratio" else cell.here for cell in found]
-        on_cpu = any(p.cpu for p in run.data.points if p.system == system)
-        rows.append((f"{common.cpu_name(run) if on_cpu else run.name}, here", *values))
-        launches = dict.fromkeys(cell.launch for cell in found if cell.launch)
-        notes += [f"{system} here: {launch}" for launch in launches]
-    kind: Literal["ratio", "time"] = "ratio" if cells[0].series.quantity == "ratio" else "time"
     columns = [Column("device"), *(Column(f"N={n}", kind, spread=True) for n in table.sizes)]
     notes += _notes(paper, table, cells, run)
     return common.reproduced(paper, table, run, columns, rows, notes)

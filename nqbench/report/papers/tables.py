@@ -117,30 +117,32 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """
     lacks: dict[str, str] = {}
     rows = cells.rows_of(paper, run, table.points, table.n, table=table, lacks=lacks)
-    pairs = list(_joined(paper, table, rows))
     shown = [one for column in table.shown for one in _each(column, rows)]
-    made = [[_cell(*pair, column, each) for column, each in shown] for pair in pairs]
-    needed = [i for i, (column, _) in enumerate(shown) if column.needed]
-    kept = [row for row in made if all(row[i] not in (None, "") for i in needed)]
-    ours = [
-        i for i, (column, _) in enumerate(shown) if "(" in column.value and column.kind != "text"
+    columns = [column for column, _ in shown]
+    needed = [i for i, column in enumerate(columns) if column.needed]
+    ours = [i for i, c in enumerate(columns) if "(" in c.value and c.kind != "text"]
+    made = [[_cell(*pair, *one) for one in shown] for pair in _joined(paper, table, rows)]
+    kept = [
+        row
+        for row in made
+        if all(row[i] not in (None, "") for i in needed) and any(row[i] is not None for i in ours)
     ]
-    kept = [row for row in kept if any(row[i] is not None for i in ours)]
-    optional = [i for i, (column, _) in enumerate(shown) if column.optional]
     if not kept:
         for row in rows:
             lacks |= row.lacks
         if lacks:
             raise NotMeasured(*next(iter(lacks.items())))
-        common.refuse(
-            run, [*cells.systems_of(paper, [run], table.points.systems), ""][0], "no point"
-        )
+        system = next(iter(cells.systems_of(paper, [run], table.points.systems)), "")
+        common.refuse(run, system, "no point")
     used = [
-        i for i in range(len(shown)) if i not in optional or any(r[i] is not None for r in kept)
+        i for i, c in enumerate(columns) if not c.optional or any(r[i] is not None for r in kept)
     ]
-    columns = [_column(*shown[i]) for i in used]
-    notes = [*_about(paper, table, run, shown), *table.notes]
-    if any(column.spread for column in columns):
+    heads = [
+        Column(c.head, "text" if c.of == "paper" else c.kind, c.unit, spread=c.spread)
+        for c in (columns[i] for i in used)
+    ]
+    notes = [*_about(paper, table, run), *table.notes]
+    if any(head.spread for head in heads):
         notes.append(interval_note(run.data.simulated, run.data.rounds))
         notes += [TOTALS] if paper.timed == "total" else []
     notes.append(f"on the paper: {table.note}" if table.rows and table.note else table.note)
@@ -148,9 +150,8 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
         notes += [f"not timed: {reason}" for reason in grouped(lacks)]
     if table.points.sizes == "counted":
         notes += dict.fromkeys(f"not counted: {why}" for row in rows for why in row.lacks)
-    return common.reproduced(
-        paper, table, run, columns, [[row[i] for i in used] for row in kept], notes
-    )
+    own = [[row[i] for i in used] for row in kept]
+    return common.reproduced(paper, table, run, heads, own, notes)
 
 
 def _each(column: PointColumn, rows: Sequence[PointRow]) -> Iterator[tuple[PointColumn, object]]:
@@ -198,48 +199,26 @@ def _cell(row: PointRow, theirs: PointRow | None, column: PointColumn, each: obj
         return common.bracketed(value) if column.kind == "ratio" else f"{value:g}"
     if column.kind == "text" and value is not None:
         return str(value)
-    return found if column.interval and column.kind in ("time", "ratio") else value
+    return found if column.spread else value
 
 
-def _column(column: PointColumn, _: object) -> Column:
-    kind = "text" if column.of == "paper" else column.kind
-    spread = column.interval and kind in ("time", "ratio")
-    return Column(column.head, kind, column.unit, spread=spread)
-
-
-def _about(
-    paper: Paper,
-    table: PaperTable,
-    run: Observed,
-    shown: Sequence[tuple[PointColumn, object]],
-) -> Iterator[str]:
+def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
     """What the cells of the paper are, and which limits of the device ours are set against."""
     if table.data:
         part = paper.series(table.data)
         devices = ", ".join(paper.device(d).name for d in table.hardware)
-        yield f"paper: {devices}; {part.origin}: {part.file}" + (
-            f" ({part.note})" if part.note else ""
-        )
+        more = f" ({part.note})" if part.note else ""
+        yield f"paper: {devices}; {part.origin}: {part.file}{more}"
         yield common.COMPARE_RATIOS
         yield DATA_QUOTIENTS
-    if any(
-        "_per_s" in column.value and name in column.value
-        for column, _ in shown
-        for name in cells.MOVED
-    ):
-        yield limits_note(run)
-
-
-def limits_note(run: Observed) -> str:
-    """The limits of a GPU, and where they come from."""
-    known = cells.peaks(run)
-    if not known:
-        return "the limits of this device are unknown"
-    units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
-    bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
-    measured = "measured (configs/ceilings.yaml: copy; 32-bit logic)"
-    how = measured if cells.measured_peaks(run) else "from the data sheet"
-    return f"limits of the GPU, {how}: {bounds}"
+    if any(name in column.value for column in table.shown for name in cells.MOVED):
+        known = cells.peaks(run)
+        units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
+        bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
+        measured = "measured (configs/ceilings.yaml: copy; 32-bit logic)"
+        how = measured if cells.measured_peaks(run) else "from the data sheet"
+        unknown = "the limits of this device are unknown"
+        yield f"limits of the GPU, {how}: {bounds}" if known else unknown
 
 
 def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:

@@ -11,7 +11,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER, printed_numbers
@@ -25,10 +25,6 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
 from nqbench.report.table import Cell, Column, Source, Table, slug, tabulate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
@@ -161,7 +157,10 @@ def effect_text(verdict: Verdict) -> str:
     def text(size: SizeVerdict) -> str:
         if size.effect is None:
             return ""
-        return f"{_percent(size.effect)}{f' {size.size}' if varies and size.size else ''}"
+        bounds = [b for b in (size.effect.low, size.effect.high) if b is not None]
+        interval = f" [{', '.join(f'{100 * b:z.0f}' for b in bounds)}]" if bounds else ""
+        word = f" {size.size}" if varies and size.size else ""
+        return f"{100 * size.effect.value:z.0f}%{interval}{word}"
 
     return _by_size(verdict, text)
 
@@ -183,12 +182,6 @@ def _value(value: Estimate | str, unit: str) -> str:
     interval = f" [{', '.join(texts[1:])}]" if len(set(known)) > 1 else ""
     text = f"{texts[0]}{interval}"
     return f"{text} {unit}" if unit else text
-
-
-def _percent(share: Estimate) -> str:
-    bounds = [b for b in (share.low, share.high) if b is not None]
-    interval = f" [{', '.join(f'{100 * b:z.0f}' for b in bounds)}]" if bounds else ""
-    return f"{100 * share.value:z.0f}%{interval}"
 
 
 def paper_text(verdict: Verdict) -> str:
@@ -219,7 +212,9 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     rows = [
         (verdict, size, size.value)
         for verdict in reversed(verdicts)
-        if verdict.device == device and _comparable(verdict)
+        if verdict.device == device and verdict.claim.kind in KINDS and not verdict.claim.unit
+        # Of shares, those that the paper prints: others may be millionths, and squeeze the rest.
+        if verdict.claim.kind != "share" or verdict.claim.paper_value
         for size in reversed(verdict.sizes)
         if isinstance(size.value, Estimate) and math.isfinite(size.value.value)
     ]
@@ -244,10 +239,15 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
         )
     shown = [bound for *_, e in drawn for bound in (e.value, e.low, e.high) if bound]
     left, _ = ratio_axis(ax, [*shown, *(number for number, _ in published)])
+    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5}
+    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
     heights = {y for y, *_ in drawn}
     for y, (_, size, value) in enumerate(rows):
         if y not in heights:
-            _write_value(ax, size, value, left, y)
+            bounds = f" [{value.low:.3g}, {value.high:.3g}]" if value.bounded else ""
+            theirs = f"; published {size.paper}" if size.paper else ""
+            text = f" not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
+            ax.text(left, y, text, color=LOOKS[size.word][0], **words)
     labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s, _ in rows]
     ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
     ax.set_ylim(-0.8, len(rows) - 0.2)
@@ -262,16 +262,6 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
 
 
-def _write_value(ax: Axes, size: SizeVerdict, value: Estimate, left: float, place: float) -> None:
-    """A value that is not a ratio, in words at the left end of its row."""
-    bounds = f" [{value.low:.3g}, {value.high:.3g}]" if value.bounded else ""
-    theirs = f"; published {size.paper}" if size.paper else ""
-    text = f" not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
-    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5}
-    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    ax.text(left, place, text, color=LOOKS[size.word][0], **words)
-
-
 def _is_ratio(verdict: Verdict, value: Estimate) -> bool:
     """Whether value and bounds are positive, and the formula is not a difference or sum."""
     formula = parse(verdict.formula).tree.body
@@ -279,11 +269,3 @@ def _is_ratio(verdict: Verdict, value: Estimate) -> bool:
         return False
     bounds = (value.value, value.low, value.high)
     return all(bound is None or 0 < bound < math.inf for bound in bounds)
-
-
-def _comparable(verdict: Verdict) -> bool:
-    """Ratios, and shares that the paper gives a number for: others may be millionths, and would
-    squeeze all the rest together. What has a unit is no ratio."""
-    claim = verdict.claim
-    drawn = claim.kind in KINDS and not claim.unit
-    return drawn and not (claim.kind == "share" and not claim.paper_value)

@@ -205,7 +205,8 @@ def claims_tables(
         verdicts = judge(one, mine, full=full)
         table = with_cpu(claims_table(one, verdicts, joint_source(mine)), mine)
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
-        if len(foreign) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
+        judged = (v for v in verdicts if v.word != "not measured")
+        if len(foreign) == len(mine) and all(v.device == ENUMERATED for v in judged):
             raise StudyError("; ".join(foreign))
         found[one.id] = replace(table, notes=(*foreign, *table.notes))
     return found
@@ -213,22 +214,12 @@ def claims_tables(
 
 def with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
     """The table with a note on the run that the CPU programs' times come from."""
-    notes = {
-        f"CPU programs: {base.data.cpu}, {base.data.cpu_provenance}, for all devices"
-        f" ({base.data.command})"
-        + (
-            "; intervals of speed-ups are those of the GPU's rounds"
-            if base.data.rounds == 1
-            else ""
-        )
-        for run in runs
-        if (base := run.baseline)
-    }
+    notes = set()
+    for data in (run.baseline.data for run in runs if run.baseline):
+        said = "; intervals of speed-ups are those of the GPU's rounds" if data.rounds == 1 else ""
+        where = f"{data.cpu}, {data.cpu_provenance}, for all devices ({data.command})"
+        notes.add(f"CPU programs: {where}{said}")
     return replace(table, notes=(*table.notes, *sorted(notes)))
-
-
-def _rests_on_a_run(verdict: Verdict) -> bool:
-    return verdict.device != ENUMERATED and verdict.word != "not measured"
 
 
 def _of_another_study(paper: Paper, run: Observed) -> str:
