@@ -224,6 +224,8 @@ def effect(times: Mapping[PointKey, float], factor: str, base: str, other: str) 
         level: [math.log(t) for key, t in times.items() if key[place] == level]
         for level in (base, other)
     }
+    if not all(logs.values()):  # not simulated yet
+        return math.nan
     return math.exp(statistics.mean(logs[other]) - statistics.mean(logs[base]))
 
 
@@ -239,7 +241,7 @@ def judge(found: Sequence[Simulated], gpu: str) -> list[str]:
         cells = []
         for of in EFFECTS:
             pair = effect(model, *of), effect(times, *of)
-            wrong = "" if (pair[0] > 1) == (pair[1] > 1) else " WRONG"
+            wrong = " WRONG" if (pair[0] - 1) * (pair[1] - 1) < 0 else ""
             cells.append(f"{pair[0]:.2f} ({pair[1]:.2f}){wrong}")
         row = (gpu, str(n), str(len(keys)), f"{rank:.3f}", f"{100 * error:.0f}%", *cells)
         lines.append(f"| {' | '.join(row)} |")
