@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import Listener, RunOutcome
     from nqbench.point import Point
     from nqbench.record import Record
+    from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport
 
 __all__ = [
@@ -284,6 +285,30 @@ def effects_table(
         hint = suggestion(sweep, data.sweeps)
         raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
     return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
+
+
+def run_json(run: ReadRun) -> dict[str, Any]:
+    """A run as ``nqbench report --json`` has it: its points, effects and findings."""
+    from nqbench.runs.frame import json_rows
+
+    data = run.data
+    points = json_rows(points_table(data))
+    statuses = [point["status"] for point in points]
+    try:
+        effects = json_rows(effects_table(data))
+    except AnalysisError:  # the study varies nothing
+        effects = []
+    return {
+        "study": data.name,
+        "device": data.spec,
+        "device_name": data.device,
+        "provenance": data.provenance,
+        "folder": str(run.observed.path),
+        "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
+        "points": points,
+        "effects": effects,
+        "findings": run.findings,
+    }
 
 
 def _point_row(point: PointResult, shown: Sequence[Quantity]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def check(
     as_json: options.Json = False,
 ) -> None:
     """Look for memory errors, races and divergent barriers, in the simulator; needs no GPU."""
-    from nqbench.cli.show import console, documents, listings
+    from nqbench.cli.show import console, listings
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
@@ -58,7 +58,7 @@ def check(
         mistakes = [mistake.as_json() for mistake in found.mistakes]
         others = {"skipped": found.skipped, "failed": found.failed}
         data = {"subject": subject, "device": simulator.spec, "checked": found.checked}
-        documents.print_json({**data, **others, "findings": mistakes})
+        console.print_json({**data, **others, "findings": mistakes})
     else:
         listings.show_checked(found)
     if found.mistakes or found.failed or not found.checked:
@@ -78,7 +78,7 @@ def explain(
 
     With --out also a page with figures of one warp: its lanes over time, and its banks.
     """
-    from nqbench.cli.show import console, documents, listings, results
+    from nqbench.cli.show import console, listings, results
     from nqbench.devices.registry import facts_for
     from nqbench.inspection import explain_points
     from nqbench.point import varied
@@ -98,7 +98,7 @@ def explain(
     found = explain_points(points, device, trace=out is not None)
     source = Source(facts.name, "simulated", options.shown_line(), subject)
     if as_json:
-        documents.print_json([one.as_json() for one in found])
+        console.print_json([one.as_json() for one in found])
     else:
         listings.show_explained(found, source)
     if out is not None:
@@ -115,7 +115,7 @@ def kernels(
     quiet: options.Quiet = False,
 ) -> None:
     """List the systems; with a name, show what that one is made of."""
-    from nqbench.cli.show import console, documents, listings
+    from nqbench.cli.show import console, listings
     from nqbench.workloads import find_system, with_systems
 
     console.hush(quiet)
@@ -131,7 +131,7 @@ def kernels(
             for name, levels in one.systems.items()
             if system in (None, name)
         ]
-        documents.print_json(listed)
+        console.print_json(listed)
     elif system is None:
         listings.show_systems(with_systems())
     else:

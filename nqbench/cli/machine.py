@@ -23,13 +23,13 @@ def devices(
     """List the devices of this machine, or the facts of one model with their sources."""
     from dataclasses import asdict
 
-    from nqbench.cli.show import console, documents
+    from nqbench.cli.show import console
     from nqbench.devices.registry import list_devices, model_facts
 
     console.hush(quiet)
     rows = model_facts(model) if model else list_devices()
     if as_json:
-        documents.print_json([asdict(row) for row in rows])
+        console.print_json([asdict(row) for row in rows])
     else:
         console.show_rows(rows)
 
@@ -44,12 +44,12 @@ def doctor(
 
     Exit code 1 if something is missing that the device needs.
     """
-    from nqbench.cli.show import documents, listings
+    from nqbench.cli.show import console, listings
     from nqbench.doctor import examine
 
     report = examine(device)
     if as_json:
-        documents.print_json(report.as_json())
+        console.print_json(report.as_json())
     else:
         listings.show_doctor(report)
     if not report.usable:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nqbench.cli import options
 from nqbench.errors import FolderRefused, StoreError
@@ -67,46 +66,6 @@ def measure(
         )
 
 
-def measure_on(
-    target: tuple[str | None, str | None, Path | None, bool],
-    study: Study,
-    device: str,
-    *,
-    out: Path | None = None,
-    fresh: bool = False,
-    budget_s: float | None = None,
-) -> list[RunOutcome]:
-    """Measure a study on the devices of a cluster, ``target``; a run for each model."""
-    from nqbench.cli.show.progress import progress
-    from nqbench.cluster.connect import ClusterTarget, connected
-    from nqbench.cluster.devices import ClusterSite, wanted
-    from nqbench.measure.device_threads import StudyRequest, run_on_site
-    from nqbench.runs.layout import local_folder
-    from nqbench.study import expand
-
-    with (
-        progress() as listener,
-        connected(ClusterTarget(*target), listener.message) as cluster,
-    ):
-        site = ClusterSite(cluster, wanted(cluster, device), study.needs)
-        several = len({found.model for found in site.first_devices()}) > 1
-
-        def folder(model: str) -> Path:
-            if out is None:
-                return local_folder(study.name, model)
-            return out / local_folder(study.name, model).parent.name if several else out
-
-        asked = StudyRequest(
-            study,
-            partial(expand, study, warn=listener.message),
-            folder,
-            fresh,
-            budget_s,
-            options.command_line(),
-        )
-        return run_on_site(asked, site, listener)
-
-
 def conclude(
     outcomes: Sequence[RunOutcome],
     *,
@@ -119,7 +78,7 @@ def conclude(
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures.
     """
-    from nqbench.cli.show import documents, results
+    from nqbench.cli.show import results
     from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
@@ -141,7 +100,8 @@ def conclude(
         if not as_json:
             results.show_files(report, outcome.path)
     if as_json:
-        documents.print_report(runs, reports, outcomes)
+        ended = [{"interrupted": one.interrupted, "wall_s": one.wall_s} for one in outcomes]
+        print_runs(runs, reports, ended)
 
 
 def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
@@ -152,6 +112,20 @@ def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
 
     for table in (one for item in items for one in prepare(run.data, item)):
         show_report_table(table)
+
+
+def print_runs(
+    runs: Sequence[ReadRun], reports: Sequence[RunReport], ended: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Runs as JSON, what more is known of each (``ended``), and the files written about them."""
+    from nqbench.api import run_json
+    from nqbench.cli.show.console import print_json
+
+    more = ended or [{}] * len(runs)
+    found = [{**run_json(run), **known} for run, known in zip(runs, more, strict=True)]
+    files = [str(path) for report in reports for path in report.paths]
+    not_made = [sentence for report in reports for sentence in report.not_made]
+    print_json({"runs": found, "files": files, "not_made": not_made})
 
 
 def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:

@@ -119,7 +119,7 @@ def claims(
     quiet: options.Quiet = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
-    from nqbench.cli.show import console, documents, results
+    from nqbench.cli.show import console, results
     from nqbench.report.papers.write import claims_tables
 
     console.hush(quiet)
@@ -135,7 +135,7 @@ def claims(
         console.note("counting on large boards where the numbers are not cached yet: minutes, once")
     tables = claims_tables(runs, paper, full=full, cpu=cpu)
     if as_json:
-        documents.print_json(documents.claims_json(tables))
+        console.print_json([{"paper": p, **t.as_json("claims")} for p, t in tables.items()])
         return
     for table in tables.values():
         results.show_claims(table)
@@ -145,7 +145,7 @@ def _matrix(
     runs: list[Path], cpu: Path | None, out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
     """Show what each change is worth; write it as files."""
-    from nqbench.cli.show import console, documents, results
+    from nqbench.cli.show import console, results
     from nqbench.report.matrix import write_effects, write_recorded
 
     command = options.shown_line()
@@ -154,7 +154,7 @@ def _matrix(
     else:
         reports = write_recorded(out, command, formats, cpu=cpu)
     if as_json:
-        documents.print_json([row for report in reports for row in report.cells.records()])
+        console.print_json([row for report in reports for row in report.cells.records()])
         return
     for report in reports:
         console.show_report_table(report.matrix)

@@ -9,7 +9,7 @@ import typer
 
 from nqbench.cli import EXIT_FAILED, completion, measuring, options, wrong_request
 from nqbench.cli.options import argument, option
-from nqbench.errors import FolderRefused, StoreError, StudyError
+from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings
@@ -60,6 +60,7 @@ def report(
     """Show the numbers of recorded runs; write their tables and figures."""
 
     from nqbench.cli.show import console, results
+    from nqbench.runs.frame import write_csv
 
     console.hush(quiet)
     if not (runs or site):
@@ -78,7 +79,8 @@ def report(
     results.note_incomplete([*runs, *(counters or ())])
     if csv:
         options.refuse({"--format": set(formats or ()) - {"csv"}}, "--csv writes one table")
-        _write_measurements(runs, out)
+        text = write_csv(runs, out)
+        typer.echo(out or text, nl=out is not None)
     elif roofline:
         _roofline(runs, ceilings, counters or [], out, formats or [])
     elif site:
@@ -91,7 +93,7 @@ def report(
 def _show_and_write(
     paths: list[Path], out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
-    from nqbench.cli.show import documents, results
+    from nqbench.cli.show import results
     from nqbench.report.items import read_run
 
     runs = list(map(read_run, paths))
@@ -99,27 +101,9 @@ def _show_and_write(
         results.show_numbers(run, failures=True)
     written = measuring.write(runs, out, formats)
     if as_json:
-        documents.print_report(runs, [written])
+        measuring.print_runs(runs, [written])
     else:
         results.show_files(written)
-
-
-def _write_measurements(runs: list[Path], out: Path | None) -> None:
-    """Every measurement as comma-separated values, to standard output or a file."""
-    from nqbench.runs.frame import load
-    from nqbench.system.files import DISK_ERRORS
-
-    text = str(load(runs).to_csv(index=False, lineterminator="\n"))
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        failed = StoreError if error.errno in DISK_ERRORS else FolderRefused
-        raise failed(f"{out} cannot be written: {error.strerror}") from error
-    typer.echo(str(out))
 
 
 def _roofline(
@@ -209,7 +193,8 @@ def _show_comparison(
 
     A page of HTML is a file in any case.
     """
-    from nqbench.cli.show import documents, results
+    from nqbench.analysis.compare import wording
+    from nqbench.cli.show import console, results
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
     from nqbench.runs.layout import PLOTS
@@ -222,7 +207,7 @@ def _show_comparison(
         return
     paths = write_comparison(findings, out, formats or ("md", "csv")) if out else []
     if as_json:
-        documents.print_json(documents.comparison_json(findings, paths))
+        console.print_json(wording.as_json(findings) | {"files": [str(path) for path in paths]})
     else:
         results.show_comparison(findings, paths)
 

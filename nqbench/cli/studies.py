@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, options
-from nqbench.cli.measuring import choose, conclude, measure, measure_on
+from nqbench.cli.measuring import choose, conclude, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -26,13 +26,13 @@ def init(
     ] = False,
 ) -> None:
     """Write a commented study to start from: NAME.yaml in this folder."""
-    from nqbench.cli.show import documents
+    from nqbench.cli.show import console
     from nqbench.study import schema as study_schema
     from nqbench.study.packaged import write_template
 
     if schema:
         options.refuse({name: name, "--kernel": kernel}, "--schema prints the schema alone")
-        documents.print_json(study_schema())
+        console.print_json(study_schema())
         return
     if not name:
         raise StudyError("init needs a name for the study: nqbench init my-study")
@@ -62,6 +62,7 @@ def run(
 ) -> None:
     """Measure a study and write its tables and figures."""
     from nqbench.cli.show import console
+    from nqbench.cli.show.progress import progress
     from nqbench.study import load_study
 
     console.hush(quiet)
@@ -74,8 +75,21 @@ def run(
         _dry_run(study, choose(device, study.needs), as_json=as_json)
         return
     if many:
-        way = (gpus, scheduler, cluster, insecure)
-        outcomes = measure_on(way, study, device, out=out, fresh=fresh, budget_s=budget_s)
+        from nqbench.cluster.connect import ClusterTarget
+        from nqbench.cluster.devices import run_on_cluster
+
+        target = ClusterTarget(gpus, scheduler, cluster, insecure)
+        with progress() as listener:
+            outcomes = run_on_cluster(
+                target,
+                study,
+                device,
+                listener,
+                out=out,
+                fresh=fresh,
+                budget_s=budget_s,
+                command=options.command_line(),
+            )
     else:
         outcomes = [
             measure(study, choose(device, study.needs), out=out, fresh=fresh, budget_s=budget_s)
@@ -89,7 +103,7 @@ def run(
 
 def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     """Show the points, how long they may take, and what the report cannot show."""
-    from nqbench.cli.show import console, documents, listings
+    from nqbench.cli.show import console, listings
     from nqbench.devices.registry import facts_for
     from nqbench.measure.forecast import estimate
     from nqbench.report.writer import report_problems
@@ -99,7 +113,7 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     points = expand(study, facts, warn=console.note)
     estimate_s = estimate(points, study, spec)
     if as_json:
-        documents.print_json(
+        console.print_json(
             {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
         )
     else:

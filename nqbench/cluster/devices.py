@@ -11,14 +11,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from nqbench.cluster import host
+from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.host import CORES, TaskRequest, TaskResult
 from nqbench.cluster.jobs import RemoteJobs, Who, ask
 from nqbench.cluster.members import Cluster, Member
 from nqbench.devices.registry import choose_device
 from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
+from nqbench.measure.device_threads import StudyRequest, run_on_site
+from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
 from nqbench.measure.worker.messages import (
     Done,
@@ -31,6 +36,8 @@ from nqbench.measure.worker.messages import (
     encode,
 )
 from nqbench.measure.worker.pool import Job, Reply, as_error
+from nqbench.runs.layout import local_folder
+from nqbench.study import Study, expand
 from nqbench.workloads import registered
 
 AHEAD: Final = 3
@@ -358,3 +365,33 @@ def wanted(cluster: Cluster, device: str, otherwise: str = "sim") -> str:
         there = ", ".join(sorted(kinds)) or "none"
         raise DeviceUnavailable(f"no worker has a device {device!r}; their devices are: {there}")
     return device
+
+
+def run_on_cluster(
+    target: ClusterTarget,
+    study: Study,
+    device: str,
+    listener: Listener,
+    *,
+    out: Path | None = None,
+    fresh: bool = False,
+    budget_s: float | None = None,
+    command: Sequence[str] = (),
+) -> list[RunOutcome]:
+    """Measure a study on the devices of a cluster; a run for each model.
+
+    ``device`` as in ``wanted``; ``out`` is the run folder, or holds those of several models. Raises
+    what ``run_on_site`` and ``connected`` raise.
+    """
+    with connected(target, listener.message) as cluster:
+        site = ClusterSite(cluster, wanted(cluster, device), study.needs)
+        several = len({found.model for found in site.first_devices()}) > 1
+
+        def folder(model: str) -> Path:
+            if out is None:
+                return local_folder(study.name, model)
+            return out / local_folder(study.name, model).parent.name if several else out
+
+        points = partial(expand, study, warn=listener.message)
+        request = StudyRequest(study, points, folder, fresh, budget_s, command)
+        return run_on_site(request, site, listener)

@@ -79,7 +79,7 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
     if not paths:
         raise StudyError(
             f"there is no run under {RESULTS}/reference; name runs, as in"
-            f" `nqbench site {RESULTS}/local/sim-mini/quick`"
+            f" `nqbench report --site {RESULTS}/local/sim-mini/quick`"
         )
     read = {path: read_run(path) for path in paths}
     entries: list[GalleryEntry] = []

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset
@@ -165,6 +165,11 @@ class Table:
             }
             for row in self.data()
         ]
+
+    def as_json(self, rows: str) -> dict[str, Any]:
+        """Plain form; ``rows`` names the records."""
+        about = {"title": self.title, "source": str(self.source), "notes": list(self.notes)}
+        return {**about, rows: self.records()}
 
     def data(self) -> Iterator[list[str]]:
         """Rows in a data format: every digit, empty where nothing is known."""

@@ -23,12 +23,15 @@ an earlier version of a point (another key) and repeated measurements are left o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import CONDITIONS, Record
 from nqbench.runs.reading import current, read_manifest, read_records
+from nqbench.system.files import DISK_ERRORS
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
 
 if TYPE_CHECKING:
@@ -69,6 +72,29 @@ def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
     table.attrs["manifests"] = {run: manifest for run, (manifest, _, _) in read.items()}
     table.attrs["messages"] = [m for _, _, messages in read.values() for m in messages]
     return table
+
+
+def write_csv(runs: Sequence[Path], out: Path | None) -> str:
+    """Every measurement of runs as comma-separated values, also written to ``out`` if given.
+
+    Raises ``StoreError`` for a run that cannot be read or a full disk, ``FolderRefused`` for a file
+    that cannot be written.
+    """
+    text = str(load(runs).to_csv(index=False, lineterminator="\n"))
+    if out is not None:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            failed = StoreError if error.errno in DISK_ERRORS else FolderRefused
+            raise failed(f"{out} cannot be written: {error.strerror}") from error
+    return text
+
+
+def json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """An object per row of a table; what is not a number is null."""
+    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
+    return rows
 
 
 def _read(run: Path) -> tuple[Mapping[str, Any], list[dict[str, Any]], list[str]]:

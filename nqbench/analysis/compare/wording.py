@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.changes import (
@@ -20,10 +20,20 @@ from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.wording import does, ratio, time
+from nqbench.runs.frame import json_rows
 from nqbench.system.suggest import many
 
 LIMIT: Final = f"{NOTEWORTHY - 1:.0%}"
 """Smallest difference worth a sentence."""
+
+
+def as_json(findings: Findings) -> dict[str, Any]:
+    """A comparison as ``nqbench compare --json`` has it."""
+    return {
+        "findings": sentences(findings),
+        "points": json_rows(findings.table()),
+        "notes": list(findings.notes),
+    }
 
 
 def sentences(findings: Findings) -> list[str]:

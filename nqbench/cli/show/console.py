@@ -6,12 +6,14 @@ Tables keep every cell, however narrow the terminal. Only ``show`` and the comma
 from __future__ import annotations
 
 import csv as csv_module
+import json
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
+import typer
 from rich.box import SIMPLE_HEAD, Box
 from rich.cells import cell_len
 from rich.console import Console
@@ -47,6 +49,11 @@ def console(stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = PIPE_WIDTH
     return made
+
+
+def print_json(data: object) -> None:
+    """Print a document on standard output, whatever is quiet. docs/reading-results.md has all."""
+    typer.echo(json.dumps(data, indent=2, allow_nan=False))
 
 
 def hush(quiet: bool) -> None:
