@@ -211,16 +211,6 @@ def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
     assert "order clearly changes" not in text
 
 
-def test_nothing_is_tested_where_counts_are_equal_everywhere() -> None:
-    other = {**MINI, "spec": "sim:other"}
-    two = counted()
-    two.device = other
-    found = compare_datasets([counted().data(), two.data()])
-    assert found.several_devices
-    assert found.effects == ()
-    assert "bank conflicts of 4 points: equal everywhere." in "\n".join(sentences(found))
-
-
 def test_means_by_system_and_memory() -> None:
     off_chip = {"memory": "global"}
     one = run(none=off_chip, dynamic=off_chip)

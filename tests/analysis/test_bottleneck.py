@@ -102,18 +102,13 @@ def test_what_intervals_decide(math: Estimate, memory: Estimate, word: str, said
     assert said in judged.reason
 
 
-def test_a_part_without_times() -> None:
-    (found,) = bottlenecks(data_of({"full": 1.0, "math_only": 0.5}))
+def test_what_a_run_lacks() -> None:
+    times = {"full": 1.0, "math_only": 0.5}
+    (found,) = bottlenecks(data_of(times))
     assert found.judged.word == "unclear"
     assert "memory_only was not planned" in found.judged.reason
-
-
-def test_occupancy_that_differs_is_told() -> None:
-    times = {"full": 1.0, "math_only": 0.5, "memory_only": 0.9}
+    times["memory_only"] = 0.9
     assert bottlenecks(data_of(times))[0].matched
     assert not bottlenecks(data_of(times, occupancy_matched=0))[0].matched
-
-
-def test_a_run_without_parts() -> None:
     with pytest.raises(AnalysisError, match="nqbench bottleneck SYSTEM"):
         bottlenecks(data_of({}))

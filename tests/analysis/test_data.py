@@ -125,13 +125,6 @@ def test_the_measurements_of_a_point(
         assert point.value(TIME) == pytest.approx(scipy.stats.gmean(values))
 
 
-def test_a_point_that_was_planned_and_skipped() -> None:
-    builder = Builder(H100)
-    builder.skip("s", {"n": 15, "memory": "local"}, "too large")
-    (skipped,) = builder.data().points
-    assert (skipped.status, skipped.reason) == ("skipped", "too large")
-
-
 def test_the_order_of_lines_changes_nothing() -> None:
     builder = factorial(sizes=(15,))
     one = builder.data()
@@ -141,18 +134,13 @@ def test_the_order_of_lines_changes_nothing() -> None:
     assert [p.estimate(TIME) for p in one.points] == [p.estimate(TIME) for p in two.points]
 
 
-def test_a_simulated_point_has_counters_and_no_time() -> None:
-    data = factorial(MINI, (10,)).data()
-    point = data.points[0]
+def test_a_simulated_run_has_counters_and_its_cpu_baselines_have_times() -> None:
+    data = ablation(MINI).data()
     assert data.provenance == "simulated"
-    assert point.estimate(TIME) is None
-    estimate = point.estimate(quantity("warp_instructions"))
+    assert data.points[0].estimate(TIME) is None
+    estimate = data.points[0].estimate(quantity("warp_instructions"))
     assert estimate is not None
     assert estimate.exact
-
-
-def test_cpu_baselines_of_a_simulated_run_have_times_and_no_counters() -> None:
-    data = ablation(MINI).data()
     hosts = data.select("systems", cpu=True)
     assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
     assert all(p.estimate(TIME) for p in hosts)
@@ -205,22 +193,15 @@ def test_swept_factors_come_from_the_study() -> None:
     assert swept_factors(data, "factorial") == ("memory", "layout", "loop", "assignment")
     assert swept_factors(data, "systems") == ("system",)
     assert set(swept_factors(data, "launch")) == {"depth", "block_size"}
-
-
-def test_a_factor_that_follows_another_is_not_swept() -> None:
-    builder = Builder(H100, rounds=2)
-    for memory, words in (("shared", 4), ("global", 1)):
-        for loop in ("branchy", "irrc"):
-            builder.time("s", {"n": 9, "memory": memory, "words": words, "loop": loop}, 1.0)
-    found = swept_factors(builder.data(), "s")
-    assert len(found) == 2
-    assert "loop" in found
-
-
-def test_levels_stand_in_the_order_of_the_study() -> None:
-    data = factorial().data()
     assert data.order("factorial", "memory") == ["global", "shared"]
     assert data.order("factorial", "assignment")[0] == "one_per_thread"
+    follows = Builder(H100, rounds=2)
+    for memory, words in (("shared", 4), ("global", 1)):
+        for loop in ("branchy", "irrc"):
+            levels = {"n": 9, "memory": memory, "words": words, "loop": loop}
+            follows.time("s", levels, 1.0)
+    assert len(found := swept_factors(follows.data(), "s")) == 2
+    assert "loop" in found
 
 
 def test_a_measurement_of_an_unfinished_round_does_not_lengthen_the_run() -> None:

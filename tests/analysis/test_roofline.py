@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -18,11 +18,10 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, WorkKind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
-from nqbench.errors import AnalysisError, NqbenchError, StudyError
+from nqbench.errors import NqbenchError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point
-from nqbench.report.figures.style import styled
-from nqbench.report.roofline import ceilings_table, draw, roofline_table
+from nqbench.report.roofline import ceilings_table, roofline_table, write_roofline
 from nqbench.report.table import Source
 from nqbench.simulator.models import load_model
 from nqbench.study import Measure
@@ -58,6 +57,11 @@ def run(path: Path, device: str, name: str, kernels: Kernels) -> Path:
 
 
 @pytest.fixture(scope="module")
+def roof(runs: dict[str, Path]) -> Ceilings:
+    return ceilings_of(load_dataset(runs["ceilings"]))
+
+
+@pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Ceilings and kernels of one device, and the kernels' counts."""
     folder = tmp_path_factory.mktemp("runs")
@@ -83,8 +87,7 @@ def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
     assert low < value < high
 
 
-def test_points_under_the_roof(runs: dict[str, Path]) -> None:
-    roof = ceilings_of(load_dataset(runs["ceilings"]))
+def test_points_under_the_roof(runs: dict[str, Path], roof: Ceilings) -> None:
     found, left_out = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
     assert not left_out
     assert [p.system for p in found] == [system for system, _ in KERNELS]
@@ -99,36 +102,22 @@ def test_points_under_the_roof(runs: dict[str, Path]) -> None:
         )
         assert point.share == pytest.approx(longest / point.time.value)
     assert fma.intensity == pytest.approx(2.0)
-
-
-def test_tables_and_figure(runs: dict[str, Path]) -> None:
-    roof = ceilings_of(load_dataset(runs["ceilings"]))
-    found, _ = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
     table = roofline_table(found, ["other at N = 3"], SOURCE)
     assert len(table.rows) == 3
-    assert any("not of the machine code" in note for note in table.notes)
     assert any("other at N = 3" in note for note in table.notes)
     assert len(ceilings_table(roof, SOURCE).rows) == 6
-    with styled():
-        drawing = draw(roof, found, SOURCE)
-    assert "3 kernels under 6 measured ceilings" in drawing.alt
-    (ax,) = drawing.figure.axes
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
-def test_a_cache_is_no_bound_of_device_memory() -> None:
-    roof = Ceilings(
-        "gpu",
-        {
-            "copy": Ceiling("copy", "copy", "bytes", Estimate(100.0)),
-            "read": Ceiling("read", "read", "bytes", Estimate(900.0)),
-            "fma": Ceiling("fma", "fma", "float", Estimate(1000.0)),
-            "int_add": Ceiling("int_add", "add", "integer", Estimate(500.0)),
-        },
-    )
-    assert roof.best("bytes").operation == "copy"
-
-
+ROOF = Ceilings(
+    "cuda:0",
+    {
+        name: Ceiling(name, name, kind, Estimate(per_s))
+        for name, kind, per_s in (
+            *(("copy", "bytes", 1e3), ("read", "bytes", 9e3)),  # a cache is not device memory
+            *(("fma", "float", 1e3), ("int_add", "integer", 1e3)),
+        )
+    },
+)
 CACHED, DRAM = "all off-chip accesses, cached or not", "device memory"
 
 
@@ -155,21 +144,8 @@ def test_the_limit_is_the_longest_least_time(
     assert shown in roofline_table([point], [], SOURCE).rows[0]
 
 
-def test_a_profilers_counts_come_first(runs: dict[str, Path]) -> None:
-    roof = ceilings_of(load_dataset(runs["ceilings"]))
-    plain = observe(runs["kernels"])
-    key = plain.data.points[1].detail("key")
-    row = {"key": key, "dram_bytes": 4096.0, "fp32_operations": 64.0,
-           "integer_thread_instructions": 32.0}  # fmt: skip
-    found, left_out = roof_points(replace(plain, profiles=(row,)), roof)
-    assert [p.system for p in found] == ["ceilings.fma"]
-    assert found[0].counted_by == "ncu"
-    assert found[0].work == {"bytes": 4096.0, "float": 64.0, "integer": 32.0}
-    assert len(left_out) == 2
-
-
-def test_a_configuration_of_several_sweeps_is_one_kernel(runs: dict[str, Path]) -> None:
-    roof = ceilings_of(load_dataset(runs["ceilings"]))
+def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: Ceilings) -> None:
+    """And a configuration of several sweeps is one kernel."""
     plain = observe(runs["kernels"])
     points = plain.data.points
     blocks = {r: {**block, "key": "other"} for r, block in points[1].measurements.items()}
@@ -177,21 +153,31 @@ def test_a_configuration_of_several_sweeps_is_one_kernel(runs: dict[str, Path]) 
     twice = replace(plain, data=replace(plain.data, points=(*points, points[1], other)))
     row = {"key": points[1].detail("key"), "dram_bytes": 4096.0, "fp32_operations": 64.0,
            "integer_thread_instructions": 32.0}  # fmt: skip
-    found, left_out = roof_points(replace(twice, profiles=(row,)), roof)
-    assert [p.system for p in found] == ["ceilings.fma"]
+    assert len(roof_points(replace(plain, profiles=(row,)), roof)[1]) == 2
+    (found,), left_out = roof_points(replace(twice, profiles=(row,)), roof)
+    assert (found.system, found.counted_by) == ("ceilings.fma", "ncu")
+    assert found.work == {"bytes": 4096.0, "float": 64.0, "integer": 32.0}
     assert left_out[2:] == ["1 other configurations of those above"]
 
 
-def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
-    roof = ceilings_of(load_dataset(runs["ceilings"]))
-    with pytest.raises(AnalysisError, match="no measured ceiling"):
-        ceilings_of(load_dataset(runs["counts"]))
-    with pytest.raises(AnalysisError, match="--counters"):
-        roof_points(observe(runs["kernels"]), roof)
-    with pytest.raises(AnalysisError, match=r"is simulated: .* with --counters"):
-        roof_points(observe(runs["counts"]), roof)
-    with pytest.raises(AnalysisError, match="the run is of"):
-        roof_points(observe(runs["kernels"]), replace(roof, device="another GPU"))
+def test_what_is_missing_is_said(runs: dict[str, Path], roof: Ceilings, tmp_path: Path) -> None:
+    alone = copytree(runs["kernels"], tmp_path / "run")
+    bare = {"value_s": 10.0, "registers@evaluate": 32, "registers@apply": 16}
+    without_phases = Observed(Path("run"), program(bare, timed=True))
+    counts = [program(counted("evaluate", 1.0), timed=False)]
+    kernels, simulated = observe(runs["kernels"]), observe(runs["counts"])
+    refused: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: ceilings_of(simulated.data), "no measured ceiling"),
+        (lambda: roof_points(kernels, roof), "--counters"),
+        (lambda: roof_points(simulated, roof), r"is simulated: .* with --counters"),
+        (lambda: roof_points(kernels, replace(roof, device="another GPU")), "the run is of"),
+        (lambda: roof_points(without_phases, ROOF, counts), "known operations"),
+        (lambda: write_roofline([alone]), r"nqbench run ceilings"),
+        (lambda: write_roofline([tmp_path / "nowhere"], runs["ceilings"]), "nowhere"),
+    )
+    for asked, said in refused:
+        with pytest.raises(NqbenchError, match=said):
+            asked()
 
 
 def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -201,17 +187,6 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
     assert "Kernels under the roofline" in done.output
     names = {path.name for path in tmp_path.iterdir()}
     assert {"table-roofline.md", "table-ceilings.csv", "figure-roofline.svg"} <= names
-
-
-def test_no_ceilings_beside_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    from nqbench.report.roofline import write_roofline
-
-    alone = tmp_path / "run"
-    copytree(runs["kernels"], alone)
-    with pytest.raises(StudyError, match=r"nqbench run ceilings"):
-        write_roofline([alone])
-    with pytest.raises(NqbenchError, match="nowhere"):
-        write_roofline([tmp_path / "nowhere"], runs["ceilings"])
 
 
 def program(block: Mapping[str, object], *, timed: bool) -> Dataset:
@@ -229,14 +204,6 @@ def counted(kernel: str, factor: float) -> dict[str, float]:
 
 TWO = {"value_s": 10.0, "evaluate_s": 3.0, "apply_s": 2.0, "other_s": 5.0,
        "registers@evaluate": 32, "registers@apply": 16}  # fmt: skip
-ROOF = Ceilings(
-    "cuda:0",
-    {
-        "copy": Ceiling("copy", "copy", "bytes", Estimate(1e3)),
-        "fma": Ceiling("fma", "fma", "float", Estimate(1e3)),
-        "int_add": Ceiling("int_add", "add", "integer", Estimate(1e3)),
-    },
-)
 
 
 def test_a_program_is_set_by_the_kernel_that_takes_most_of_its_time() -> None:
@@ -262,10 +229,3 @@ def test_a_profilers_first_launch_of_that_kernel_has_its_own_time() -> None:
     assert found.kernel == "evaluate"
     assert found.time.value == pytest.approx(0.5)
     assert found.work == {"bytes": 64.0, "float": 8.0, "integer": 4.0}
-
-
-def test_a_program_without_phases_is_left_out() -> None:
-    bare = {name: value for name, value in TWO.items() if not name.endswith("_s")}
-    run = Observed(Path("run"), program({**bare, "value_s": 10.0}, timed=True))
-    with pytest.raises(AnalysisError, match="known operations"):
-        roof_points(run, ROOF, [program(counted("evaluate", 1.0), timed=False)])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nqbench.errors import StudyError
 from nqbench.papers.formula import evaluate, parse
@@ -38,12 +36,6 @@ def value_of(text: str, **names: Any) -> Any:
 )
 def test_values(text: str, value: object) -> None:
     assert value_of(text, value=1.5) == value
-
-
-@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 50))
-def test_arithmetic_is_pythons(a: int, b: int, c: int) -> None:
-    text = f"({a} + {b}) * {c} - {b} / {c}"
-    assert value_of(text) == (a + b) * c - b / c
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from nqbench.analysis.claims import functions
@@ -92,9 +90,3 @@ def test_nothing_is_made_up_where_nothing_was_measured(runs: dict[str, Observed]
             reproduced_table(paper, paper.table(name), runs["tanaka2011"])
     with pytest.raises(NotMeasured):
         FIGURES["curves"](paper, paper.figures[0], [runs["tanaka2011"]], joint_source([]))
-
-
-def test_every_folder_is_complete() -> None:
-    for paper in ALLOWED:
-        names = {p.name for p in Path(paper_folder(paper)).iterdir()}
-        assert {"README.md", "published.yaml", "study.yaml"} <= names

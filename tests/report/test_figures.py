@@ -23,7 +23,6 @@ from nqbench.errors import AnalysisError
 from nqbench.report.figures import axes
 from nqbench.report.figures.axes import digits, short
 from nqbench.report.figures.effects import EffectRatio, draw_ratios
-from nqbench.report.figures.ranking import MAX_ROWS
 from nqbench.report.figures.style import (
     COLOURS,
     Drawing,
@@ -228,16 +227,6 @@ def test_a_line_is_broken_where_a_level_was_left_out() -> None:
     assert any("broken at a depth" in text for text in texts_of(drawing))
 
 
-def test_panels_of_one_quantity_have_axes_of_one_kind() -> None:
-    (drawing,) = draw(depths({15: (3, 4, 5, 6), 16: (5, 6)}), "line", of="s", x="depth")
-    assert {ax.get_yscale() for ax in drawing.figure.axes} == {"log"}
-
-
-def test_a_ranking_that_was_cut_does_not_say_all() -> None:
-    (drawing,) = draw(depths({15: range(2, 2 + MAX_ROWS + 5)}), "ranking", of="s")
-    assert drawing.title == "Points of sweep s, N=15"
-
-
 @pytest.mark.parametrize(
     ("workload", "program", "words"),
     [
@@ -311,13 +300,6 @@ def test_nothing_finished_is_a_sentence(name: str) -> None:
     options = {k: v for k, v in ITEMS[name].items() if k in {"x", "y"}}
     with pytest.raises(AnalysisError, match="no finished point"):
         draw(builder.data(), name, **options)
-
-
-def test_sizes_may_be_chosen() -> None:
-    data = factorial(sizes=(15, 16)).data()
-    one, two = draw(data, "ranking", of="factorial", n=(15, 16))
-    assert (one.title[-4:], two.title[-4:]) == ("N=15", "N=16")
-    assert one.name != two.name
 
 
 @pytest.mark.parametrize("device", [H100, MINI], ids=["gpu", "simulator"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,14 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nqbench.errors import StoreError
-from nqbench.record import RECORD_VERSION, Record
+from nqbench.record import Record
 from nqbench.runs.folder import LOCK, RunWriter
 from nqbench.runs.frame import column_of, load
 from nqbench.runs.reading import (
     MANIFEST,
-    MANIFEST_VERSION,
     RECORDS,
-    TORN,
     read_manifest,
     read_records,
 )
@@ -126,39 +123,6 @@ def test_a_file_cut_anywhere_keeps_every_complete_record(tmp_path: Path, cut: in
     assert [r.round for r in read_records(path).records] == [*range(complete), 9]
 
 
-def test_a_torn_line_is_kept_aside_and_told(tmp_path: Path) -> None:
-    path = run(tmp_path / "r", record(round_=1), record(round_=2))
-    file = path / RECORDS
-    os.truncate(file, file.stat().st_size - 5)
-    assert len(load(path)) == 1  # reading needs no repair
-    with RunWriter(path) as writer:
-        found = writer.repair()
-    assert "1 complete records are kept" in found.message()
-    assert found.torn
-    assert (path / TORN).read_bytes().startswith(found.torn)
-
-
-def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(tmp_path: Path) -> None:
-    path = run(tmp_path / "r", record(round_=1))
-    with (path / RECORDS).open("ab") as file:
-        file.write(b'{"key": \x00\n' + json.dumps(record().as_json()).encode() + b"\n")
-    with pytest.raises(StoreError, match=rf"{RECORDS}:2: not a record .* move that line"):
-        load(path)
-
-
-@pytest.mark.parametrize("what", ["record", "manifest"])
-def test_newer_versions_are_refused(tmp_path: Path, what: str) -> None:
-    path = run(tmp_path / "r", record())
-    if what == "record":
-        newer = record().as_json() | {"version": RECORD_VERSION + 1}
-        (path / RECORDS).write_text(json.dumps(newer) + "\n")
-    else:
-        newer = manifest("k") | {"version": MANIFEST_VERSION + 1}
-        (path / MANIFEST).write_text(json.dumps(newer))
-    with pytest.raises(StoreError, match=r"newer than this nqbench reads .* update nqbench"):
-        load(path)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [(None, "not a run folder"), ("{", "not JSON"), ("[]", "no version"), ("{}", "no version")],
@@ -248,11 +212,6 @@ def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) ->
 def test_a_measurement_made_again_supersedes_the_old_one(tmp_path: Path) -> None:
     path = run(tmp_path / "r", record(status="timeout", value_s=None), record(value_s=0.9))
     assert list(load(path)["value_s"]) == [0.9]
-
-
-def test_measurements_of_an_earlier_version_of_a_point_are_left_out(tmp_path: Path) -> None:
-    path = run(tmp_path / "r", record("old", value_s=9.0), record("k", value_s=1.0))
-    assert list(load(path)["value_s"]) == [1.0]
 
 
 def test_host_baselines_of_a_simulated_run_are_not_simulated(tmp_path: Path) -> None:

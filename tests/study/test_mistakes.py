@@ -20,30 +20,13 @@ SWEEPS = HEAD + "sweeps:\n"
 MISTAKES: dict[str, tuple[str, str]] = {
     # keys
     "unknown key": (HEAD + "matrx: {memory: [shared]} #!", "unknown key 'matrx' 'matrix'?"),
-    "unknown key in sweep": (
-        SWEEPS + "  - name: a\n    fixd: {depth: 4} #!",
-        "unknown key 'fixd' entry of 'sweeps' 'fixed'?",
-    ),
     "factor outside fixed": (
         SWEEPS + "  - name: a\n    memory: shared #!",
         "unknown key 'memory' factors go under fixed, matrix or zip",
     ),
-    "unknown key in measure": (
-        BASE + "measure: {round: 5} #!",
-        "unknown key 'round' in 'measure' 'rounds'?",
-    ),
-    "unknown key in report": (
-        BASE + "report:\n  - {table: results, off: s} #!",
-        "unknown key 'off' 'of'?",
-    ),
     "duplicate key": (BASE + "n: [11] #!", "'n' is given twice line 2"),
-    "duplicate factor": (HEAD + "fixed: {depth: 4, depth: 5} #!", "'depth' is given twice"),
     "number as key": (BASE + "12: x #!", "unknown key '12'"),
     "missing name": ("n: [10] #!\nfixed: {depth: 4}", "the study needs the key 'name'"),
-    "missing sweep name": (
-        SWEEPS + "  - fixed: {depth: 4} #!",
-        "an entry of 'sweeps' needs 'name'",
-    ),
     "bad name": ("name: a/b #!\nn: [10]\nfixed: {depth: 4}", "'name' 'a/b' folder"),
     "number as name": ("name: 2010 #!\nn: [10]\nfixed: {depth: 4}", "'name' text 2010 quotes"),
     "same sweep name": (
@@ -57,28 +40,20 @@ MISTAKES: dict[str, tuple[str, str]] = {
     # emptiness
     "nothing to run": ("name: s #!\nn: [10]", "nothing to run 'sweeps'"),
     "empty sweep": (SWEEPS + "  - name: a #!", "the sweep 'a' is empty matrix"),
-    "empty sweeps": (HEAD + "sweeps: [] #!", "'sweeps' is empty"),
-    "empty matrix": (HEAD + "matrix: {} #!", "'matrix' is empty"),
     "empty level list": (HEAD + "matrix: {depth: []} #!", "'depth' is empty"),
     "no value": (BASE + "where: #!", "'where' has no value"),
     "no sizes": ("name: s #!\nfixed: {depth: 4}", "no sizes give n"),
     "empty range": (HEAD + "matrix: {depth: {range: [6, 2]}} #!", "[6, 2] is empty smaller"),
     # types
     "sweeps a mapping": (HEAD + "sweeps: {name: a} #!", "'sweeps' takes a list not a mapping"),
-    "sweep a word": (SWEEPS + "  - a #!", "entry of 'sweeps' keys with values"),
     "fixed a list": (HEAD + "fixed: [depth, 4] #!", "'fixed' takes keys with values"),
     "float level": (HEAD + "fixed: {depth: 4.5} #!", "'depth' whole numbers 4.5"),
-    "float size": ("name: s\nn: [10.5] #!\nfixed: {depth: 4}", "whole numbers 10.5"),
-    "text size": ("name: s\nn: [ten] #!\nfixed: {depth: 4}", "whole number 'ten'"),
     "yes": (HEAD + "fixed: {memory: yes} #!", "reads yes at 'memory' as a truth value quotes"),
-    "on in a list": (HEAD + "matrix: {memory: [on]} #!", "reads on truth value"),
-    "octal": ("name: s\nn: [010] #!\nfixed: {depth: 4}", "010 base 8"),
     "clock": (BASE + "measure: {budget: 1:30} #!", "reads 1:30 at 'budget' base 8 or 60"),
     "braces": (BASE + "about: {memory} #!", "'memory' has no value quote the text"),
     "braces first": (BASE + "about: {memory}<4> #!", "quote text that begins with a brace"),
     "date": (BASE + "about: 2024-01-31 #!", "2024-01-31 a date"),
     "list under fixed": (HEAD + "fixed: {depth: [4, 5]} #!", "'depth' one value matrix"),
-    "range under fixed": (HEAD + "fixed: {depth: {range: [4, 5]}} #!", "one value range matrix"),
     "scalar under matrix": (HEAD + "matrix: {depth: 4} #!", "'depth' takes a list [4]"),
     "nested list": (HEAD + "matrix: {depth: [[4]]} #!", "'depth' list inside a list"),
     "three-ended range": (HEAD + "matrix: {depth: {range: [2, 6, 2]}} #!", "two step:"),
@@ -112,11 +87,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     # external programs
     "program without a command": (HEAD + "systems:\n  - {name: p} #!", "needs the key 'command'"),
-    "program without a name": (HEAD + "systems:\n  - {command: [p]} #!", "needs the key 'name'"),
-    "program's odd key": (
-        HEAD + "systems:\n  - {name: p, command: [p], anwser: x} #!",
-        "unknown key 'anwser' in an entry of 'systems' 'answer'?",
-    ),
     "command for a shell": (
         HEAD + "systems:\n  - {name: p, command: ./p 8} #!",
         "'command' takes a list of words './p 8' no shell",
@@ -161,9 +131,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "percent": (BASE + "measure: {target: 0.5} #!", "'target' percentage 0.5%"),
     "large percent": (BASE + "measure: {target: 80%} #!", "at most 50%"),
     "duration": (BASE + "measure: {budget: 10} #!", "'budget' duration 10s"),
-    "unit": (BASE + "measure: {timeout: 3 days} #!", "'timeout' 3 days 2m"),
     "zero rounds": (BASE + "measure: {rounds: 0} #!", "'rounds' at least 1"),
-    "float rounds": (BASE + "measure: {rounds: 2.5} #!", "'rounds' whole 2.5"),
     "text samples": (BASE + "measure: {samples: ten} #!", "'samples' whole"),
     # report
     "removed table": (BASE + "report:\n  - {table: scale} #!", "'scale' any more: nqbench count N"),
@@ -194,7 +162,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "name of two lines": ('name: "a\\nb" #!\nn: [10]\nfixed: {depth: 4}', r"'name' 'a\nb' folder"),
     "huge size": ("name: s\nn: 99999999999999999999 #!\nfixed: {depth: 4}", "'n' too large"),
-    "binary": ("name: s\nn: 0b1010 #!\nfixed: {depth: 4}", "0b1010 base 2"),
     "kind in a kind": ("name: s\nn: {sim: {cuda: [9]}} #!\nfixed: {depth: 4}", "kind once around"),
     "step without range": ("name: s\nn: {step: 2} #!\nfixed: {depth: 4}", "step needs its range"),
     "systems a word": (HEAD + "systems: alpha2010.base #!", "'systems' list [alpha2010.base], not"),
@@ -225,8 +192,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "block too large": (HEAD + "matrix: {block_size: [64, 2048]} #!", "2048 1 to 1024"),
     "range too large": (HEAD + "matrix: {block_size: {range: [1000, 1030]}} #!", "1025 1 to 1024"),
-    "range too small": (HEAD + "matrix: {depth: {range: [0, 5]}} #!", "'depth' is 0 2 to 24"),
-    "size too large": ("name: s\nn: [10, 28] #!\nfixed: {depth: 4}", "n is 28 from 1 to 27"),
     "wrong on another device": (
         "name: s\nn: {sim: [10], cuda: [99]} #!\nfixed: {depth: 4}",
         "n is 99 to 27",
@@ -302,7 +267,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "endless anchor": (HEAD + "matrix: {depth: &a [*a]} #!", "anchor refers to itself"),
     "tag": (HEAD + "fixed: !!python/object:os.system {depth: 4} #!", "YAML tag"),
     "a list": ("- name: s #!\n", "a study is a mapping list"),
-    "a word": ("hello #!\n", "a study is a mapping single value"),
     "control character": (HEAD + "about: a\x00b #!", "control character U+0000"),
 }
 FIXED_LINES = {"syntax": 3, "colon in text": 3, "tab": 4, "second document": 4}
@@ -329,18 +293,18 @@ def test_first_mistake_in_the_file_is_reported(tmp_path: Path) -> None:
         points_of(tmp_path, text)
 
 
-def test_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ablatoin.yaml", r"no study file .*ablatoin.yaml; did you mean .*ation"),
+        ("nowhere/x.yaml", "no study file"),
+        ("", r"is a folder, not a study; .*ablation\.yaml"),
+    ],
+)
+def test_a_path_that_is_no_study(name: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "ablation.yaml").write_text("name: x")
-    with pytest.raises(StudyError, match=r"no study file .*ablatoin.yaml; did you mean .*ation"):
-        load_study(tmp_path / "ablatoin.yaml")
-    with pytest.raises(StudyError, match="no study file"):
-        load_study(tmp_path / "nowhere" / "x.yaml")
-
-
-def test_folder(tmp_path: Path) -> None:
-    (tmp_path / "quick.yaml").write_text("name: x")
-    with pytest.raises(StudyError, match=r"is a folder, not a study; .*quick\.yaml"):
-        load_study(tmp_path)
+    with pytest.raises(StudyError, match=said):
+        load_study(tmp_path / name)
 
 
 EXPLODING = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [
@@ -352,8 +316,7 @@ EXPLODING = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [
     ("content", "said"),
     [
         (b"", r"study\.yaml:1: the file is empty"),
-        (b"# only a comment\n", r"study\.yaml:1: the file is empty"),
-        (b"---\n", r"study\.yaml:1: the file is empty"),
+        (b"# only a comment\n---\n", r"study\.yaml:1: the file is empty"),
         (b"name: s\nabout: caf\xe9\n", r"study\.yaml:2: .*UTF-8 text \(byte 0xe9\)"),
         (b"# " + b"x" * 1_000_000, "larger than 1,000,000 bytes"),
         (b"name: " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
@@ -364,7 +327,7 @@ EXPLODING = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [
         ),
         (b"name: s\nworkload: countin\nn: [10]\nfixed: {depth: 4}", r"study\.yaml:2: .*countin"),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_whole_files(content: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
