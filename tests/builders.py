@@ -29,13 +29,15 @@ TRUTH = {"shared": 0.5, "interleaved": 0.8, "irrc": 0.9, "block_pool": 0.7, "glo
 REVERSAL = 2.0
 """Extra factor of ``interleaved`` together with ``shared``: it helps global and hurts shared."""
 
-H100 = {
-    "spec": "cuda:0",
-    "kind": "cuda",
-    "timed": True,
-    "identity": {"name": "NVIDIA H100 PCIe"},
-    "facts": {"name": "NVIDIA H100 PCIe"},
-}
+
+def device(name: str, capability: Sequence[int] = ()) -> dict[str, Any]:
+    """A GPU as a manifest has it."""
+    facts = {"name": name} | ({"compute_capability": [*capability]} if capability else {})
+    own = {"identity": {"name": name}, "facts": facts}
+    return {"spec": "cuda:0", "kind": "cuda", "timed": True, **own}
+
+
+H100 = device("NVIDIA H100 PCIe")
 MINI = {
     "spec": "sim:mini",
     "kind": "sim",
@@ -44,8 +46,6 @@ MINI = {
     "facts": {"name": "mini (sm_90 rules)"},
 }
 Levels = Mapping[str, Any]
-
-
 FIELDS = ("key", "device", "round", "status", "reason", "answer", "expected", "value_s")
 
 
@@ -113,6 +113,20 @@ class Builder:
     ) -> None:
         """A simulated point, or an instrumented kernel: one measurement."""
         self.rows.append(self._row(sweep, system, levels) | dict(counters))
+
+    def add(
+        self,
+        sweep: str,
+        levels: Levels,
+        value_s: float,
+        counters: Mapping[str, float],
+        system: str = "",
+    ) -> None:
+        """A point that takes ``value_s``, or counts ``counters`` where the device is simulated."""
+        if self.simulated:
+            self.count(sweep, levels, counters, system)
+        else:
+            self.time(sweep, levels, value_s, system)
 
     def profile(self, counters: Mapping[str, float]) -> None:
         """What a profiler counted of the last point."""
@@ -235,10 +249,7 @@ def factorial(
     for n in sizes:
         for levels in combinations(FACTORIAL):
             placed = {**levels, "n": n, "block_size": 128}
-            if builder.simulated:
-                builder.count("factorial", placed, counters_of(placed))
-            else:
-                builder.time("factorial", placed, value(placed))
+            builder.add("factorial", placed, value(placed), counters_of(placed))
     return builder
 
 
@@ -285,14 +296,9 @@ def ablation(device: Mapping[str, Any] = H100, **options: Any) -> Builder:
     for i, system in enumerate(SYSTEMS):
         for n in sizes:
             levels = {"n": n, "memory": "shared" if i else "local", "block_size": 128}
-            if simulated:
-                counters = counters_of({**levels, "layout": "per_thread" if i < 9 else "-"})
-                work = counters["warp_instructions"] * (1 - 0.03 * i)
-                builder.count(
-                    "systems", levels, counters | {"warp_instructions": round(work)}, system
-                )
-            else:
-                builder.time("systems", levels, 0.01 * 7.5 ** (n - 15) / (1 + i / 8), system)
+            counters = counters_of({**levels, "layout": "per_thread" if i < 9 else "-"})
+            counters["warp_instructions"] = round(counters["warp_instructions"] * (1 - 0.03 * i))
+            builder.add("systems", levels, 0.01 * 7.5 ** (n - 15) / (1 + i / 8), counters, system)
     for n in (12, 13) if simulated else sizes:
         builder.time("systems", {"n": n}, 0.2 * 7.5 ** (n - 12), "cpu.somers")
         builder.time("systems", {"n": n}, 0.03 * 7.5 ** (n - 12), "cpu.multicore")
@@ -307,14 +313,10 @@ def _launch(builder: Builder, n: int) -> None:
             builder.skip("launch", levels, reason, "feinbube2010.opt4_compact")
             continue
         slow = max(1.0, 32 / block) * (1 + 0.3 * abs(depth - 5)) * (1 + block / 900)
-        if builder.simulated:
-            counters = counters_of({"n": n, "memory": "shared", "layout": "per_thread"})
-            work = round(counters["warp_instructions"] * slow)
-            conflicts = 0 if block == 1 else counters["bank_conflicts"]
-            counters |= {"warp_instructions": work, "bank_conflicts": conflicts}
-            builder.count("launch", levels, counters, "feinbube2010.opt4_compact")
-        else:
-            builder.time("launch", levels, 0.02 * slow, "feinbube2010.opt4_compact")
+        counters = counters_of({"n": n, "memory": "shared", "layout": "per_thread"})
+        counters["warp_instructions"] = round(counters["warp_instructions"] * slow)
+        counters["bank_conflicts"] *= block != 1
+        builder.add("launch", levels, 0.02 * slow, counters, "feinbube2010.opt4_compact")
 
 
 def _pool(builder: Builder, n: int) -> None:
@@ -323,10 +325,7 @@ def _pool(builder: Builder, n: int) -> None:
         system = "low_divergence" if pool == "-" else "pool_distributed"
         levels = {"n": n, "pool_size": pool, "block_size": 32}
         shape = 1.0 if isinstance(pool, str) else 0.5 + 30 / pool + pool / 30000
-        if builder.simulated:
-            counters = counters_of({"n": n, "memory": "shared"})
-            work = round(counters["warp_instructions"] * shape)
-            counters |= {"warp_instructions": work, "lane_efficiency": 0.45 / shape / 1.2}
-            builder.count("pool", levels, counters, f"zhang2011.{system}")
-        else:
-            builder.time("pool", levels, 0.3 * shape, f"zhang2011.{system}")
+        counters = counters_of({"n": n, "memory": "shared"})
+        counters["warp_instructions"] = round(counters["warp_instructions"] * shape)
+        counters["lane_efficiency"] = 0.45 / shape / 1.2
+        builder.add("pool", levels, 0.3 * shape, counters, f"zhang2011.{system}")

@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from nqbench.errors import AnalysisError
+
 CACHE = "NQBENCH_CACHE_DIR"
 
 
@@ -22,3 +24,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[CACHE] = str(cache.mkdir("nqbench"))
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deterministic counts take seconds to minutes; tests with this fixture are not about them."""
+    from nqbench.workloads.counting import counts
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AnalysisError("not here")
+
+    monkeypatch.setattr(counts, "count", refuse)

@@ -15,23 +15,12 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import NotMeasured
-from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from tests.builders import MINI, Builder, counters_of, interval
-from tests.papers.runs import SIZES, STEPS, device, levels, tiny_paper, value_of, zhang
+from tests.builders import MINI, Builder, counters_of, device, interval
+from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
 
 RATIO = 'time("naive_l1_16k") / time("naive_l1_48k")'
-
-
-@pytest.fixture
-def no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deterministic counts take seconds to minutes; these tests are not about them."""
-    from nqbench.workloads.counting import counts
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise AnalysisError("not here")
-
-    monkeypatch.setattr(counts, "count", refuse)
+GREATER: dict[str, Any] = {"expr": RATIO, "expect": "value > 1"}
 
 
 WITHIN = [1.002, 0.998, 1.001]
@@ -65,7 +54,7 @@ def fixed(first: list[float], second: list[float]) -> Observed:
 
 def test_the_share_is_that_of_all_draws() -> None:
     """Two rounds with ratios 1.1 and 0.9: true only if the first is resampled twice, so 1 in 4."""
-    found = verdict({"expr": RATIO, "expect": "value > 1"}, fixed([1.1, 0.9], [1.0, 1.0]))
+    found = verdict(GREATER, fixed([1.1, 0.9], [1.0, 1.0]))
     (size,) = found.sizes
     assert size.share == pytest.approx(0.25, abs=0.03)
     assert found.word == "unclear"
@@ -73,26 +62,24 @@ def test_the_share_is_that_of_all_draws() -> None:
 
 def test_rounds_are_drawn_jointly() -> None:
     """A round that is slow for both systems says nothing about their ratio."""
-    found = verdict(
-        {"expr": RATIO, "expect": "value > 1"}, fixed([1.01, 10.1, 101.0], [1.0, 10.0, 100.0])
-    )
+    found = verdict(GREATER, fixed([1.01, 10.1, 101.0], [1.0, 10.0, 100.0]))
     assert found.word == "holds"
     assert interval(found.sizes[0].value) == pytest.approx((1.01, 1.01, 1.01))
 
 
-@pytest.mark.parametrize(("rounds", "most"), [(3, 0.07), (5, 0.07), (8, 0.07)])
-def test_equal_systems_are_rarely_told_apart(rounds: int, most: float) -> None:
+@pytest.mark.parametrize("rounds", [3, 5, 8])
+def test_equal_systems_are_rarely_told_apart(rounds: int) -> None:
     """5% is meant; resampled plainly, three rounds would decide in 25% of the cases."""
     random = np.random.default_rng(5)
     weights = random.multinomial(rounds, [1 / rounds] * rounds, RESAMPLES).astype(float)
     decided = plain = 0
-    cases = 1500
+    cases = 1000
     for logs in random.normal(size=(cases, rounds)):
         share = float((resampled(logs, weights, rounds) > 0).mean())
         decided += not FAILS < share < HOLDS
         share = float((weights @ logs > 0).mean())
         plain += not FAILS < share < HOLDS
-    assert 0.03 < decided / cases < most
+    assert 0.03 < decided / cases < 0.07
     assert plain > 1.5 * decided or rounds > 5
 
 
@@ -156,7 +143,7 @@ def another_study() -> Observed:
 def test_what_is_missing_is_named_with_the_command(
     claim: dict[str, Any], run: Observed, word: str, said: list[str]
 ) -> None:
-    found = verdict({"expr": RATIO, "expect": "value > 1"} | claim, run)
+    found = verdict(GREATER | claim, run)
     assert found.word == word
     assert all(text in found.reason for text in said)
     commands = any("measures it" in text for text in said)
@@ -213,11 +200,6 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
     assert interval(other.sizes[0].value)[2] < high
 
 
-def of(dev: dict[str, Any], major: int, minor: int) -> dict[str, Any]:
-    """The device with a compute capability."""
-    return dev | {"facts": {**dev["facts"], "compute_capability": [major, minor]}}
-
-
 def of_configurations() -> Observed:
     """Two timed configurations, one too slow to be timed, and the same point in another sweep."""
     made = Builder(rounds=3, noise=0.0)
@@ -259,10 +241,13 @@ def counted() -> Observed:
 
 
 SLOW = dict(STEPS) | {"shared_no_conflict": 4.0}
-H100 = zhang(dev=of(device("NVIDIA H100"), 9, 0)).observed("zhang2011")
-H200 = zhang(dev=of(device("NVIDIA H200"), 9, 0), steps=SLOW).observed("zhang2011")
-B200 = zhang(dev=of(device("NVIDIA B200"), 10, 0), steps=SLOW).observed("zhang2011")
-ALIKE = zhang(dev=of(device("NVIDIA B200"), 10, 0)).observed("zhang2011")
+H100, H200, B200, ALIKE = (
+    zhang(dev=device(f"NVIDIA {name}", capability=(major, 0)), steps=steps).observed("zhang2011")
+    for name, major, steps in (
+        *(("H100", 9, STEPS), ("H200", 9, SLOW)),
+        *(("B200", 10, SLOW), ("B200", 10, STEPS)),
+    )
+)
 BOTH = "NVIDIA H100 (cuda:0); NVIDIA B200 (cuda:0)"
 
 
@@ -312,7 +297,7 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
 
 
 def test_counters_of_a_gpu_come_from_a_profiler() -> None:
-    builder = zhang(sizes=(15,))
+    builder = zhang(sizes=(15,), steps={"low_divergence": 1.0})
     claim = {"expr": 'counter("low_divergence", "bank_conflicts")', "expect": "value == 0"}
     assert "Nsight Compute" in verdict(claim, builder.observed("zhang2011")).reason
     timed = next(r for r in builder.rows if r["system"] == "zhang2011.low_divergence")
@@ -344,7 +329,7 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
 def test_every_claim_of_the_papers_has_a_row() -> None:
     """Zhang's own numbers, as if measured today: every claim on a time must come out as he says."""
     paper = load_paper("zhang2011")
-    builder = Builder(of(device("NVIDIA H100"), 9, 0), noise=1e-4)
+    builder = Builder(device("NVIDIA H100", capability=(9, 0)), noise=1e-4)
     for table in paper.tables:
         for series in table.series:
             for n in SIZES if series.quantity == "time" else ():
@@ -395,24 +380,12 @@ def as_tanaka_printed() -> Observed:
 
 
 TANAKA = {
-    "speedup_grows": "holds",
-    "speedup_saturates": "holds",
-    "small_n_lower_speedup": "holds",
-    "m5_optimal": "holds",
-    "m_u_shape": "holds",
-    "split_does_not_matter": "holds",
-    "conflict_free_alone": "holds, as large",
-    "conflict_free_with_dynamic": "holds, as large",
-    "dynamic_alone": "holds, as large",
-    "dynamic_with_conflict_free": "holds, as large",
-    "both_vs_none": "holds, as large",
-    "optimizations_reinforce": "holds, as large",
-    "dynamic_beats_conflict_free": "holds",
-    "compute_dominates": "holds, as large",
-    "compute_half_15": "holds, as large",
-    "transfer_constant": "holds",
-    "growth_factors": "holds, as large",
-    "speedup_cpu_gtx560ti": "holds, mixed sizes",  # his table 6 does not follow from his table 5
+    "holds": "speedup_grows speedup_saturates small_n_lower_speedup m5_optimal m_u_shape"
+    " split_does_not_matter dynamic_beats_conflict_free transfer_constant",
+    "holds, as large": "conflict_free_alone conflict_free_with_dynamic dynamic_alone"
+    " dynamic_with_conflict_free both_vs_none optimizations_reinforce compute_dominates"
+    " compute_half_15 growth_factors",
+    "holds, mixed sizes": "speedup_cpu_gtx560ti",  # his table 6 does not follow from his table 5
 }
 """What his own numbers say to his sentences."""
 
@@ -421,7 +394,8 @@ TANAKA = {
 def test_tanakas_sentences_hold_of_his_own_numbers() -> None:
     found = {v.claim.id: v for v in judge(load_paper("tanaka2011"), [as_tanaka_printed()])}
     said = {name: f"{v.word}, {v.size}".removesuffix(", ") for name, v in found.items()}
-    assert {name: said[name] for name in TANAKA} == TANAKA
+    for word, names in TANAKA.items():
+        assert {name: said[name] for name in names.split()} == dict.fromkeys(names.split(), word)
 
 
 def test_a_misprint_is_found_among_all_numbers_of_a_table() -> None:
@@ -482,7 +456,7 @@ def test_the_second_word(
     size: str,
     share: float | None,
 ) -> None:
-    asked = {"expr": RATIO, "expect": "value > 1", "paper_value": printed} | claim
+    asked = GREATER | {"paper_value": printed} | claim
     found = verdict(asked, two(measured, 1.0, noise=1e-6))
     effect = found.sizes[0].effect
     assert (found.word, found.size) == (word, size)
@@ -491,15 +465,15 @@ def test_the_second_word(
 
 def test_a_size_is_unclear_where_the_interval_straddles_a_limit() -> None:
     run = fixed([1.10, 1.20, 1.12], [1.0, 1.0, 1.0])
-    asked = {"expr": RATIO, "expect": "value > 1", "paper_value": "1.19"}
-    assert (verdict(asked, run).word, verdict(asked, run).size) == ("holds", "size unclear")
+    found = verdict(GREATER | {"paper_value": "1.19"}, run)
+    assert (found.word, found.size) == ("holds", "size unclear")
 
 
 def test_sizes_that_differ_are_mixed() -> None:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
     run = zhang(steps=steps, sizes=(15, 16), noise=1e-6).observed("zhang2011")
-    asked = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
-    found = verdict(asked | {"paper_value": {"15": "1.2", "16": "3"}}, run)
+    printed = {"15": "1.2", "16": "3"}
+    found = verdict(GREATER | {"n": ["15", "16"], "paper_value": printed}, run)
     assert (found.word, found.size) == ("holds", "mixed sizes")
     assert [size.size for size in found.sizes] == ["as large", "weaker"]
 
@@ -527,8 +501,7 @@ def test_sizes_that_differ_are_mixed() -> None:
     ],
 )
 def test_the_word_of_a_ratio(rounds: list[float], claim: dict[str, Any], word: str) -> None:
-    asked = {"expr": RATIO, "expect": "value > 1"} | claim
-    found = verdict(asked, fixed(rounds, [1.0] * len(rounds)))
+    found = verdict(GREATER | claim, fixed(rounds, [1.0] * len(rounds)))
     assert found.word == word
     low, value, high = interval(found.sizes[0].value)
     assert low <= value <= high
@@ -594,13 +567,10 @@ def test_an_optimum_that_changes_with_the_rounds_is_unclear_for_that() -> None:
     assert (found.word, found.sizes[0].reason) == ("unclear", "")
 
 
-def of_capability(name: str, major: int, minor: int, first_s: float) -> Observed:
-    return two(first_s, 1.0, dev=of(device(name), major, minor))
-
-
 def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
-    hopper, turing = of_capability("NVIDIA H100", 9, 0, 1.2), of_capability("Tesla T4", 7, 5, 0.8)
-    asked = {"expr": RATIO, "expect": "value > 1", "compute_capability": ["7.5", "2.0"]}
+    asked = GREATER | {"compute_capability": ["7.5", "2.0"]}
+    hopper = two(1.2, 1.0, dev=device("NVIDIA H100", capability=(9, 0)))
+    turing = two(0.8, 1.0, dev=device("Tesla T4", capability=(7, 5)))
     found = judge(tiny_paper(asked), [hopper, turing])
     assert [(v.word, v.asked_of) for v in found] == [
         ("holds", "compute capability 9.0"),

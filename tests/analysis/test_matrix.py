@@ -25,8 +25,8 @@ from nqbench.analysis.matrix import (
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.runs.layout import recorded_runs
-from tests.builders import H100, MINI, TRUTH, factorial
-from tests.papers.runs import STEPS, device, zhang
+from tests.builders import H100, MINI, TRUTH, device, factorial
+from tests.papers.runs import STEPS, zhang
 
 ROOT = Path(__file__).parents[2]
 Points = dict[str, list[dict[str, Any]]]

@@ -91,14 +91,6 @@ POOLS = (64, 128, 256, 512, 1024, 2560, 5120, 10240)
 SIZES = (15, 16, 17, 18, 19)
 
 
-def device(name: str, kind: str = "cuda") -> dict[str, Any]:
-    """A device as a manifest has it."""
-    spec = "cuda:0" if kind == "cuda" else f"sim:{name}"
-    timed = kind == "cuda"
-    facts = {"name": name}
-    return {"spec": spec, "kind": kind, "timed": timed, "identity": facts, "facts": facts}
-
-
 def levels(n: int, **own: Any) -> dict[str, Any]:
     return {"n": n, "depth": n - 11, "block_size": 128, "blocks": "from_jobs"} | own
 

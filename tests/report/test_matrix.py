@@ -17,9 +17,9 @@ from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matri
 from nqbench.report.figures.style import styled
 from nqbench.report.matrix import cells_table, effects_figure, matrix_table
 from nqbench.report.table import EMPTY, Source
-from tests.builders import H100, MINI, Builder, factorial
+from tests.builders import H100, MINI, Builder, device, factorial
 from tests.cli.call import call
-from tests.papers.runs import device, zhang
+from tests.papers.runs import zhang
 from tests.report.papers.test_reproduced import feinbube
 
 SOURCE = Source("a GPU", "measured", "nqbench effects")

@@ -25,7 +25,7 @@ from nqbench.errors import StudyError
 from nqbench.report.items import read_run
 from nqbench.report.site import write_site
 from nqbench.report.writer import write_report
-from tests.builders import H100, SYSTEMS, Builder, factorial
+from tests.builders import SYSTEMS, Builder, device, factorial
 
 CHROMIUM: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WIDE: Final[ViewportSize] = {"width": 1400, "height": 1000}
@@ -98,10 +98,10 @@ def recorded(folder: Path) -> list[Path]:
     """Small runs: an ablation, a paper's on two GPUs and again, one of a kernel of one's own."""
     items = ("results", "effects", "skipped")
     wanted = [{"table": name} for name in items] + [{"figure": "ranking"}]
-    runs = {"H100/ablation": factorial(device("H100"), rounds=2, report=wanted)}
+    runs = {"H100/ablation": factorial(device("NVIDIA H100"), rounds=2, report=wanted)}
     for seed, name in enumerate(("H100/feinbube2010", "H100/again", "H200/feinbube2010")):
         options: dict[str, Any] = {"seed": seed, "command": ("nqbench", "reproduce", name)}
-        paper = Builder(device(name[:4]), rounds=2, study="feinbube2010", **options)
+        paper = Builder(device(f"NVIDIA {name[:4]}"), rounds=2, study="feinbube2010", **options)
         for i, system in enumerate(SYSTEMS[:5]):
             value = 0.02 / (1 + i / 8) * (1e5 if i == 3 and name.startswith("H200") else 1)
             paper.time("sizes", {"n": 16, "block_size": 64, "depth": 4}, value, system)
@@ -110,10 +110,6 @@ def recorded(folder: Path) -> list[Path]:
     for tile in (16, 32):
         own.time("transpose", {"n": 256, "tile": tile}, 1e-5 * tile)
     return [builder.write(folder / name) for name, builder in runs.items()]
-
-
-def device(name: str) -> dict[str, Any]:
-    return {**H100, "identity": {"name": f"NVIDIA {name}"}, "facts": {"name": f"NVIDIA {name}"}}
 
 
 @pytest.fixture(scope="module")

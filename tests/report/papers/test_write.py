@@ -30,19 +30,11 @@ from nqbench.report.papers.verdicts import (
 )
 from nqbench.report.papers.write import FIGURES, joint_source, write_paper
 from nqbench.report.table import Source
-from tests.builders import Builder
-from tests.papers.runs import device, fitness, tiny_paper, zhang
+from tests.builders import Builder, device
+from tests.papers.runs import fitness, tiny_paper, zhang
 from tests.report.papers.test_reproduced import feinbube, simulated
 
-
-@pytest.fixture(autouse=True)
-def _no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nqbench.workloads.counting import counts
-
-    def refuse(*args: Any, **kwargs: Any) -> None:
-        raise AnalysisError("not here")
-
-    monkeypatch.setattr(counts, "count", refuse)
+pytestmark = pytest.mark.usefixtures("no_walks")
 
 
 def test_two_devices_in_one_folder(tmp_path: Path) -> None:
