@@ -108,16 +108,13 @@ def test_points_under_the_roof(runs: dict[str, Path], roof: Ceilings) -> None:
     assert len(ceilings_table(roof, SOURCE).rows) == 6
 
 
-ROOF = Ceilings(
-    "cuda:0",
-    {
-        name: Ceiling(name, name, kind, Estimate(per_s))
-        for name, kind, per_s in (
-            *(("copy", "bytes", 1e3), ("read", "bytes", 9e3)),  # a cache is not device memory
-            *(("fma", "float", 1e3), ("int_add", "integer", 1e3)),
-        )
-    },
+MEASURED: tuple[tuple[str, WorkKind, float], ...] = (
+    ("copy", "bytes", 1e3),
+    ("read", "bytes", 9e3),  # of a cache, which is not device memory
+    ("fma", "float", 1e3),
+    ("int_add", "integer", 1e3),
 )
+ROOF = Ceilings("cuda:0", {n: Ceiling(n, n, kind, Estimate(per_s)) for n, kind, per_s in MEASURED})
 CACHED, DRAM = "all off-chip accesses, cached or not", "device memory"
 
 
