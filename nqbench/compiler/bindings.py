@@ -6,38 +6,40 @@ import ctypes
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any, Final
 
+from nqbench.errors import NqbenchError
 from nqbench.system.versions import installed
 
-CUDA_12: Final = {
-    "nvrtc": ("nvidia-cuda-nvrtc-cu12", "libnvrtc.so."),
-    "nvjitlink": ("nvidia-nvjitlink-cu12", "libnvJitLink.so."),
-}
-"""Package and file of each library of CUDA 12."""
+PACKAGES: Final = {"nvrtc": "nvidia-cuda-nvrtc", "nvjitlink": "nvidia-nvjitlink"}
+_FILES: Final = {"nvrtc": "libnvrtc.so.", "nvjitlink": "libnvJitLink.so."}
 
 _ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
 _USUAL_ROOT: Final = Path("/usr/local/cuda")
 _INCLUDES: Final = ("include", "include/cccl", "targets/*/include", "targets/*/include/cccl")
 
 
-class NotLoaded(Exception):
-    """A library that cannot be loaded, with the first line of the reason."""
+def load_bindings(name: str, first_call: str, missing: type[NqbenchError], what: str) -> Any:
+    """The module ``cuda.bindings.NAME`` with its library loaded.
 
-
-def load_bindings(name: str, first_call: str) -> Any:
-    """The module ``cuda.bindings.NAME`` with its library loaded. Raises ``NotLoaded``."""
+    Raises ``missing``: ``what`` cannot be loaded, the first line of the reason, how to install it.
+    """
     try:
         if cuda_major() == 12:
-            _load_cuda_12(*CUDA_12[name])
+            _load_cuda_12(f"{PACKAGES[name]}-cu12", _FILES[name])
         module = importlib.import_module(f"cuda.bindings.{name}")
         getattr(module, first_call)()  # the first call loads the library
     except (ImportError, RuntimeError, OSError) as error:
-        reason = str(error).strip()
-        raise NotLoaded(reason.splitlines()[0] if reason else repr(error)) from error
+        reason = str(error).strip().partition("\n")[0] or repr(error)
+        (package,) = requirements(PACKAGES[name])
+        raise missing(
+            f"{what} cannot be loaded ({reason}); install it with {sys.executable} -m pip install"
+            f" '{package}'"
+        ) from error
     return module
 
 

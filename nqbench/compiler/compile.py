@@ -169,7 +169,7 @@ def _compile(request: CompileRequest) -> Compiled:
     if entry is not None:
         return Compiled(entry.image, entry.symbol, entry.log, True, entry.variables)
     options = request.options + ((RELOCATABLE,) if request.device_launch else ())
-    program = nvrtc.Program(
+    program = nvrtc.SourceUnit(
         text, source, request.entry, request.arch, options, request.include, request.variables
     )
     try:

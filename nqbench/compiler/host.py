@@ -239,7 +239,7 @@ class DevicePart:
     """A program without its host code, and without what the kernel does not need and that does not
     compile: classes of the host, kernels with textures."""
 
-    def __init__(self, program: nvrtc.Program, headers: Sequence[Header]) -> None:
+    def __init__(self, program: nvrtc.SourceUnit, headers: Sequence[Header]) -> None:
         texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
         self.marks = marks = marks_of(*texts.values())
         self.program = program
@@ -273,7 +273,7 @@ class DevicePart:
                     break
         raise self._explained(said, last) from first
 
-    def _left(self) -> nvrtc.Program:
+    def _left(self) -> nvrtc.SourceUnit:
         headers = {name: file.left for name, file in self.files.items()}
         return replace(
             self.program,

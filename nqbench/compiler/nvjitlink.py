@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.compiler.bindings import NotLoaded, cuda_roots, load_bindings, requirements
+from nqbench.compiler.bindings import cuda_roots, load_bindings, requirements
 from nqbench.errors import CompileError
 
 LIBRARY: Final = "libcudadevrt.a"
@@ -73,15 +73,8 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
 
 @functools.cache
 def _nvjitlink() -> Any:
-    """The bindings with their library loaded; ``CompileError`` says how to get it."""
-    try:
-        return load_bindings("nvjitlink", "version")
-    except NotLoaded as reason:
-        (package,) = requirements("nvidia-nvjitlink")
-        raise CompileError(
-            "a kernel that launches kernels needs CUDA's linker nvJitLink, which cannot be loaded"
-            f" ({reason}); install it with {sys.executable} -m pip install '{package}'"
-        ) from reason
+    what = "a kernel that launches kernels needs CUDA's linker nvJitLink, which"
+    return load_bindings("nvjitlink", "version", CompileError, what)
 
 
 def _libraries(root: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nqbench.compiler.bindings import NotLoaded, cuda_headers, load_bindings, requirements
+from nqbench.compiler.bindings import cuda_headers, load_bindings
 from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError, DeviceUnavailable
 
@@ -35,7 +35,7 @@ _NAME_MAP: Final = "__nv_name_map"  # NVRTC's name for the file in which it reso
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SourceUnit:
     """One compilation. ``source`` is absolute: errors and line information show it.
 
     ``variables`` are module variables whose symbols are wanted. ``headers`` are texts that stand
@@ -60,15 +60,8 @@ class Rejected(CompileError):
 
 @functools.cache
 def _nvrtc() -> Any:
-    """The bindings with their library loaded; ``DeviceUnavailable`` says how to get it."""
-    try:
-        return load_bindings("nvrtc", "nvrtcVersion")
-    except NotLoaded as reason:
-        (package,) = requirements("nvidia-cuda-nvrtc")
-        raise DeviceUnavailable(
-            f"the CUDA compiler library NVRTC cannot be loaded ({reason}); install it with"
-            f" {sys.executable} -m pip install '{package}'"
-        ) from reason
+    what = "the CUDA compiler library NVRTC"
+    return load_bindings("nvrtc", "nvrtcVersion", DeviceUnavailable, what)
 
 
 @functools.cache
@@ -105,7 +98,7 @@ def supported_archs() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in archs)
 
 
-def build(program: Program, kind: ImageKind) -> tuple[bytes, dict[str, str], str]:
+def build(program: SourceUnit, kind: ImageKind) -> tuple[bytes, dict[str, str], str]:
     """Compile; returns image, the symbols of the kernel and of each variable, and the log.
 
     Raises ``CompileError`` with the first errors, which name the kernel's own file and line.
@@ -139,7 +132,7 @@ def build(program: Program, kind: ImageKind) -> tuple[bytes, dict[str, str], str
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _standins(program: Program) -> dict[str, str]:
+def _standins(program: SourceUnit) -> dict[str, str]:
     """Those that no file of the user's and none of CUDA's goes by."""
     folders = (program.source.parent, *program.folders, *cuda_headers())
     return {
@@ -149,7 +142,7 @@ def _standins(program: Program) -> dict[str, str]:
     }
 
 
-def _options(program: Program, kind: ImageKind) -> list[str]:
+def _options(program: SourceUnit, kind: ImageKind) -> list[str]:
     target = program.arch if kind == "cubin" else program.arch.replace("sm_", "compute_", 1)
     own = ["--generate-line-info", f"--gpu-architecture={target}"]
     if not any(option.startswith(("-std", "--std")) for option in program.options):
@@ -194,14 +187,14 @@ def _image(handle: object, kind: ImageKind) -> bytes:
     return raw.rstrip(b"\0") if kind == "ptx" else raw
 
 
-def _rejected(program: Program, status: Any, log: str) -> Rejected:
+def _rejected(program: SourceUnit, status: Any, log: str) -> Rejected:
     error = Rejected(_refusal(program, status, log))
     found = (_PLACE.match(line) for line in log.splitlines())
     error.errors = tuple((m[1], int(m[2]), m[0]) for m in found if m is not None)
     return error
 
 
-def _refusal(program: Program, status: Any, log: str) -> str:
+def _refusal(program: SourceUnit, status: Any, log: str) -> str:
     """One readable message from NVRTC's log, with the names of files alone: it is recorded."""
     log = _without_folders(program, log)
     where = _where(program)
@@ -220,7 +213,7 @@ def _refusal(program: Program, status: Any, log: str) -> str:
     return sentence(program, errors) if errors else f"{where}: {log or status.name}"
 
 
-def sentence(program: Program, errors: list[str]) -> str:
+def sentence(program: SourceUnit, errors: list[str]) -> str:
     """What is wrong with a program, by the first errors."""
     errors = [_without_folders(program, line) for line in errors]
     for text, meaning in _EXPLAINED.items():
@@ -230,11 +223,11 @@ def sentence(program: Program, errors: list[str]) -> str:
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
 
 
-def _without_folders(program: Program, text: str) -> str:
+def _without_folders(program: SourceUnit, text: str) -> str:
     for folder in (program.source.parent, *program.folders):
         text = text.replace(f"{folder}/", "")
     return text
 
 
-def _where(program: Program) -> str:
+def _where(program: SourceUnit) -> str:
     return f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"

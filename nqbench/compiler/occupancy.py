@@ -47,9 +47,10 @@ def occupancy(
     """
     if block_size < 1:
         raise ValueError(f"block_size is {block_size}; it must be at least 1")
-    warps_per_block = _ceil_div(block_size, facts.warp_size)
+    warps_per_block = -(-block_size // facts.warp_size)
+    fits = block_size <= facts.max_threads_per_block
     limits: dict[Limiter, int | None] = {
-        "warps": _by_warps(facts, block_size, warps_per_block),
+        "warps": facts.max_warps_per_multiprocessor // warps_per_block if fits else 0,
         "blocks": facts.max_blocks_per_multiprocessor,
         "registers": _by_registers(facts, registers, warps_per_block),
         "shared": _by_shared(facts, shared_bytes, cache),
@@ -59,12 +60,6 @@ def occupancy(
     blocks = bounded[limiter]
     warps = blocks * warps_per_block
     return Occupancy(blocks, warps, warps / facts.max_warps_per_multiprocessor, limiter)
-
-
-def _by_warps(facts: DeviceFacts, block_size: int, warps_per_block: int) -> int:
-    if block_size > facts.max_threads_per_block:
-        return 0
-    return facts.max_warps_per_multiprocessor // warps_per_block
 
 
 def _by_registers(facts: DeviceFacts, registers: int, warps_per_block: int) -> int | None:
@@ -109,9 +104,5 @@ def shared_storage(facts: DeviceFacts, per_block: int, cache: CachePreference) -
     return facts.shared_per_multiprocessor
 
 
-def _ceil_div(value: int, by: int) -> int:
-    return -(-value // by)
-
-
 def _round_up(value: int, unit: int) -> int:
-    return _ceil_div(value, unit) * unit
+    return -(-value // unit) * unit

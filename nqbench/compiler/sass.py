@@ -41,17 +41,13 @@ class SassCounts:
 def disassembler() -> Path:
     """Where ``nvdisasm`` is. Raises ``DeviceUnavailable`` if it is not installed."""
     spec = importlib.util.find_spec("nvidia")
-    folders = [Path(p) for p in (spec.submodule_search_locations or ()) if spec] if spec else []
-    found = [path for folder in folders for path in sorted(folder.glob("*/bin/nvdisasm*"))]
-    toolkit = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    on_path = shutil.which(
-        "nvdisasm", path=os.pathsep.join(filter(None, [
-            os.environ.get("PATH"), str(Path(toolkit) / "bin") if toolkit else None,
-        ]))
-    )  # fmt: skip
+    folders = (spec and spec.submodule_search_locations) or ()
+    found = [path for folder in folders for path in sorted(Path(folder).glob("*/bin/nvdisasm*"))]
     if found:
         return found[-1]
-    if on_path:
+    toolkit = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    places = [os.environ.get("PATH", ""), *([f"{toolkit}/bin"] if toolkit else [])]
+    if on_path := shutil.which("nvdisasm", path=os.pathsep.join(places)):
         return Path(on_path)
     raise DeviceUnavailable(
         f"SASS needs nvdisasm, which is not installed; pip install {PACKAGE} (or 'nqbench[sass]')"

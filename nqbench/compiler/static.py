@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
 from nqbench.compiler.compile import Compiled, compile_many, cubin_request
@@ -36,15 +36,15 @@ class StaticRow:
     arch: str
     chip: str
     block_size: int
-    registers: int | None
-    stack_bytes: int | None
-    spill_store_bytes: int | None
-    spill_load_bytes: int | None
-    static_shared_bytes: int | None
-    dynamic_shared_bytes: int
-    blocks_per_multiprocessor: int | None
-    occupancy: float | None
-    limiter: str
+    registers: int | None = None
+    stack_bytes: int | None = None
+    spill_store_bytes: int | None = None
+    spill_load_bytes: int | None = None
+    static_shared_bytes: int | None = None
+    dynamic_shared_bytes: int = 0
+    blocks_per_multiprocessor: int | None = None
+    occupancy: float | None = None
+    limiter: str = ""
     note: str = ""
 
 
@@ -103,53 +103,46 @@ def _with_sass(
     if isinstance(cubin, CompileError) or isinstance(ptx, CompileError):
         return SassRow(**plain)
     counts = sass_counts(cubin.image, cubin.symbol)
-    listed = [
+    shared, off_chip, local = (
         ", ".join(f"{name} {n}" for name, n in sorted(counts.accesses.items()) if name[2] == space)
         for space in "SGL"
-    ]
-    instructions = ptx_instructions(ptx.image.decode(), ptx.symbol)
-    return SassRow(**plain, ptx_instructions=instructions, sass_instructions=counts.instructions,
-                   sass_branches=counts.branches, shared_accesses=listed[0],
-                   global_accesses=listed[1], local_accesses=listed[2])  # fmt: skip
+    )
+    return SassRow(
+        **plain,
+        ptx_instructions=ptx_instructions(ptx.image.decode(), ptx.symbol),
+        sass_instructions=counts.instructions,
+        sass_branches=counts.branches,
+        shared_accesses=shared,
+        global_accesses=off_chip,
+        local_accesses=local,
+    )
 
 
 def _row(
     label: str, plan: Kernel, facts: DeviceFacts, result: Compiled | CompileError
 ) -> StaticRow:
-    block_size = math.prod(plan.block)
-    chip = facts.name.removeprefix("model of ")
+    row = StaticRow(
+        label,
+        facts.arch,
+        facts.name.removeprefix("model of "),
+        math.prod(plan.block),
+        dynamic_shared_bytes=plan.shared_bytes,
+    )
     if isinstance(result, CompileError):
-        missing = (None, None, None, None, None)
-        return StaticRow(
-            label, facts.arch, chip, block_size, *missing, plan.shared_bytes, None, None, "",
-            str(result),
-        )  # fmt: skip
+        return replace(row, note=str(result))
     taken = resources_of(result)
-    shared = taken.static_shared_bytes + plan.shared_bytes
     # A compiler of the chip's time would have kept to its limit, with spills.
     most = facts.max_registers_per_thread if facts.compiled_for else taken.registers
-    fits = occupancy(facts, min(taken.registers, most), shared, block_size, plan.cache)
-    return StaticRow(
-        label=label,
-        arch=facts.arch,
-        chip=chip,
-        block_size=block_size,
-        registers=taken.registers,
-        stack_bytes=taken.stack_bytes,
-        spill_store_bytes=taken.spill_store_bytes,
-        spill_load_bytes=taken.spill_load_bytes,
-        static_shared_bytes=taken.static_shared_bytes,
-        dynamic_shared_bytes=plan.shared_bytes,
+    shared = taken.static_shared_bytes + plan.shared_bytes
+    fits = occupancy(facts, min(taken.registers, most), shared, row.block_size, plan.cache)
+    note = f"registers of {facts.arch} code" if facts.compiled_for else ""
+    if taken.registers > most:
+        note += f"; {most} per thread at most"
+    return replace(
+        row,
+        **asdict(taken),
         blocks_per_multiprocessor=fits.blocks_per_multiprocessor,
         occupancy=fits.fraction,
         limiter=fits.limiter,
-        note=_stand_in(facts, taken.registers > most),
+        note=note,
     )
-
-
-def _stand_in(facts: DeviceFacts, limited: bool) -> str:
-    """What a row of a chip says whose own architecture no longer compiles."""
-    if not facts.compiled_for:
-        return ""
-    most = f"; {facts.max_registers_per_thread} per thread at most" if limited else ""
-    return f"registers of {facts.arch} code{most}"

@@ -164,6 +164,6 @@ def test_bindings_of_cuda_12_get_its_libraries_though_newer_ones_are_here(
     monkeypatch.setattr(bindings, "installed", lambda name: "12.9.1")
     monkeypatch.setattr(bindings, "files", lambda package: [other, library])
     monkeypatch.setattr("ctypes.CDLL", loaded.append)
-    bindings.load_bindings("nvrtc", "nvrtcVersion")
+    bindings.load_bindings("nvrtc", "nvrtcVersion", CompileError, "NVRTC")
     assert loaded == [str(tmp_path / "of-12")]
     assert bindings.requirements("nvidia-cuda-nvrtc") == ("nvidia-cuda-nvrtc-cu12>=12.6,<13",)
