@@ -26,13 +26,8 @@ OPTIONS: Final = ("--std=c++20",)
 """Of the compiler: an object as a template argument is C++20."""
 
 _CPU_FUNCTIONS: Final = {
-    "cpu.somers": ("counting.somers", "nqbench.workloads.counting.cpu:count_somers"),
-    "cpu.multicore": ("counting.multicore", "nqbench.workloads.counting.cpu:count_multicore"),
-    "cpu.frontier": ("counting.frontier", "nqbench.workloads.counting.cpu:count_frontier"),
-    "cpu.frontier_multicore": (
-        "counting.frontier_multicore",
-        "nqbench.workloads.counting.cpu:count_frontier_multicore",
-    ),
+    f"cpu.{name}": (f"counting.{name}", f"nqbench.workloads.counting.cpu:count_{name}")
+    for name in ("somers", "multicore", "frontier", "frontier_multicore")
 }
 
 _MAKING_BLOCK: Final = 128

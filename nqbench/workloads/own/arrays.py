@@ -99,16 +99,8 @@ _COMPARE: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
 }
 _NODES: Final = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Call, ast.keyword),
-    *(
-        ast.BinOp,
-        ast.UnaryOp,
-        ast.Compare,
-        ast.IfExp,
-        ast.Subscript,
-        ast.Slice,
-        ast.Tuple,
-        ast.List,
-    ),
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple),
+    ast.List,
     *(*_BINARY, *_UNARY, *_COMPARE),
 )
 _NUMBERS: Final = (int, float, complex, np.ndarray, np.generic)

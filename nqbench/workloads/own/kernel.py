@@ -130,7 +130,9 @@ class OwnKernel(Workload):
             wrong = _wrong(outputs[name], expected, given)
             total, right = total + expected.size, right + expected.size - wrong.size
             if wrong.size and not fault:
-                fault = _first_wrong(name, plan.shapes[name], outputs[name], expected, wrong)
+                first = int(wrong[0])
+                where = ", ".join(map(str, np.unravel_index(first, plan.shapes[name])))
+                fault = f"{name}[{where}] is {outputs[name][first]!s}, not {expected[first]!s}"
         changed = _changed(plan, outputs, self.block.checks)
         return Compared(right, total, fault or changed) if total or changed else None
 
@@ -194,18 +196,6 @@ def _wrong(found: NDArray[Any], expected: NDArray[Any], given: Part) -> NDArray[
         if not right.all() and (relative or absolute):
             right |= np.isclose(found, expected, rtol=relative, atol=absolute)
     return np.flatnonzero(~right)
-
-
-def _first_wrong(
-    name: str,
-    shape: tuple[int, ...],
-    found: NDArray[Any],
-    expected: NDArray[Any],
-    wrong: NDArray[Any],
-) -> str:
-    first = int(wrong[0])
-    where = ", ".join(str(int(i)) for i in np.unravel_index(first, shape))
-    return f"{name}[{where}] is {found[first]!s}, not {expected[first]!s}"
 
 
 def _changed(plan: OwnPlan, outputs: Outputs, checks: Mapping[str, Any]) -> str:

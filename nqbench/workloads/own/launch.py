@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -119,10 +119,15 @@ class Launch:
         """Refuse what no such device can hold, at the line that asks for it."""
         threads, limits = math.prod(self.threads), (device.max_grid_x, MAX_GRID_YZ, MAX_GRID_YZ)
         where = f" of a block on {device.name}"
-        _limit("block", threads, "threads", device.max_threads_per_block, where)
-        _limit("shared", self.shared, "bytes", device.shared_per_block_optin, where)
-        for axis, blocks, most in zip("xyz", self.grid, limits, strict=True):
-            _limit("grid", blocks, f"blocks along {axis}", most, " of a grid")
+        axes = zip("xyz", self.grid, limits, strict=True)
+        for key, found, what, most, of in (
+            ("block", threads, "threads", device.max_threads_per_block, where),
+            ("shared", self.shared, "bytes", device.shared_per_block_optin, where),
+            *(("grid", n, f"blocks along {axis}", most, " of a grid") for axis, n, most in axes),
+        ):
+            if found > most:
+                said = f"{key}: {found} {what} are more than the {most}{of}"
+                raise InfeasibleError(said, keys=(KERNEL, key))
         for name in self.block.scalars:
             self.scalar(name)
         for name, given in self.block.arrays():
@@ -182,16 +187,13 @@ class Launch:
             every = {**known, **made}
             form = ("contents", name, self.shape(name), self.dtype(given))
             array = partial(self._array, name, given, every)
-            made[name] = kept.get(form, self._read_by(str(what), every), array)
+            read: list[Any] = []  # what they follow from, besides the description
+            if is_file(what):
+                read = [self.text(("arguments",), str(what))]
+            elif what not in arrays.STANDARD:
+                read = [every[one] for one in sorted(arrays.names_in(str(what))) if one in every]
+            made[name] = kept.get(form, read, array)
         return made
-
-    def _read_by(self, what: str, known: Mapping[str, Any]) -> Sequence[Any]:
-        """What the contents of an array follow from, besides its description."""
-        if what in arrays.STANDARD:
-            return []
-        if is_file(what):
-            return [self.text(("arguments",), what)]
-        return [known[name] for name in sorted(arrays.names_in(what)) if name in known]
 
     def _array(self, name: str, given: Part, known: Mapping[str, Any]) -> NDArray[Any]:
         what, dtype, shape = str(given["contents"]), self.dtype(given), self.shape(name)
@@ -275,12 +277,6 @@ class Launch:
             restore=restore,
             output=checked or watched,
         )
-
-
-def _limit(key: str, found: int, what: str, most: int, where: str) -> None:
-    if found > most:
-        said = f"{key}: {found} {what} are more than the {most}{where}"
-        raise InfeasibleError(said, keys=(KERNEL, key))
 
 
 def plain(found: Any) -> Any:
