@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,66 +152,30 @@ def test_a_kernel_that_reaches_memory_not_allocated_is_at_fault(program: str) ->
         prepared.launch()
 
 
-MISTAKES: dict[str, tuple[Callable[[ProgramContext], Any], str]] = {
-    "no kernel": (
-        lambda context: context.launch("nothing"),
-        "launches kernel 'nothing'; the plan has scale, add_up",
-    ),
-    "no variable": (
-        lambda context: context.launch("scale"),
-        "kernel scale is launched with no variables; its variables are a",
-    ),
-    "another variable": (
-        lambda context: context.launch("scale", b=1),
-        "kernel scale is launched with b; its variables are a",
-    ),
-    "too large": (
-        lambda context: context.launch("scale", a=2**31),
-        "kernel scale: a = 2147483648 does not fit its type int32",
-    ),
-    "not whole": (
-        lambda context: context.launch("scale", a=1.5),
-        "kernel scale: a = 1.5 does not fit its type int32",
-    ),
-    "no buffer": (
-        lambda context: context.clear("nothing"),
-        "uses buffer 'nothing'; the plan has x, y, sum, where",
-    ),
-    "too long": (
-        lambda context: context.upload("where", np.zeros(9)),
-        "uploads 9 elements into buffer 'where' of 8",
-    ),
-    "no data": (
-        lambda context: context.upload("where"),
-        "uploads buffer 'where' without data, and the plan has none",
-    ),
-    "too much": (
-        lambda context: context.download("where", 9),
-        "downloads 9 elements of buffer 'where', which has 8",
-    ),
-    "lasting": (
-        lambda context: context.allocate("x"),
-        "allocates or frees buffer 'x', which is there all the time",
-    ),
-    "twice": (lambda context: context.allocate("sum", "sum"), "allocates buffer 'sum' twice"),
-    "not there": (
-        lambda context: context.download("sum"),
-        "uses buffer 'sum', which is not allocated at that time",
-    ),
-    "never allocated": (
-        lambda context: context.free("sum"),
-        "uses buffer 'sum', which is not allocated at that time",
-    ),
-    "never freed": (
-        lambda context: context.allocate("sum"),
-        "ends without freeing sum, which it allocated",
-    ),
+MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
+    "no kernel": (("launch", "nothing"), "launches kernel 'nothing'; the plan has scale, add_up"),
+    "no variable": (("launch", "scale"), "launched with no variables; its variables are a"),
+    "another variable": (("launch", "scale", {"b": 1}), "launched with b; its variables are a"),
+    "too large": (("launch", "scale", {"a": 2**31}), "a = 2147483648 does not fit its type int32"),
+    "not whole": (("launch", "scale", {"a": 1.5}), "scale: a = 1.5 does not fit its type int32"),
+    "no buffer": (("clear", "nothing"), "uses buffer 'nothing'; the plan has x, y, sum, where"),
+    "too long": (("upload", "where", np.zeros(9)), "uploads 9 elements into buffer 'where' of 8"),
+    "no data": (("upload", "where"), "uploads buffer 'where' without data, and the plan has none"),
+    "too much": (("download", "where", 9), "downloads 9 elements of buffer 'where', which has 8"),
+    "lasting": (("allocate", "x"), "allocates or frees buffer 'x', which is there all the time"),
+    "twice": (("allocate", "sum", "sum"), "allocates buffer 'sum' twice"),
+    "not there": (("download", "sum"), "uses buffer 'sum', which is not allocated at that time"),
+    "never allocated": (("free", "sum"), "uses buffer 'sum', which is not allocated at that time"),
+    "never freed": (("allocate", "sum"), "ends without freeing sum, which it allocated"),
 }
-"""What a program can do wrong on any device, and what is then said."""
+"""What a program can do wrong on any device (a method of its context, and what it is given), and
+what is then said."""
 
 
 def errs(context: ProgramContext, mistake: str) -> None:
-    MISTAKES[mistake][0](context)
+    method, *given = MISTAKES[mistake][0]
+    variables = given.pop() if isinstance(given[-1], dict) else {}
+    getattr(context, method)(*given, **variables)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
