@@ -12,6 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -149,7 +150,8 @@ for _title, _commands in (*COMMANDS.items(), ("", HIDDEN)):
 def main() -> None:
     """Run a command; turn expected errors into one sentence and the contract's exit code."""
     try:
-        completing(_run) if ASKED in os.environ else _run()
+        run_it = partial(app, prog_name="nqbench")
+        completing(run_it) if ASKED in os.environ else run_it()
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(str(error))
         sys.exit(EXIT_WRONG)
@@ -170,10 +172,6 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:
             sys.exit(EXIT_WRONG)
         _end_output()
-
-
-def _run() -> None:
-    app(prog_name="nqbench")
 
 
 def _say(sentence: str) -> None:

@@ -30,6 +30,12 @@ def _words(found: Callable[[], Iterable[str]], *, files: bool = False) -> Comple
     return complete
 
 
+def _packaged() -> Iterable[str]:
+    from nqbench.study.packaged import studies
+
+    return studies()
+
+
 def _system_names() -> Iterator[str]:
     from nqbench.workloads import with_systems
 
@@ -45,7 +51,8 @@ def _device_names() -> list[str]:
     return ["auto", *cuda, *(f"sim:{model}" for model in models), "cpu"]
 
 
-studies = _words(lambda: import_module("nqbench.study.packaged").studies(), files=True)
+studies = _words(_packaged, files=True)
+systems_or_studies = _words(lambda: (*_system_names(), *_packaged()), files=True)
 systems = _words(_system_names)
 devices = _words(_device_names)
 simulators = _words(lambda: (name for name in _device_names() if name.startswith("sim")))
@@ -55,11 +62,6 @@ runs = _words(lambda: [str(f.parent) for f in sorted(Path().glob("results/*/*/*/
 formats = _words(
     lambda: (*(e := import_module("nqbench.report.exporters")).EXPORTERS, *e.FIGURE_FORMATS, e.HTML)
 )
-
-
-def systems_or_studies(incomplete: str) -> list[str]:
-    """What ``check`` and ``explain`` take."""
-    return [*systems(incomplete), *studies(incomplete)]
 
 
 def _files(incomplete: str) -> list[str]:

@@ -82,7 +82,6 @@ def count(
 
 def _show(row: ProgressRow, n: int) -> Callable[[float, float, float], None]:
     """Shows how far a count is: the share that is done, the rate, the time left."""
-
     from nqbench.cli.show import console
 
     def tell(share: float, rate: float, left_s: float) -> None:

@@ -78,7 +78,7 @@ def conclude(
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures.
     """
-    from nqbench.cli.show import results
+    from nqbench.cli.show import console, results
     from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
@@ -92,7 +92,11 @@ def conclude(
             run = read_run(outcome.path)
             runs.append(run)
             if not as_json:
-                _show_tables(run, items)
+                if items:
+                    from nqbench.report.writer import prepare  # takes a while
+
+                    for table in (one for item in items for one in prepare(run.data, item)):
+                        console.show_report_table(table)
                 results.show_numbers(run)
             if draw and measured:
                 report = _report_measured(run, outcome)
@@ -102,16 +106,6 @@ def conclude(
     if as_json:
         ended = [{"interrupted": one.interrupted, "wall_s": one.wall_s} for one in outcomes]
         print_runs(runs, reports, ended)
-
-
-def _show_tables(run: ReadRun, items: Sequence[ReportItem]) -> None:
-    if not items:
-        return
-    from nqbench.cli.show.console import show_report_table
-    from nqbench.report.writer import prepare  # takes a while
-
-    for table in (one for item in items for one in prepare(run.data, item)):
-        show_report_table(table)
 
 
 def print_runs(

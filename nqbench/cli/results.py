@@ -58,7 +58,6 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Show the numbers of recorded runs; write their tables and figures."""
-
     from nqbench.cli.show import console, results
     from nqbench.runs.frame import write_csv
 
@@ -85,7 +84,10 @@ def report(
         _roofline(runs, ceilings, counters or [], out, formats or [])
     elif site:
         options.refuse({"--format": formats}, "--site writes HTML")
-        _site(runs, out)
+        from nqbench.report.site import SITE, write_site
+
+        for path in write_site(out or SITE, runs, options.shown_line()):
+            console.say(str(path))
     else:
         _show_and_write(runs, out, formats or [], as_json=as_json)
 
@@ -120,14 +122,6 @@ def _roofline(
     for table in written.tables:
         console.show_report_table(table)
     results.show_paths(written.paths)
-
-
-def _site(runs: list[Path], out: Path | None) -> None:
-    from nqbench.cli.show import console
-    from nqbench.report.site import SITE, write_site
-
-    for path in write_site(out or SITE, runs, options.shown_line()):
-        console.say(str(path))
 
 
 def compare(

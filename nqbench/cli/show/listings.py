@@ -22,7 +22,7 @@ from nqbench.point import distinguishing, text, varied
 from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
-    from nqbench.doctor import DoctorRow, Report
+    from nqbench.doctor import Report
     from nqbench.inspection import Checked
     from nqbench.point import Point
     from nqbench.report.explain import Explained
@@ -140,30 +140,24 @@ def show_explained(found: Sequence[Explained], source: Source) -> None:
 
 def show_doctor(report: Report) -> None:
     """A line for each finding, below it the command that fixes it; then one sentence."""
+    from nqbench.doctor import FEATURES
+
     say(f"device: {report.device} ({report.why})")
     width = max(len(row.name) for row in report.rows)
     lacking = report.lacking
     out = console()
     for row in report.rows:
-        first, *others = _doctor_lines(row, width, needed=row in lacking)
-        rest = escape(wrapped(first, out, width + 11)[len(row.state) :])
+        lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
+        if row.state == "missing":
+            verb = "needed for" if row in lacking else "only for"
+            lines.append(f"{' ' * (width + 11)}{verb}: {FEATURES[row.feature]}")
+        if row.remedy:
+            lines.append(f"{' ' * (width + 11)}do: {row.remedy}")
+        rest = escape(wrapped(lines[0], out, width + 11)[len(row.state) :])
         out.print(f"[{STYLES[row.state]}]{row.state}[/]{rest}", soft_wrap=True)
-        for line in others:
+        for line in lines[1:]:
             say(line, out, hang=width + 11)
     say(report.summary())
-
-
-def _doctor_lines(row: DoctorRow, width: int, *, needed: bool) -> list[str]:
-    from nqbench.doctor import FEATURES
-
-    lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
-    margin = " " * (width + 11)
-    if row.state == "missing":
-        verb = "needed for" if needed else "only for"
-        lines.append(f"{margin}{verb}: {FEATURES[row.feature]}")
-    if row.remedy:
-        lines.append(f"{margin}do: {row.remedy}")
-    return lines
 
 
 def show_self_test(result: SelfTest) -> None:

@@ -72,15 +72,6 @@ def point_text(record: Record) -> str:
     return f"{name} N={n}{''.join(levels)}"
 
 
-def value_text(record: Record) -> str:
-    """What a measurement gave: its time, or a counter."""
-    if record.value_s is not None:
-        return duration(record.value_s)
-    if COUNTED in record.counters:
-        return f"{record.counters[COUNTED]:,.0f} warp instr."
-    return "verified"
-
-
 class ProgressRow(Listener):
     """What one device does: its stage, how far it is, and the points that it has.
 
@@ -126,7 +117,10 @@ class ProgressRow(Listener):
             name = self.display.names.get(key, point["label"])
             self.current.pop(name, None)
             if record.status == "ok":
-                self.display.values.append((value_text(record), name))
+                counted = record.counters.get(COUNTED)
+                value = "verified" if counted is None else f"{counted:,.0f} warp instr."
+                value = value if record.value_s is None else duration(record.value_s)
+                self.display.values.append((value, name))
             elif record.status != "skipped":
                 self.message(failure_text(record))
         self.display.step_done(self)
