@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel
@@ -147,6 +147,7 @@ class _Check:
     def formula(self, text: str, path: KeyPath, *, of_cell: bool) -> None:
         """A formula of a claim or of a cell, and the names in it."""
         parsed: Expression
+        arguments = language.CELL_ARGUMENTS if of_cell else language.CLAIM_ARGUMENTS
         if of_cell:
             parsed = expressions.parse(text, language.CELLS)
             known = (*language.CELL_NAMES, *language.RECORDED, *self.known["factor"])
@@ -158,16 +159,11 @@ class _Check:
             function = call.func.id if isinstance(call.func, ast.Name) else ""
             words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
             given = {k.arg: k.value for k in call.keywords if k.arg}
-            kinds: Iterable[str] = language.CELL_ARGUMENTS.get(function, ())
-            if not of_cell:
-                if function == "counter" and words[:1] == [language.DEVICE]:
-                    number = str(words[1] if len(words) > 1 else language.DEVICE)
-                    self.one_of("a device has no number", number, language.DEVICE_NUMBERS, path)
-                    continue
-                kinds = ["system"] * (len(words) if function in language.OF_SYSTEMS else 1)
-                kinds = kinds if function in (*language.OF_SYSTEM, *language.OF_SYSTEMS) else ()
-                kinds = ("system", "phase") if function == "phase" else kinds
-            meant = [*zip(kinds, words, strict=False)]
+            if not of_cell and function == "counter" and words[:1] == [language.DEVICE]:
+                number = str(words[1] if len(words) > 1 else language.DEVICE)
+                self.one_of("a device has no number", number, language.DEVICE_NUMBERS, path)
+                continue
+            meant = [*zip(arguments.get(function, ()), words, strict=False)]
             by_name = ("phase", "system") if function == "count" else ("phase",)
             meant += [
                 (kind, value.value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final
 
 from nqbench import expressions
@@ -100,6 +101,12 @@ CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "counter": ("counter", "kernel", "system"),
 }
 """What their arguments are, where those are names."""
+CLAIM_ARGUMENTS: Final[Mapping[str, Iterable[str]]] = {
+    **dict.fromkeys(OF_SYSTEM, ("system",)),
+    **dict.fromkeys(OF_SYSTEMS, repeat("system")),
+    "phase": ("system", "phase"),
+}
+"""Likewise in claims; some functions take any number of systems."""
 SHOWN: Final = ("kernels", "others", "every")
 """Words for many systems (``Points.systems``)."""
 CELL_NAMES: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,19 +121,17 @@ def write_recorded(
     ``StudyError`` if there is no run.
     """
     reports: list[MatrixReport] = []
-    reasons: list[AnalysisError] = []
+    reason: StudyError | AnalysisError = StudyError(
+        f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
+        " zhang2011` or `nqbench run ablation` makes one"
+    )
     for runs, folder, baseline in recorded((*paper_names(), ABLATION), PAGE, out, cpu):
         try:
             reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
         except AnalysisError as error:
-            reasons.append(error)
-    if reasons and not reports:
-        raise reasons[0]
+            reason = error
     if not reports:
-        raise StudyError(
-            f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
-            " zhang2011` or `nqbench run ablation` makes one"
-        )
+        raise reason
     return reports
 
 
@@ -148,9 +146,13 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
         columns.append(Column(device, "ratio", unit, spread=True))
     rows = []
     for row in matrix.rows:
-        cells = [row.cell(device) for device in matrix.devices]
-        values = [cell.value if cell else None for cell in cells]
-        rows.append((row.group, row.label, row.n, printed_text(row), *values))
+        by_text: dict[str, list[str]] = {}  # devices with the same words together
+        for printed in row.printed:
+            by_text.setdefault(printed.printed, []).append(printed.device)
+        texts = (f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
+        cells = (row.cell(device) for device in matrix.devices)
+        values = (cell.value if cell else None for cell in cells)
+        rows.append((row.group, row.label, row.n, ", ".join(texts), *values))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
 
 
@@ -167,14 +169,6 @@ def cells_table(matrix: Matrix, source: Source) -> Table:
         for c in row.cells
     )
     return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
-
-
-def printed_text(row: MatrixRow) -> str:
-    """What the paper gives: ``4.38 (GTX 480)``; devices with the same words together."""
-    by_text: dict[str, list[str]] = {}
-    for cell in row.printed:
-        by_text.setdefault(cell.printed, []).append(cell.device)
-    return ", ".join(f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
 
 
 def _notes(matrix: Matrix) -> Iterator[str]:
@@ -235,12 +229,12 @@ _Line = tuple[str, MatrixRow | None]
 
 def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     """Rows down, one logarithmic axis of ratios, a marker per device, the numbers beside it."""
-    big = [
-        any(not 1 / BIG <= cell.value.value <= BIG for cell in row.cells if cell.value)
-        for row in matrix.rows
-    ]
-    of_size = [list(compress(matrix.rows, keep)) for keep in ([not b for b in big], big)]
-    shown = [_lines(rows) for rows in of_size if rows]
+
+    def big(row: MatrixRow) -> bool:
+        return any(not 1 / BIG <= cell.value.value <= BIG for cell in row.cells if cell.value)
+
+    rows = sorted(matrix.rows, key=big)
+    shown = [_lines(list(own)) for _, own in groupby(rows, big)]
     few = len(matrix.devices) <= FEW
     heights = [len(lines) + _HEAD_ROWS for lines in shown]
     if not few:  # a legend at the top would reach the title
@@ -258,8 +252,8 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     if few:
         legend(figure, axes[0][0])
     else:
-        axes[-1][0].set_axis_off()
-        axes[-1][1].set_axis_off()
+        for ax in axes[-1]:
+            ax.set_axis_off()
         axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
     subtitle = "Times as fast through the change (below 1: slower)"
     if len(matrix.devices) > len(matrix.simulated):

@@ -114,7 +114,7 @@ def annealing(
         value_axis(ax, "y", shown, TIME, log=True)
         sizes_axis(ax)
         ax.set_ylabel("time of a search")
-        searched = (p for p in run.data.points if p.system in dict(SEARCHES) and p.ok)
+        searched = [p for p in run.data.points if p.system in dict(SEARCHES) and p.ok]
         ax.set_title(f"{common.timed_on(run, searched)} (measured)", fontsize=8)
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
     alt = f"Time of {len(SEARCHES)} kinds of search against N, one mark per seed."

@@ -29,6 +29,7 @@ from nqbench.errors import StudyError
 from nqbench.papers.forms import Points
 from nqbench.papers.formula import CELL_FUNCTIONS, CELLS
 from nqbench.papers.schema import Paper, PaperTable
+from nqbench.report.papers import common
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
 
@@ -156,7 +157,7 @@ class PointRow:
             "version": lambda: self.system.partition(".")[2],
             "device": lambda: data.device_short,
             "card": lambda: data.device,
-            "cpu": lambda: run.cpu.removesuffix(" (cpu)"),
+            "cpu": lambda: common.cpu_name(run),
             "unknown": lambda: math.nan,
             "each": lambda: self.each,
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),

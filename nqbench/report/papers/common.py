@@ -38,9 +38,9 @@ def cpu_name(run: Observed) -> str:
     return run.cpu.removesuffix(" (cpu)")
 
 
-def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
+def timed_on(run: Observed, points: Sequence[PointResult]) -> str:
     """The device behind times, for a title: the CPU if no point ran on the GPU."""
-    return cpu_name(run) if all(point.cpu for point in points) else run.name
+    return cpu_name(run) if points and all(point.cpu for point in points) else run.name
 
 
 def bracketed(quotient: float) -> str:

@@ -64,9 +64,9 @@ class Curve:
 
     def on(self, runs: Sequence[Observed]) -> str:
         """The device that it is of; the CPU of one of several runs by the GPU beside it."""
-        if not self.points or not all(point.cpu for point in self.points):
-            return self.run.name
-        return f"CPU beside {self.run.name}" if len(runs) > 1 else common.cpu_name(self.run)
+        device = common.timed_on(self.run, self.points)
+        several = len(runs) > 1 and device != self.run.name
+        return f"CPU beside {self.run.name}" if several else device
 
 
 def curves(
@@ -102,9 +102,9 @@ def curves(
             ax.set_title(f"N = {own}", fontsize=8)
         elif spec.panels == "runs":
             mine = [curve for curve in members if curve.run is own]
-            on_gpu = (c for c in mine if not all(point.cpu for point in c.points))
+            device = common.timed_on(mine[0].run, [p for c in mine for p in c.points])
             kind = "published" if mine[0].published else "measured"
-            ax.set_title(f"{next(on_gpu, mine[0]).on([])} ({kind})", fontsize=8)
+            ax.set_title(f"{device} ({kind})", fontsize=8)
         _finish(ax, paper, figure, spec.y[members[0].y], members, runs)
     for ax in axes if spec.legend == "below" else axes[:1]:
         columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1

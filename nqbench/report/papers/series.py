@@ -144,8 +144,7 @@ def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
     notes: list[str] = []
     for series in programs.values():
         own = [compared(paper, run, table, series, n) for n in table.sizes]
-        on_cpu = any(p.cpu for p in run.data.points if p.system == series.system)
-        device = common.cpu_name(run) if on_cpu else run.name
+        device = common.timed_on(run, [p for p in run.data.points if p.system == series.system])
         rows.append((f"{device}, here", *(c.ratio if kind == "ratio" else c.here for c in own)))
         launches = dict.fromkeys(cell.launch for cell in own if cell.launch)
         notes += [f"{series.system} here: {launch}" for launch in launches]
