@@ -92,12 +92,12 @@ def curves(
         for own, members in shown.items():
             members[:0] = (c for c in theirs if spec.panels == "runs" or key(c) == own)
     sizes = sorted({c.n for members in shown.values() for c in members if c.n is not None})
+    form = _Panels(paper, figure, spec, runs, systems, sizes)
     row_in = 4.4 if spec.across == 1 else 2.7 if len(shown) > 3 else 3.4
     drawing, axes = panels(len(shown), 1.3, row_in, most=spec.across)
     for ax, (own, members) in zip(axes, shown.items(), strict=True):
         for curve in members:
-            style = _style(curve, spec, systems, runs, sizes)
-            interval_curve(ax, curve.heights, style, _label(curve, spec, systems, runs))
+            interval_curve(ax, curve.heights, form.style(curve), form.label(curve))
         if spec.panels == "n":
             ax.set_title(f"N = {own}", fontsize=8)
         elif spec.panels == "runs":
@@ -105,7 +105,7 @@ def curves(
             device = common.timed_on(mine[0].run, [p for c in mine for p in c.points])
             kind = "published" if mine[0].published else "measured"
             ax.set_title(f"{device} ({kind})", fontsize=8)
-        _finish(ax, paper, figure, spec.y[members[0].y], members, runs)
+        form.finish(ax, members)
     for ax in axes if spec.legend == "below" else axes[:1]:
         columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1
         if ax.get_legend_handles_labels()[1]:
@@ -131,98 +131,94 @@ def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int])
                 yield Curve(run, system, n, y, heights, points)
 
 
-def _label(curve: Curve, spec: Curves, systems: Sequence[str], runs: Sequence[Observed]) -> str:
-    if spec.lines == "n":
-        return f"N = {curve.n}"
-    parts = [common.short(curve.system)] if len(systems) > 1 else []
-    if spec.lines == "runs" and not curve.published:
-        parts.append(curve.on(runs))
-    name, kind = ", ".join(parts), "published" if curve.published else "measured"
-    if spec.published == "panel":
-        return name
-    return f"{name} ({kind})" if name else kind
+@dataclass(frozen=True, eq=False)
+class _Panels:
+    """What the panels of a figure share: its form, the runs, and what is shown of them."""
 
+    paper: Paper
+    figure: PaperFigure
+    spec: Curves
+    runs: Sequence[Observed]
+    systems: Sequence[str]
+    sizes: Sequence[int]
 
-def _style(
-    curve: Curve,
-    spec: Curves,
-    systems: Sequence[str],
-    runs: Sequence[Observed],
-    sizes: Sequence[int],
-) -> dict[str, Any]:
-    """The look of a curve; systems keep theirs in every figure of a paper."""
-    hollow = HOLLOW if curve.published else {}
-    if spec.lines == "n":
-        style = ordered_style(sizes.index(curve.n or 0), len(sizes))
-    elif spec.lines == "systems":
-        style = series_style(systems.index(curve.system))
-        family = systems[0].partition(".")[0]
-        others = [system for system in systems if system.partition(".")[0] != family]
-        if curve.system in others:
-            place = others.index(curve.system) % len(OWN_COLOURS)
-            style = replace(style, colour=OWN_COLOURS[place])
-    elif curve.published:
-        return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
-    else:
-        place = runs.index(curve.run)
-        style = series_style(place * len(systems) + systems.index(curve.system))
-        # Devices of similar speed overlap: the larger mark shows beneath the smaller.
-        return {**style.keywords, "markersize": SMALL + 1.5 * (len(runs) - 1 - place)}
-    return {**style.keywords, "markersize": SMALL, **hollow}
+    def label(self, curve: Curve) -> str:
+        """The words for a curve."""
+        if self.spec.lines == "n":
+            return f"N = {curve.n}"
+        parts = [common.short(curve.system)] if len(self.systems) > 1 else []
+        if self.spec.lines == "runs" and not curve.published:
+            parts.append(curve.on(self.runs))
+        name, kind = ", ".join(parts), "published" if curve.published else "measured"
+        if self.spec.published == "panel":
+            return name
+        return f"{name} ({kind})" if name else kind
 
+    def style(self, curve: Curve) -> dict[str, Any]:
+        """The look of a curve; systems keep theirs in every figure of a paper."""
+        hollow = HOLLOW if curve.published else {}
+        if self.spec.lines == "n":
+            style = ordered_style(self.sizes.index(curve.n or 0), len(self.sizes))
+        elif self.spec.lines == "systems":
+            style = series_style(self.systems.index(curve.system))
+            family = self.systems[0].partition(".")[0]
+            others = [s for s in self.systems if s.partition(".")[0] != family]
+            if curve.system in others:
+                place = others.index(curve.system) % len(OWN_COLOURS)
+                style = replace(style, colour=OWN_COLOURS[place])
+        elif curve.published:
+            return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
+        else:
+            place = self.runs.index(curve.run)
+            style = series_style(place * len(self.systems) + self.systems.index(curve.system))
+            # Devices of similar speed overlap: the larger mark shows beneath the smaller.
+            return {**style.keywords, "markersize": SMALL + 1.5 * (len(self.runs) - 1 - place)}
+        return {**style.keywords, "markersize": SMALL, **hollow}
 
-def _finish(
-    ax: Axes,
-    paper: Paper,
-    figure: PaperFigure,
-    height: Height,
-    drawn: Sequence[Curve],
-    runs: Sequence[Observed],
-) -> None:
-    """The published marks, the lines, and both axes of a panel."""
-    spec = figure.curves
-    assert spec is not None
-    places = sorted({x for curve in drawn for x in curve.heights})
-    shown = [b for c in drawn for e in c.heights.values() for b in (e.value, e.low, e.high) if b]
-    if height.line:
-        shown += _lines(ax, paper, figure, height, runs)
-    if height.marks:
-        marks = (common.mark(ax, known, places[-1]) for known in figure.known)
-        shown += [value for value in marks if value is not None]
-    if height.kind == "ratio":
-        shown.append(1.0)
-        ax.axhline(1.0, color="#333333", linewidth=0.9)
-    if height.scale == "log":
-        value_axis(ax, "y", shown, TIME, log=True)
-    elif height.scale == "zero":
-        ax.set_ylim(0, height.top or 1.05 * max(shown))
-    else:
-        pad = 0.15 * (max(shown) - min(shown))
-        ax.set_ylim(min(shown) - pad, max(shown) + pad)
-    if height.kind != "time":
-        ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
-    ax.set_ylabel(height.label)
-    if spec.powers:
-        powers_axis(ax, spec.x_label)
-    elif spec.x == "n" and places[-1] > WIDE * places[0]:
-        sizes_axis(ax, spec.x_label)
-    else:
-        ax.set_xlabel(spec.x_label)
-        if spec.x == "n":
-            ax.set_xticks(places)
+    def finish(self, ax: Axes, drawn: Sequence[Curve]) -> None:
+        """The published marks, the lines, and both axes of a panel."""
+        spec, height = self.spec, self.spec.y[drawn[0].y]
+        places = sorted({x for curve in drawn for x in curve.heights})
+        shown = [
+            b for c in drawn for e in c.heights.values() for b in (e.value, e.low, e.high) if b
+        ]
+        if height.line:
+            shown += self._lines(ax, height)
+        if height.marks:
+            marks = (common.mark(ax, known, places[-1]) for known in self.figure.known)
+            shown += [value for value in marks if value is not None]
+        if height.kind == "ratio":
+            shown.append(1.0)
+            ax.axhline(1.0, color="#333333", linewidth=0.9)
+        if height.scale == "log":
+            value_axis(ax, "y", shown, TIME, log=True)
+        elif height.scale == "zero":
+            ax.set_ylim(0, height.top or 1.05 * max(shown))
+        else:
+            pad = 0.15 * (max(shown) - min(shown))
+            ax.set_ylim(min(shown) - pad, max(shown) + pad)
+        if height.kind != "time":
+            ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+        ax.set_ylabel(height.label)
+        if spec.powers:
+            powers_axis(ax, spec.x_label)
+        elif spec.x == "n" and places[-1] > WIDE * places[0]:
+            sizes_axis(ax, spec.x_label)
+        else:
+            ax.set_xlabel(spec.x_label)
+            if spec.x == "n":
+                ax.set_xticks(places)
 
-
-def _lines(
-    ax: Axes, paper: Paper, figure: PaperFigure, height: Height, runs: Sequence[Observed]
-) -> Iterator[float]:
-    """Draw a horizontal line for each run, in its colour; their heights."""
-    assert figure.curves is not None
-    for i, run in enumerate(runs):
-        for row in cells.rows_of(paper, run, figure.curves.points, figure.n)[:1]:
-            value = row.value(height.line)
-            if isinstance(value, Estimate):
-                # The dashes of one device fall into the gaps of the others, which may overlap.
-                dashes = (3 * i, (2, 3 * len(runs) - 2))
-                label = f"{run.name}, {height.line_label}"
-                ax.axhline(value.value, color=series_style(i).colour, linestyle=dashes, label=label)
-                yield value.value
+    def _lines(self, ax: Axes, height: Height) -> Iterator[float]:
+        """Draw a horizontal line for each run, in its colour; their heights."""
+        for i, run in enumerate(self.runs):
+            for row in cells.rows_of(self.paper, run, self.spec.points, self.figure.n)[:1]:
+                value = row.value(height.line)
+                if isinstance(value, Estimate):
+                    # The dashes of one device fall into the gaps of the others, which may overlap.
+                    dashes = (3 * i, (2, 3 * len(self.runs) - 2))
+                    label = f"{run.name}, {height.line_label}"
+                    ax.axhline(
+                        value.value, color=series_style(i).colour, linestyle=dashes, label=label
+                    )
+                    yield value.value

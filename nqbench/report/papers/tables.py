@@ -6,7 +6,7 @@ divided: the devices are generations apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -67,29 +67,19 @@ PROFILE: Final = (
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
-    match table.reproduce:
-        case "series":
-            return series.by_size(paper, table, run)
-        case "devices":
-            return series.by_device(paper, table, run)
-        case "points":
-            return _points(paper, table, run)
-        case "scaled":
-            empty = "the run has no time of a launch scaled to the device"
-            return _fixed(paper, table, run, "scaled", SCALED, empty)
-        case "profile":
-            by = "the simulator" if run.data.simulated else "Nsight Compute, one launch of each"
-            notes = [f"counted by {by}{'' if run.data.simulated else ' kernel'}"]
-            own = table.model_copy(update={"notes": notes})
-            return _fixed(
-                paper, own, run, "counted", PROFILE, "the run has no counters of the kernels"
-            )
-        case "printed":
-            return _printed(paper, table, run)
-        case "counters":
-            return _counters(paper, table, run)
-        case _:
-            return annealing.quartiles(paper, table, run)
+    return FORMS[table.reproduce](paper, table, run)
+
+
+def _scaled(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    empty = "the run has no time of a launch scaled to the device"
+    lacks = no_time(run.data) if run.data.simulated else empty
+    return _fixed(paper, table, run, "scaled", SCALED, lacks)
+
+
+def _profile(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    by = "the simulator" if run.data.simulated else "Nsight Compute, one launch of each kernel"
+    own = table.model_copy(update={"notes": [f"counted by {by}"]})
+    return _fixed(paper, own, run, "counted", PROFILE, "the run has no counters of the kernels")
 
 
 def _fixed(
@@ -105,9 +95,7 @@ def _fixed(
     try:
         return _points(paper, table.model_copy(update=own), run)
     except NotMeasured as error:
-        if run.data.simulated:
-            raise NotMeasured(no_time(run.data) if sweep == "scaled" else empty) from error
-        raise NotMeasured(empty, run.data.command) from error
+        raise NotMeasured(empty, "" if run.data.simulated else run.data.command) from error
 
 
 def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -308,3 +296,16 @@ def _counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
         notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
     notes += [f"on the paper: {table.note}", *(f"not measured: {reason}" for reason in reasons)]
     return common.reproduced(paper, table, run, columns, rows, notes)
+
+
+FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
+    "series": series.by_size,
+    "devices": series.by_device,
+    "points": _points,
+    "scaled": _scaled,
+    "profile": _profile,
+    "printed": _printed,
+    "counters": _counters,
+    "annealing": annealing.quartiles,
+}
+"""By the word that ``published.yaml`` uses."""
