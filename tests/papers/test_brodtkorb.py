@@ -89,32 +89,26 @@ def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
     assert "counts and does not time" in found["v5_apply_faster"].reason
 
 
-def test_a_version_that_works_contradicts_the_paper(paper: Paper) -> None:
-    made = Builder(MACHINE, rounds=1)
-    made.time("versions", search_levels(10_000, 500, "rearranged"), 1.0, f"{V}7")
-    made.fail("versions", search_levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
-    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
-    assert (found["v7_still_fails"].word, found["v8_works"].word) == ("fails", "fails")
-
-
-def test_another_tour_is_another_solution(paper: Paper) -> None:
+def test_what_contradicts_the_paper_and_what_is_asked_of_a_profiler(paper: Paper) -> None:
     made = gtx480(rounds=2)
     for row in made.rows:
         if row["system"] == f"{SEARCH}.cpu_mapped" and row["n"] == 1000:
             row["final_solution_hash"] = 1
-    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
-    assert found["same_solution"].word == "fails"
-
-
-def test_counters_of_a_profiler_alone_are_asked_of_it(paper: Paper) -> None:
-    made = Builder(MACHINE, rounds=2)
-    made.time("counted", search_levels(1000, 1), 1e-3, f"{V}1")
-    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
+    works = Builder(MACHINE, rounds=1)
+    works.time("versions", search_levels(10_000, 500, "rearranged"), 1.0, f"{V}7")
+    works.fail("versions", search_levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
+    works.time("counted", search_levels(1000, 1), 1e-3, f"{V}1")
+    tour, found = (
+        {v.claim.id: v for v in judge(paper, [builder.observed(SEARCH)])}
+        for builder in (made, works)
+    )
+    assert tour["same_solution"].word == "fails"
+    assert (found["v7_still_fails"].word, found["v8_works"].word) == ("fails", "fails")
     assert "by Nsight Compute alone" in found["replay_overhead"].reason
     assert "not known" not in found["replay_overhead"].reason
 
 
-def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
+def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: Observed) -> None:
     known = {"peak_gflops_single": 2 * 128 * 132 * 1.755, "multiprocessors": 132}
     known["ideal_instruction_byte_ratio"] = 128 * 132 * 1.755e9 / 2e12
     assert {name: device_number(own.data, name) for name in known} == pytest.approx(known)
@@ -124,6 +118,19 @@ def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
     for name in known:
         with pytest.raises(NotMeasured, match="is not known"):
             device_number(simulated.data, name)
+    for name in ("table_1", "searches", "against_limits"):
+        with pytest.raises(AnalysisError):
+            reproduced_table(paper, paper.table(name), simulated)
+    for figure in (f for f in paper.figures if f.draw != "none"):
+        with styled(), pytest.raises(AnalysisError):
+            FIGURES[figure.draw](paper, figure, [simulated], joint_source([simulated]))
+    counted = {"global_sectors@evaluation": 30.0, "global_requests@evaluation": 4.0}
+    made.count("versions", search_levels(100, 5), {"warp_instructions": 1, **counted}, f"{V}2")
+    simulated = made.observed(SEARCH)
+    (bars,) = [f.bars for f in paper.figures if f.draw == "grid"]
+    assert bars is not None
+    rows = {row.system: row for row in rows_of(paper, simulated, bars.points, [100])}
+    assert rows[f"{V}2"].value(bars.parts[0].value) == 7.5, "sectors of all requests"
 
 
 def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> None:
@@ -197,19 +204,6 @@ def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
     assert rows[f"{V}8", 1000][at["gpu_v8 / this, whole search"]] is None
 
 
-def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
-    made = Builder(MINI)
-    made.count("versions", search_levels(100, 5), {"branches": 10}, f"{V}1")
-    bare = made.observed(SEARCH)
-    for name in ("table_1", "searches", "against_limits"):
-        with pytest.raises(AnalysisError):
-            reproduced_table(paper, paper.table(name), bare)
-    for name in ("figure_7", "figure_10", "figure_11"):
-        figure = next(f for f in paper.figures if f.id == name)
-        with styled(), pytest.raises(AnalysisError):
-            FIGURES[figure.draw](paper, figure, [bare], joint_source([bare]))
-
-
 def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
     own = search_levels(1000, 20)
@@ -265,17 +259,6 @@ def test_formulas_of_a_search(paper: Paper, own: Observed) -> None:
                     'counter("dram_bytes", "apply")', "least(unknown)", "1 / 0"):  # fmt: skip
         assert row.value(unknown) is None, unknown
     assert row.value('known(counter("dram_bytes", "apply"), 3)') == 3
-
-
-def test_sectors_of_a_simulated_run_are_those_of_all_requests(paper: Paper) -> None:
-    figure = next(f for f in paper.figures if f.draw == "grid")
-    made = Builder(MINI)
-    counted = {"global_sectors@evaluation": 30.0, "global_requests@evaluation": 4.0}
-    counted["warp_instructions"] = 1
-    made.count("versions", search_levels(100, 5), counted, f"{V}2")
-    assert figure.bars is not None
-    (row,) = rows_of(paper, made.observed(SEARCH), figure.bars.points, [100])
-    assert row.value(figure.bars.parts[0].value) == 7.5
 
 
 def test_the_derived_numbers_follow_from_the_code(paper: Paper) -> None:

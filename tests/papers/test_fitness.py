@@ -24,7 +24,7 @@ from nqbench.report.papers.cells import MOVED, measured_peaks, peaks
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from tests.builders import H100, MINI, Builder
-from tests.papers.runs import FITNESS, column, fitness, fitness_levels, value_of
+from tests.papers.runs import FITNESS, ON_CPU, column, fitness, fitness_levels, value_of
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -66,15 +66,6 @@ def test_the_authors_numbers_bear_out_their_claims(verdicts: dict[str, Verdict])
         assert (verdicts[name].word, verdicts[name].reason) == ("fails", reason)
 
 
-def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> None:
-    """An H100 with CUDA 13 answers right at 25 levels."""
-    made = Builder(H100, rounds=3, noise=1e-5)
-    for depth in (1, 24, 25):
-        made.time("nesting", fitness_levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
-    found = {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}["cdp_depth_limit"]
-    assert found.word == "fails", found.reason
-
-
 def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
     (size,) = verdicts["coarse_max_speedup"].sizes
     assert size.n is None, "a maximum over all sizes is asked once"
@@ -110,17 +101,42 @@ def test_whether_a_formula_depends_on_the_size(text: str, sized: bool) -> None:
     assert parse(text).sized is sized
 
 
+def judged(paper: Paper, made: Builder) -> dict[str, Verdict]:
+    return {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
+
+
+def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> None:
+    """An H100 with CUDA 13 answers right at 25 levels."""
+    made = Builder(H100, rounds=3, noise=1e-5)
+    for depth in (1, 24, 25):
+        made.time("nesting", fitness_levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
+    assert judged(paper, made)["cdp_depth_limit"].word == "fails"
+
+
 def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     made = Builder(rounds=3)
     small = ((n, name) for n in (10, 100) for name in ("cpu_serial", "gpu_coarse", "cpu_forkjoin"))
     for n, system in (*small, (20000, "cpu_serial"), (20000, "gpu_coarse")):
         made.time("schemes", fitness_levels(n, system), 1.0, f"fitness_schemes.{system}")
-    found = {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
+    found = judged(paper, made)
     assert value_of(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
     assert found["coarse_max_speedup"].word == "no effect"
-    lacking = found["cpu_max_order"]
-    assert lacking.word == "not measured"
-    assert "no size of 10,000 or more has times of" in lacking.reason
+    assert found["cpu_max_order"].word == "not measured"
+    assert "no size of 10,000 or more has times of" in found["cpu_max_order"].reason
+
+
+def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
+    made = Builder(rounds=3)
+    times_s = {"serial": (4.0, 40.0), "threads": (1.0, 9.0), "tbb": (1.5, 13.5), "forkjoin": (8, 4)}
+    for name, both in times_s.items():
+        for n, time_s in zip((10000, 30000), both, strict=True):
+            own = fitness_levels(n, f"cpu_{name}")
+            made.time("schemes", own, time_s, f"fitness_schemes.cpu_{name}", **ON_CPU)
+    found = judged(paper, made)
+    assert value_of(found["cpu_max_forkjoin"]) == pytest.approx(10.0, rel=0.02)
+    assert value_of(found["cpu_max_order"]) == pytest.approx(10.0 / (40 / 9), rel=0.02)
+    assert found["cpu_max_order"].word == "holds"
+    assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
 
 
 def test_speedups_stand_beside_the_published_ones(paper: Paper, own: Observed) -> None:
@@ -164,29 +180,6 @@ def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
     assert set(column(table, "system")) == {"cpu_serial"}
     with pytest.raises(AnalysisError):
         reproduced_table(paper, paper.table("table_3"), simulated)
-
-
-def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
-    made = Builder(rounds=3)
-    for n, serial_s, threads_s, forkjoin_s in ((10000, 4.0, 1.0, 8.0), (30000, 40.0, 9.0, 4.0)):
-        for name, time_s in (
-            ("serial", serial_s),
-            ("threads", threads_s),
-            ("tbb", 1.5 * threads_s),
-            ("forkjoin", forkjoin_s),
-        ):
-            made.time(
-                "schemes", fitness_levels(n, f"cpu_{name}"), time_s, f"fitness_schemes.cpu_{name}"
-            )
-    for row in made.rows:
-        row |= {"device": "cpu"}
-    alone = made.observed(FITNESS)
-    assert alone.sizes == [10000, 30000]
-    found = {v.claim.id: v for v in judge(paper, [alone])}
-    assert value_of(found["cpu_max_forkjoin"]) == pytest.approx(10.0, rel=0.02)
-    assert value_of(found["cpu_max_order"]) == pytest.approx(10.0 / (40 / 9), rel=0.02)
-    assert found["cpu_max_order"].word == "holds"
-    assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
 
 
 def test_a_changed_data_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,9 +243,9 @@ def test_schemes_stand_beside_the_limits_of_the_device(paper: Paper) -> None:
         own = fitness_levels(10**6, system.partition(".")[2])
         made.time("largest", own, 2 * seconds, system, **found)
     table = reproduced_table(paper, paper.table("limits_table"), made.observed(FITNESS))
-    gains = dict(zip(column(table, "system"), column(table, GAIN), strict=True))
-    assert gains["fitness_schemes.gpu_coarse"] is None
-    gain = gains["fitness.histogram"]
+    assert column(table, "system") == ["fitness_schemes.gpu_coarse", "fitness.histogram"]
+    none, gain = column(table, GAIN)
+    assert none is None
     assert isinstance(gain, Estimate)
     assert gain.value == pytest.approx(1000, rel=1e-3)
     assert column(table, "moved")[0] == pytest.approx(4000, rel=1e-3)

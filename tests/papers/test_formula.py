@@ -69,8 +69,3 @@ def test_refused(text: str) -> None:
 def test_impossible_operations_are_one_sentence(text: str) -> None:
     with pytest.raises(StudyError, match="has no value"):
         value_of(text)
-
-
-def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(StudyError, match="unknown name 'valeu'; did you mean 'value'"):
-        parse("valeu > 1")

@@ -232,7 +232,6 @@ def test_a_line_is_broken_where_a_level_was_left_out() -> None:
     [
         ("local_search", True, "time of a search (lower is better)"),
         ("fitness", True, "time of a call (lower is better)"),
-        ("no.such:thing", True, "time of a run (lower is better)"),
         ("counting", False, "kernel time (lower is better)"),
     ],
 )
@@ -264,14 +263,11 @@ def test_sizes_and_ratios_far_apart_stand_on_logarithmic_axes(
     assert (relative.get_xscale(), relative.get_yscale()) == scales
 
 
-def test_zero_counters_say_so_on_their_axis(simulated: Dataset) -> None:
+def test_zeros_say_so_on_their_axis_and_in_words(simulated: Dataset) -> None:
     drawings = draw(simulated, "line", **ITEMS["line"], value="bank_conflicts")
     assert texts_of(drawings[0], 0) == ["0 at every point"]
     ranking = draw(simulated, "ranking", **ITEMS["ranking"], value="bank_conflicts")
     assert ranking[0].figure.axes[1].get_xscale() == "symlog"
-
-
-def test_effects_to_zero_are_said_in_words(simulated: Dataset) -> None:
     main, crossed = draw(simulated, "effects", **ITEMS["effects"])
     (ax,) = [ax for ax in main.figure.axes if ax.get_title(loc="left") == "bank conflicts"]
     texts = [t.get_text() for t in ax.texts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,6 @@ def cells(table: Table, column: str) -> list[object]:
     return [row[i] for row in table.rows]
 
 
-def test_every_kind_that_a_study_may_name_exists() -> None:
-    assert {form: set(BUILDERS[form]) for form in BUILDERS} == {
-        form: set(kinds(form)) for form in ("table", "figure")
-    }
-
-
 def test_results_list_every_point(measured: Dataset, simulated: Dataset) -> None:
     tables = make(measured, "results")
     assert [t.name.removeprefix("results-") for t in tables] == list(measured.sweeps)
@@ -85,6 +80,8 @@ def test_failed_and_skipped_points_are_listed_without_a_value(measured: Dataset)
     assert skipped.rows == (("s", "depth 4", 15, "wrong", "answer 1, expected 2"),)
     (skipped,) = make(measured, "skipped")
     assert len(skipped.rows) == sum(not p.ok for p in measured.points)
+    del builder.rows[:3]
+    assert best_points(builder.data()) == strongest_effects(builder.data()) == []
     assert all("bytes of shared memory" in str(reason) for reason in cells(skipped, "reason"))
 
 
@@ -135,31 +132,35 @@ def test_resources_merge_sizes_that_agree_and_a_level_has_one_column(measured: D
     assert names(table).count("blocks") == 1
 
 
-def test_no_resources_says_where_to_find_them() -> None:
+def bare() -> Builder:
+    """A point whose kernel nobody compiled."""
     builder = Builder(MINI)
     builder.count("s", {"n": 9, "depth": 3}, {"warp_instructions": 5})
     for name in ("registers", "occupancy"):
         del builder.rows[0][name]
-    with pytest.raises(AnalysisError, match="nqbench static"):
-        make(builder.data(), "resources")
+    return builder
 
 
 @pytest.mark.parametrize(
-    ("kind", "of", "value", "match"),
+    ("builder", "table", "options", "said"),
     [
-        ("measured", "factorail", None, r"no sweep 'factorail' \(it has: factorial, launch"),
-        ("measured", None, None, "say which with `of`"),
-        ("simulated", "factorial", "time", "no finished point with a kernel time"),
+        (ablation, "effects", {"of": "factorail"}, "no sweep 'factorail' .it has: factorial, l"),
+        (ablation, "effects", {}, "say which with `of`"),
+        (lambda: ablation(MINI), "effects", {"of": "factorial", "value": "time"},
+         "no finished point with a kernel time"),
+        (bare, "resources", {}, "nqbench static"),
     ],
-)
-def test_effects_that_cannot_be_told(
-    kind: str, of: str | None, value: str | None, match: str, request: pytest.FixtureRequest
+)  # fmt: skip
+def test_tables_that_cannot_be_made(
+    builder: Callable[[], Builder], table: str, options: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(AnalysisError, match=match):
-        make(request.getfixturevalue(kind), "effects", of=of, value=value)
+    with pytest.raises(AnalysisError, match=said):
+        make(builder().data(), table, **options)
 
 
 def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -> None:
+    forms = {form: set(kinds(form)) for form in ("table", "figure")}
+    assert {form: set(BUILDERS[form]) for form in BUILDERS} == forms, "all that a study may name"
     for data, word in ((measured, "measured, 5 rounds"), (simulated, "simulated")):
         for name in BUILDERS["table"].keys() - {"bottleneck"}:  # of other runs, tested with them
             of = None if name in {"results", "resources", "skipped"} else "factorial"
@@ -244,10 +245,3 @@ def test_a_run_at_a_glance(measured: Dataset, simulated: Dataset) -> None:
     assert change["branchy → irrc"][3:] == ["1", "0.9", "0.9", "0.949"]
     assert change["global → shared"][4] == "from 0"
     assert "base → opt1_shared_stack" in change, "systems of one paper lose its name"
-
-
-def test_a_run_without_values_has_nothing_at_a_glance() -> None:
-    builder = Builder(H100)
-    builder.fail("alone", {"n": 15}, "timeout", "too long")
-    data = builder.data()
-    assert best_points(data) == strongest_effects(data) == []

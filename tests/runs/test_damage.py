@@ -79,7 +79,6 @@ def become_a_folder(file: Path) -> None:
 
 MANIFESTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "truncated": (truncate, ("is not JSON", "6 records are untouched", "delete it and run")),
-    "empty": (lambda f: f.write_bytes(b""), ("is not JSON", "6 records are untouched")),
     "binary": (lambda f: f.write_bytes(b"\xff\x00" * 99), ("is not JSON", "6 records")),
     "nested": (lambda f: f.write_text("[" * 10**5), ("is not JSON", "6 records")),
     "a list": (lambda f: f.write_text("[]"), ("no version number", "6 records")),
@@ -245,22 +244,25 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
     assert done.stdout.endswith(f"{BLOCKS}\n")
 
 
-def test_a_full_disk_at_the_start(tmp_path: Path) -> None:
-    disk, work = tmp_path / "disk", tmp_path / "work"
-    disk.mkdir()
-    work.mkdir()
-    (work / "study.yaml").write_text(STUDY)
-    done = mounted("4k", f"{command(disk / 'r')}; echo $?", disk, work)
-    assert done.stdout.endswith("1\n"), done.stdout
-    assert "No space left on device; nothing was measured" in sentence(done.stderr)
+FULL = "No space left on device; nothing was measured"
+READ_ONLY = "cannot be written: Read-only file system; nothing was measured"
+REMOUNT = 'cp -r r "$1"; mount -o remount,ro "$1"; '
 
 
-def test_a_read_only_folder(run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("size", "before", "name", "code", "said"),
+    [
+        ("4k", "", "new", 1, FULL),
+        ("1m", REMOUNT, "new", 2, READ_ONLY),
+        ("1m", REMOUNT, "r", 2, READ_ONLY),
+    ],
+    ids=["full", "read-only", "read-only, to be continued"],
+)
+def test_a_disk_that_takes_nothing(
+    size: str, before: str, name: str, code: int, said: str, run: Path, tmp_path: Path
+) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    both = f"{command(disk / 'new')}; echo $?; {command(disk / 'r')}; echo $?"
-    done = mounted("1m", f'cp -r r "$1"; mount -o remount,ro "$1"; {both}', disk, run)
-    assert done.stdout.split()[-2:] == ["2", "2"], done.stdout
-    new, again = done.stderr.strip().splitlines()
-    for line in (new, again):
-        assert "cannot be written: Read-only file system; nothing was measured" in sentence(line)
+    done = mounted(size, f"{before}{command(disk / name)}; echo $?", disk, run)
+    assert done.stdout.split()[-1] == str(code), done.stdout
+    assert said in sentence(done.stderr)

@@ -152,7 +152,10 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
     RunWriter(tmp_path / "r").close()  # a lock does not outlive its owner
 
 
-def test_a_reference_run_is_never_written(tmp_path: Path) -> None:
+def test_a_folder_that_may_or_can_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot be written"):
+        RunWriter(tmp_path / "file" / "r")
     (tmp_path / "results" / "reference").mkdir(parents=True)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "results" / "reference")
@@ -160,12 +163,6 @@ def test_a_reference_run_is_never_written(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="reference run"):
             RunWriter(path)
         assert not path.exists()
-
-
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="cannot be written"):
-        RunWriter(tmp_path / "file" / "r")
 
 
 def test_starting_over_loses_nothing(tmp_path: Path) -> None:
@@ -209,9 +206,17 @@ def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) ->
     assert str(table["value_s"].dtype) == "float64"
 
 
-def test_a_measurement_made_again_supersedes_the_old_one(tmp_path: Path) -> None:
-    path = run(tmp_path / "r", record(status="timeout", value_s=None), record(value_s=0.9))
-    assert list(load(path)["value_s"]) == [0.9]
+def test_only_the_last_measurement_of_a_point_as_it_is_planned_counts(tmp_path: Path) -> None:
+    """One made again takes the place of the first; those of an earlier version are left out."""
+    timeout, again = record(status="timeout", value_s=None), record(value_s=0.9)
+    assert list(load(run(tmp_path / "again", timeout, again))["value_s"]) == [0.9]
+    both = run(tmp_path / "old", record("old", value_s=9.0), record("k", value_s=1.0))
+    assert list(load(both)["value_s"]) == [1.0]
+    empty = load(run(tmp_path / "empty"))
+    assert len(empty) == 0
+    assert {"value_s", "status", "key", "round"} <= set(empty.columns)
+    old = {**record().as_json(), "about": {"held_samples": 3}}
+    assert Record.from_json(old).about == {"blocked_samples": 3}, "an earlier name of a number"
 
 
 def test_host_baselines_of_a_simulated_run_are_not_simulated(tmp_path: Path) -> None:
@@ -221,18 +226,6 @@ def test_host_baselines_of_a_simulated_run_are_not_simulated(tmp_path: Path) -> 
     assert list(table["device_kind"]) == ["sim", "cpu"]
     assert list(table["simulated"]) == [True, False]
     assert table["barriers"].iloc[0] == 5
-
-
-def test_an_empty_run_gives_an_empty_table(tmp_path: Path) -> None:
-    table = load(run(tmp_path / "r"))
-    assert len(table) == 0
-    assert {"value_s", "status", "key", "round"} <= set(table.columns)
-
-
-def test_import_nqbench_is_quick_and_has_load() -> None:
-    code = "import sys, nqbench; assert 'pandas' not in sys.modules; print(nqbench.load.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "load"
 
 
 def test_a_factor_called_like_a_column_keeps_a_column_of_its_own(tmp_path: Path) -> None:
@@ -254,8 +247,3 @@ def test_several_runs_are_one_table(tmp_path: Path) -> None:
     assert set(together.attrs["manifests"]) == {str(first), str(second)}
     assert "manifest" not in together.attrs
     assert len(load([])) == 0
-
-
-def test_an_earlier_name_of_a_number_is_read_as_its_present_one() -> None:
-    old = {**record().as_json(), "about": {"held_samples": 3}}
-    assert Record.from_json(old).about == {"blocked_samples": 3}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Annotation
 
@@ -17,7 +15,6 @@ from nqbench.analysis.claims.judge import SizeVerdict, Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
-from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.common import COMPARE_RATIOS
 from nqbench.report.papers.verdicts import (
@@ -37,11 +34,13 @@ from tests.report.papers.test_reproduced import feinbube, simulated
 pytestmark = pytest.mark.usefixtures("no_walks")
 
 
-def test_two_devices_in_one_folder(tmp_path: Path) -> None:
+def test_three_runs_in_one_folder(tmp_path: Path) -> None:
+    """Two GPUs and the simulator: each says what it has, and once what is true of all."""
     runs = [
         zhang(dev=device(name), rounds=3).observed("zhang2011")
         for name in ("NVIDIA H100", "NVIDIA H200")
     ]
+    runs.append(simulated().observed("zhang2011"))
     report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md", "csv"))
     page = report.paths[0]
     assert page.name == "paper.md"
@@ -49,34 +48,42 @@ def test_two_devices_in_one_folder(tmp_path: Path) -> None:
     assert all(path.exists() for path in report.paths)
     names = {path.name for path in report.paths}
     assert {"figure-paper-figure-6.svg", "figure-paper-figure-7.svg"} <= names
-    assert "table-paper-table-3-h100cuda0.csv" in names
-    assert "table-paper-table-3-h200cuda0.csv" in names
-    assert text.count("table 3: improved kernel using shared memory") == 2
+    assert {f"table-paper-table-3-{gpu}cuda0.csv" for gpu in ("h100", "h200")} <= names
+    assert text.count("table 3: improved kernel using shared memory") == 3, "one is not made"
     assert "### Claims of zhang2011, NVIDIA H200 (cuda:0)" in text
-    assert "Two-digit" not in text
-    assert "Times for N = 15 and 16 have one or two significant digits" in text
     judged = [v.claim.id for v in report.verdicts]
     assert judged.count("irrc_speedup") == 2
     assert judged.count("job_counts") == 1
-
-
-def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
-    runs = [zhang(rounds=3).observed("zhang2011"), simulated().observed("zhang2011")]
-    write_paper(load_paper("zhang2011"), runs, tmp_path, ("md",))
-    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     figures = [line for line in text.splitlines() if line.startswith("![")]
-    assert len(figures) == 3
+    assert len(figures) == 4
     assert all("measured, 3 rounds" in line for line in figures)
-    assert not any("simulated" in line for line in figures)
+    assert not any("simulated" in line for line in figures), "it is in no figure"
+    tables = [path.read_text(encoding="utf-8") for path in tmp_path.glob("table-*.md")]
+    assert sum(COMPARE_RATIOS in table for table in tables) > 3, "each file stands alone"
+    assert text.count(COMPARE_RATIOS) == 2, "once for each GPU"
 
 
-def test_the_page_says_once_what_is_true_of_all_its_tables(tmp_path: Path) -> None:
-    report = write_paper(
-        load_paper("zhang2011"), [zhang(rounds=3).observed("zhang2011")], tmp_path, ("md",)
-    )
-    tables = [p.read_text(encoding="utf-8") for p in report.paths if p.name.startswith("table-")]
-    assert sum(COMPARE_RATIOS in text for text in tables) > 3  # each file stands alone
-    assert report.paths[0].read_text(encoding="utf-8").count(COMPARE_RATIOS) == 1
+def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
+    """And what tells nothing of a device is shown once."""
+    run = feinbube().observed("feinbube2010")
+    runs = [replace(run, path=Path(f"run{i}")) for i in (1, 2)]
+    report = write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",))
+    devices = {v.device for v in report.verdicts if v.claim.id == "cc13_final_vs_base"}
+    assert len(devices) == 2
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    for device_name in devices:
+        assert device_name.endswith((", run1", ", run2"))
+        assert f"## Tables, {device_name}" in text.replace("\\", "")
+    assert len(list(tmp_path.glob("figure-paper-claims-*.svg"))) == 2
+    assert text.count("| texture memory |") == 1
+    assert text.count("Identical on this device: table I: CUDA memory model.") == 1
+
+
+def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
+    write_paper(load_paper("zhang2011"), [simulated().observed("zhang2011")], tmp_path, ("md",))
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert text.count("Not made (table 1: results of the naive kernel; table 2:") == 1
+    assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
 
 
 def test_what_is_lost_is_said(tmp_path: Path) -> None:
@@ -85,22 +92,6 @@ def test_what_is_lost_is_said(tmp_path: Path) -> None:
     )
     text = report.paths[0].read_text(encoding="utf-8")
     assert "Table 1 (parameters of simulated annealing) is not reproduced: the cells are" in text
-
-
-def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
-    runs = [feinbube().observed("feinbube2010"), simulated().observed("feinbube2010")]
-    write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",))
-    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
-    assert text.count("| texture memory |") == 1
-    assert text.count("Identical on this device: table I: CUDA memory model.") == 1
-
-
-def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
-    run = simulated().observed("zhang2011")
-    write_paper(load_paper("zhang2011"), [run], tmp_path, ("md",))
-    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
-    assert text.count("Not made (table 1: results of the naive kernel; table 2:") == 1
-    assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
 
 
 def draw(paper_id: str, name: str, *builders: Builder) -> Drawing:
@@ -207,18 +198,6 @@ def test_forest_and_tables_of_verdicts() -> None:
         forest(paper, verdicts, "another device", source)
 
 
-def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
-    runs = [replace(zhang(rounds=3).observed("zhang2011"), path=Path(f"run{i}")) for i in (1, 2)]
-    report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md",))
-    devices = {v.device for v in report.verdicts if v.claim.id == "irrc_speedup"}
-    assert len(devices) == 2
-    text = (tmp_path / "paper.md").read_text()
-    for device_name in devices:
-        assert device_name.endswith((", run1", ", run2"))
-        assert f"## Tables, {device_name}" in text.replace("\\", "")
-    assert len(list(tmp_path.glob("figure-paper-claims-*.svg"))) == 2
-
-
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
@@ -263,36 +242,29 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def _forest_axes(paper: Paper, found: Sequence[Verdict], claim: str, size: SizeVerdict) -> Axes:
-    """The forest plot of verdicts, one of which is replaced."""
-    verdicts = [replace(v, sizes=(size,)) if v.claim.id == claim else v for v in found]
-    device = next(v.device for v in verdicts if v.claim.id == claim)
+@pytest.mark.parametrize(
+    ("claim", "n", "estimate", "printed", "said"),
+    [
+        # A difference is told in words; the noise of a slow call makes its bound negative.
+        ("stability", None, Estimate(0.030, -0.042, 0.265, 3), "0.0095", "not a ratio: 0.03 ["),
+        ("stability", None, Estimate(0.030, 0.010, 0.050, 3), "0.0095", "not a ratio: 0.03 ["),
+        # An interval that holds zero has no logarithm, whatever its formula.
+        ("coarse_plateau", 400_000, Estimate(1.2, -0.23, 1.36, 3), "300", "[-0.23, 1.36]"),
+    ],
+)
+def test_what_has_no_logarithm_is_told_in_words(
+    claim: str, n: int | None, estimate: Estimate, printed: str, said: str
+) -> None:
+    paper = load_paper("fitness_schemes")
+    alone = paper.model_copy(update={"claims": [paper.claim(claim), paper.claim("cpu_max_tbb")]})
+    size = SizeVerdict(n, "unclear", estimate, 0.5, printed)
+    verdicts = [
+        replace(found, sizes=(size,)) if found.claim.id == claim else found
+        for found in judge(alone, [fitness().observed("fitness_schemes")])
+    ]
+    source = Source("x", "measured", "nqbench run")
     with styled():
-        (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
-    return figure.figure.axes[0]
-
-
-def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
-    """The noise of a slow call makes the lower bound of a difference negative."""
-    paper = load_paper("fitness_schemes")
-    found = judge(paper, [fitness().observed("fitness_schemes")])
-    below = Estimate(0.030, -0.042, 0.265, rounds=3)
-    above = Estimate(0.030, 0.010, 0.050, rounds=3)
-    for estimate in (below, above):
-        size = SizeVerdict(None, "unclear", estimate, 0.5, "0.0095")
-        ax = _forest_axes(paper, found, "stability", size)
-        assert ax.get_xlim()[0] > 0.05
-        (told,) = [t.get_text() for t in ax.texts]
-        assert "not a ratio: 0.03 [" in told
-        assert "published 0.0095 (unclear)" in told
-        assert "stability" in [t.get_text() for t in ax.get_yticklabels()]
-
-
-def test_no_bound_below_zero_reaches_an_axis_of_ratios() -> None:
-    """Whatever its formula: an interval that holds zero has no logarithm."""
-    paper = load_paper("fitness_schemes")
-    found = judge(paper, [fitness().observed("fitness_schemes")])
-    wide = Estimate(1.2, -0.23, 1.36, rounds=3)
-    size = SizeVerdict(400_000, "unclear", wide, 0.5, "300")
-    ax = _forest_axes(paper, found, "coarse_plateau", size)
-    assert sum("[-0.23, 1.36]" in t.get_text() for t in ax.texts) == 1
+        (figure,) = forest(paper, verdicts, verdicts[0].device, source)
+    (ax, *_) = figure.figure.axes
+    assert ax.get_xlim()[0] > 0.05
+    assert sum(said in text.get_text() for text in ax.texts) == 1
