@@ -181,11 +181,9 @@ def test_the_effect_on_a_counter_that_differs_most() -> None:
             builder.count("s", levels, counters_of(levels) | {"issue_slots": 1000 * factor})
         sides.append(builder.data())
     text = "\n".join(sentences(compare_datasets(sides)))
-    assert (
-        "The effect that differs most, of 1 compared: memory shared instead of global (sweep s),"
-        " N=10: multiplies the issue slots by 0.9000 on sim:mini and multiplies the issue slots by"
-        " 0.7000 on sim:other; ratio of the two ratios 0.7778."
-    ) in text
+    for part in ("of 1 compared: memory shared instead of global", "slots by 0.9000 on sim:mini",
+                 "by 0.7000 on sim:other; ratio of the two ratios 0.7778"):  # fmt: skip
+        assert part in text
 
 
 def test_effects_are_those_of_the_points_that_both_have() -> None:

@@ -72,7 +72,7 @@ def tiny_paper(*claims: Mapping[str, Any]) -> Paper:
     )
 
 
-def column(table: Table, name: str) -> list[object]:
+def column(table: Table, name: str) -> list[Any]:
     """The cells of a table's column."""
     return [row[[c.name for c in table.columns].index(name)] for row in table.rows]
 

@@ -135,9 +135,8 @@ def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None
     (row,) = [r for r in csv.DictReader(io.StringIO(text)) if r["change"].startswith("tail")]
     assert float(row["H100_PCIe_low"]) < float(row["H100_PCIe"]) < float(row["H100_PCIe_high"])
     assert row["command"] == "nqbench claims --matrix --format csv"
-    given = call(
-        "claims", "--matrix", str(run), "--out", str(tmp_path / "own"), "--json", cwd=tmp_path
-    )
+    words = ("claims", "--matrix", str(run), "--out", str(tmp_path / "own"), "--json")
+    given = call(*words, cwd=tmp_path)
     assert given.code == 0, given.err
     assert {cell["device"] for cell in json.loads(given.out)} == {"GTX 480", "H100 PCIe"}
     assert (tmp_path / "own" / "effects.md").exists()

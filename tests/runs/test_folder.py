@@ -190,12 +190,8 @@ def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) ->
     assert len(table) == 3
     assert table.attrs["manifest"]["study"]["name"] == "s"
     first, _, wrong = (row for _, row in table.iterrows())
-    assert (first["n"], first["memory"], first["blocks"], first["jobs"]) == (
-        8,
-        "shared",
-        "4/SM",
-        12,
-    )
+    levels = [first[name] for name in ("n", "memory", "blocks", "jobs")]
+    assert levels == [8, "shared", "4/SM", 12]
     assert (first["system"], first["samples"], first["answer"]) == ("", 3, "92")
     assert (first["kernel_s"], first["total_s"], first["registers"]) == (0.5, 0.7, 40)
     assert set(COUNTERS) <= set(table.columns)

@@ -71,14 +71,8 @@ def test_a_simulated_run_gives_no_times() -> None:
 
 def test_job_counts_equal_the_printed_ones_but_for_the_misprint() -> None:
     table = made("tanaka2011", "table_1", zhang(sizes=(15,)))
-    pairs = zip(
-        column(table, "series"),
-        column(table, "N"),
-        column(table, "paper"),
-        column(table, "here"),
-        strict=True,
-    )
-    wrong = [(m, n, paper, here) for m, n, paper, here in pairs if paper != str(here)]
+    cells = zip(*(column(table, c) for c in ("series", "N", "paper", "here")), strict=True)
+    wrong = [row for row in cells if row[2] != str(row[3])]
     assert wrong == [("m3", "19", "2720", 2072)]
     assert "N=19, m3: 2720 printed, 2072 counted" in table.notes
 
@@ -223,12 +217,8 @@ def feinbube() -> Builder:
                 builder.rows[-1]["occupancy"] = block / 64
     for row in builder.rows:
         row["occupancy"] = 0.25 if row["block_size"] == 64 else 1.0
-    builder.skip(
-        "configurations",
-        {"n": 16, "depth": 5, "block_size": 512},
-        "too many",
-        "feinbube2010.opt4_compact",
-    )
+    own = {"n": 16, "depth": 5, "block_size": 512}
+    builder.skip("configurations", own, "too many", "feinbube2010.opt4_compact")
     return builder
 
 
