@@ -182,9 +182,6 @@ def test_words_and_reasons_stand_where_there_is_no_number() -> None:
     ((where, why),) = row.reasons
     assert where == "H100 PCIe"
     assert "N=18" in why
-    words = load_paper("feinbube2010")
-    step = next(e for e in words.effects if e.id == "stack_in_shared")
-    assert words.printed(step, 16)["gtx275"] == "faster"
 
 
 def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:

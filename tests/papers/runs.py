@@ -100,17 +100,20 @@ def zhang(
     steps: Mapping[str, float] = STEPS,
     sizes: Sequence[int] = SIZES,
     dev: Mapping[str, Any] = H100,
+    pools: Sequence[int] = POOLS,
     **options: Any,
 ) -> Builder:
-    """Zhang's kernels over N, and the pool sweep at the sizes."""
+    """Zhang's kernels over N, and the pool sweep at the sizes if there are pools."""
     builder = Builder(dev, **options)
     for n in sizes:
         base_s = 1e-3 * 7.5 ** (n - 15)
         for name, step in steps.items():
             own = {"pool_size": 512} if name == "pool_distributed" else {}
             builder.time("kernels", levels(n, **own), step * base_s, f"zhang2011.{name}")
-        builder.time("pool", levels(n, block_size=32), 2.0 * base_s, "zhang2011.low_divergence")
-        for pool in POOLS:
+        if pools:
+            own = levels(n, block_size=32)
+            builder.time("pool", own, 2.0 * base_s, "zhang2011.low_divergence")
+        for pool in pools:
             own = {"block_size": 32, "pool_size": pool}
             time_s = (2.2 if pool == POOLS[-1] else 1.2) * base_s
             builder.time("pool", levels(n, **own), time_s, "zhang2011.pool_distributed")

@@ -20,6 +20,7 @@ from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of, systems_of
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
+from nqbench.report.table import Table
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
@@ -52,6 +53,13 @@ def own() -> Observed:
 @pytest.fixture(scope="module")
 def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
+
+
+def by_system(table: Table) -> dict[tuple[Any, Any], dict[str, Any]]:
+    """The rows of a table by system and N, each with its cells by column."""
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    return {(row["system"], row["N"]): row for row in rows}
 
 
 def test_every_claim_holds_on_a_device_like_the_papers(verdicts: dict[str, Verdict]) -> None:
@@ -152,16 +160,15 @@ def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> N
 
 def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observed) -> None:
     table = reproduced_table(paper, paper.table("searches"), own)
-    at = {column.name: i for i, column in enumerate(table.columns)}
-    rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
+    rows = by_system(table)
     eight = rows[f"{V}8", 1000]
-    gain = eight[at["gpu_v1 / this"]]
+    gain = eight["gpu_v1 / this"]
     assert isinstance(gain, Estimate)
     assert gain.value == pytest.approx((735 + 20) / (378 + 20), rel=1e-3)
     core = rows[f"{SEARCH}.cpu_mapped", 1000]
-    assert core[at["paper, whole search"]] == "over 175"
-    assert core[at["gpu_v1 / this"]] is None  # 200 iterations against 2,500
-    assert rows[f"{V}8", 10_000][at["paper, whole search"]] == "roughly 22.5"
+    assert core["paper, whole search"] == "over 175"
+    assert core["gpu_v1 / this"] is None  # 200 iterations against 2,500
+    assert rows[f"{V}8", 10_000]["paper, whole search"] == "roughly 22.5"
     assert (f"{V}1", 10_000) not in rows
     (wrong,) = [note for note in table.notes if "wrong: 24310 moves" in note]
     assert wrong.count(" N=10000") == 8
@@ -181,8 +188,7 @@ def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
     made.time("versions", search_levels(1000, iterations), base_s / 2, "local_search.fused", **own)
     run = made.observed(SEARCH)
     table = reproduced_table(paper, paper.table("against_limits"), run)
-    at = {column.name: i for i, column in enumerate(table.columns)}
-    rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
+    rows = by_system(table)
     assert set(rows) == {(f"{V}8", n) for n in ITERATIONS} | {("local_search.fused", 1000)}
     ours = rows["local_search.fused", 1000]
     for column, value in (
@@ -195,13 +201,13 @@ def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
             moves_of(1000) / (16 * 132 * 1.755e9 / 3) / one_s,
         ),
     ):
-        cell = ours[at[column]]
+        cell = ours[column]
         assert isinstance(cell, Estimate)
         assert cell.value == pytest.approx(value, rel=1e-3)
-    by_roots = ours[at["limit by square roots"]]
+    by_roots = ours["limit by square roots"]
     assert by_roots == pytest.approx(16 * 132 * 1.755 / 3)
-    assert ours[at["device memory per move"]] is None  # no profiler counted it
-    assert rows[f"{V}8", 1000][at["gpu_v8 / this, whole search"]] is None
+    assert ours["device memory per move"] is None  # no profiler counted it
+    assert rows[f"{V}8", 1000]["gpu_v8 / this, whole search"] is None
 
 
 def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
@@ -221,15 +227,14 @@ def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
 
 def test_loads_stand_beside_the_printed_transactions(paper: Paper, own: Observed) -> None:
     table = reproduced_table(paper, paper.table("coalescing"), own)
-    at = {column.name: i for i, column in enumerate(table.columns)}
-    rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
+    rows = by_system(table)
     assert set(rows) == {(f"gpu_v{v}", n) for v in OCCUPANCY for n in (1000, 2000)}
     for version, printed in ((2, "14.75"), (4, "10.23")):
         row = rows[f"gpu_v{version}", 2000]
-        assert row[at["evaluation: transactions (128 B) per request, paper"]] == printed
-        assert row[at["evaluation: sectors (32 B) per request"]] == float(printed)
-        assert row[at["choice: sectors (32 B) per request"]] == CHOICE_SECTORS[version]
-        assert row[at["choice: used of loaded bytes"]] is None  # not counted
+        assert row["evaluation: transactions (128 B) per request, paper"] == printed
+        assert row["evaluation: sectors (32 B) per request"] == float(printed)
+        assert row["choice: sectors (32 B) per request"] == CHOICE_SECTORS[version]
+        assert row["choice: used of loaded bytes"] is None  # not counted
 
 
 def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:

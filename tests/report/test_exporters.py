@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -76,14 +75,6 @@ def test_a_reader_by_name_loses_no_column() -> None:
 
 def unescaped(text: str, character: str) -> int:
     return len(re.findall(rf"(?<!\\){re.escape(character)}", text))
-
-
-def test_latex_labels_tell_runs_and_devices_apart() -> None:
-    sources = [SOURCE, replace(SOURCE, run="quick"), replace(SOURCE, device="H200 (cuda:0)")]
-    texts = [exporter("tex")(replace(table(*ROWS), source=s)) for s in sources]
-    labels = [re.findall(r"label\{(tab:[a-z0-9.:-]+)\}", text) for text in texts]
-    assert labels[0] == ["tab:ablation-h100-cuda-0-t"]
-    assert len({str(label) for label in labels}) == len(sources)
 
 
 def test_latex_escapes_uses_booktabs_and_sets_long_tables_over_pages() -> None:

@@ -11,7 +11,6 @@ import pytest
 from nqbench.analysis.claims.functions import counter_of
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
@@ -96,16 +95,6 @@ def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset
         assert times.source.provenance == "measured, 5 rounds"
         assert times.source.device.endswith("(cpu)")
         assert counters.source.provenance == "simulated"
-
-
-def test_effects_table_holds_the_truth_with_intervals(measured: Dataset) -> None:
-    (table,) = make(measured, "effects", of="factorial")
-    loops = [r for r in table.rows if r[4] == "irrc"]
-    assert [r[1] for r in loops] == [15, 16, 17, 18]
-    for row in loops:
-        assert isinstance(row[5], Estimate)
-        assert row[5].bounded
-        assert row[5].value == pytest.approx(TRUTH["irrc"], rel=0.01)
 
 
 def test_interactions_name_what_reverses(measured: Dataset) -> None:
