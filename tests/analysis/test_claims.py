@@ -243,9 +243,9 @@ def counted() -> Observed:
 
 SLOW = dict(STEPS) | {"shared_no_conflict": 4.0}
 H100, H200, B200, ALIKE = (
-    zhang(dev=device(f"NVIDIA {name}", capability=(major, 0)), steps=steps, sizes=(15,), pools=())
-    .observed("zhang2011")
-    .observed("zhang2011")
+    zhang(dev=device(f"NVIDIA {name}", capability=(major, 0)), steps=steps, **AT_15).observed(
+        "zhang2011"
+    )
     for name, major, steps in (
         *(("H100", 9, STEPS), ("H200", 9, SLOW)),
         *(("B200", 10, SLOW), ("B200", 10, STEPS)),
