@@ -33,6 +33,8 @@ template <int N>
 __global__ void fill(int* out) { out[threadIdx.x] = STEP * N; }
 """
 
+MANY_ERRORS = "__global__ void k() {\n" + "".join(f"u{i} = 1;\n" for i in range(9)) + "}\n"
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -128,32 +130,20 @@ def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
         ("__global__ void k() {}\n", "l", "sm_90", r"no such entry in bad\.cu.*\"l\""),
         ("__global__ void k() {}\n", "k", "sm_20", r"this NVRTC \(\d+.* knows .*sm_90"),
         ("__global__ void k() {}\n", "k", "90", r"written like sm_90"),
+        ('#include "part.cuh"\n__global__ void k() { f(); }\n', "k", "sm_90", r"part\.cuh\(2\)"),
+        (MANY_ERRORS, "k", "sm_90", r"\.cu\(2\).*6 more errors"),
     ],
-    ids=["code", "include", "entry", "arch", "arch-form"],
+    ids=["code", "include", "entry", "arch", "arch-form", "error-in-include", "many-errors"],
 )
 def test_errors_are_one_readable_message(
     tmp_path: Path, text: str, entry: str, arch: str, said: str
 ) -> None:
+    (tmp_path / "part.cuh").write_text("\n__device__ int f() { return wrong; }\n")
     source = tmp_path / "bad.cu"
     source.write_text(text)
     with pytest.raises(CompileError, match=said) as caught:
         compile_cubin(source, entry, arch)
     assert "\n" not in str(caught.value)
-
-
-def test_an_error_in_an_include_names_the_include(tmp_path: Path) -> None:
-    (tmp_path / "part.cuh").write_text("\n__device__ int f() { return wrong; }\n")
-    source = tmp_path / "k.cu"
-    source.write_text('#include "part.cuh"\n__global__ void k() { f(); }\n')
-    with pytest.raises(CompileError, match=r"part\.cuh\(2\)"):
-        compile_ptx(source, "k", "sm_90")
-
-
-def test_many_errors_are_counted_not_listed(tmp_path: Path) -> None:
-    source = tmp_path / "k.cu"
-    source.write_text("__global__ void k() {\n" + "".join(f"u{i} = 1;\n" for i in range(9)) + "}\n")
-    with pytest.raises(CompileError, match=r"k\.cu\(2\).*and 6 more errors"):
-        compile_ptx(source, "k", "sm_90")
 
 
 def test_a_missing_source_and_a_path_option_are_refused(source: Path) -> None:

@@ -11,7 +11,7 @@ from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
-from tests.workloads.counting.combinations import label, pairwise_cover
+from tests.workloads.counting.combinations import pairwise_cover
 from tests.workloads.running import GPU, SIM
 
 _SHARED = re.compile(r"^\s*\.shared \.align (\d+) \.([a-z]\d+) [^\[;\n]+(?:\[(\d+)\])?;", re.M)
@@ -35,23 +35,17 @@ def declared_shared_bytes(ptx: str) -> int:
     return total
 
 
-def check(given: dict[str, Level], system: str | None) -> None:
+@pytest.mark.parametrize(
+    ("system", "given"),
+    [*((s, {"n": 15}) for s in SYSTEMS if not is_cpu(s)), *((None, given) for given in _COVER)],
+)
+def test_kernels_use_the_memory_they_name(system: str | None, given: dict[str, Level]) -> None:
     ptx, plan = ptx_of(given, system)
     memory = WORKLOAD.resolve(given, system, GPU).factors["memory"]
     assert declared_shared_bytes(ptx) == plan.static_shared_bytes
     assert (".extern .shared" in ptx) == (plan.shared_bytes > 0)
     assert ("__local_depot" in ptx) == (memory in ("local", "shared_stack"))
     assert not _GENERIC.search(ptx), "an access whose address space the compiler did not see"
-
-
-@pytest.mark.parametrize("system", [system for system in SYSTEMS if not is_cpu(system)])
-def test_systems_use_the_memory_they_name(system: str) -> None:
-    check({"n": 15}, system)
-
-
-@pytest.mark.parametrize("given", _COVER, ids=label)
-def test_combinations_use_the_memory_they_name(given: dict[str, Level]) -> None:
-    check(given, None)
 
 
 def loop_of(ptx: str) -> str:

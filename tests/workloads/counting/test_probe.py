@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_ptx
-from nqbench.device import Device, Launch
-from nqbench.plan import KernelPlan, Outputs
+from nqbench.device import Device
+from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import probe_counters
@@ -20,7 +20,7 @@ from nqbench.workloads.counting.plans import SOURCE
 from nqbench.workloads.counting.probe import GROUPS, JOBS, divergence, utilization
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import lockstep, traces, warps
-from tests.workloads.running import GPU, run
+from tests.workloads.running import GPU, Ran, run
 
 N, DEPTH = 8, 3
 LOOPS = ("somers", "branchy", "place_first", "irrc")
@@ -29,19 +29,15 @@ _HOOK = re.compile(
 )
 
 
-def launch(
-    device: Device, given: dict[str, Level], system: str | None = None
-) -> tuple[KernelPlan, Outputs, Launch]:
-    ran = run(WORKLOAD, device, given, system, times=1)
-    assert isinstance(ran.plan, KernelPlan)
-    return ran.plan, ran.outputs, ran.launch
+def launch(device: Device, given: dict[str, Level], system: str | None = None) -> Ran:
+    return run(WORKLOAD, device, given, system, times=1)
 
 
 def counters(
     device: Device, given: dict[str, Level], system: str | None = None
 ) -> dict[str, int | float]:
-    plan, outputs, _ = launch(device, given, system)
-    return dict(WORKLOAD.counters(plan, outputs))
+    ran = launch(device, given, system)
+    return dict(WORKLOAD.counters(ran.plan, ran.outputs))
 
 
 def whole_tree(**more: Level) -> dict[str, Level]:
@@ -87,7 +83,7 @@ def test_hooks_cost_a_kernel_without_a_probe_nothing(system: str, tmp_path: Path
 @pytest.mark.parametrize("loop", LOOPS)
 def test_iterations_of_every_job(simulator: Device, loop: str) -> None:
     expected = [len(t) for t in traces(N, oracle.jobs(N, DEPTH, "all"), loop)]
-    _, outputs, _ = launch(simulator, whole_tree(loop=loop, probe="iterations"))
+    outputs = launch(simulator, whole_tree(loop=loop, probe="iterations")).outputs
     assert outputs[JOBS].tolist() == expected
     threads = outputs[GROUPS].tolist()
     assert threads == expected + [0] * (len(threads) - len(expected))
@@ -102,20 +98,19 @@ def test_iterations_of_a_job_do_not_depend_on_who_does_it(
 ) -> None:
     given = whole_tree(loop=loop, probe="iterations", assignment=assignment)
     given |= {"pool_size": 70} if assignment == "block_pool" else {"blocks": 2}
-    plan, outputs, _ = launch(simulator, given)
+    ran = launch(simulator, given)
+    outputs = ran.outputs
     expected = [len(t) for t in traces(N, oracle.jobs(N, DEPTH, "all"), loop)]
     assert outputs[JOBS].tolist() == expected
     assert int(outputs[GROUPS].sum()) == sum(expected)
-    counted = WORKLOAD.counters(plan, outputs)
+    counted = WORKLOAD.counters(ran.plan, outputs)
     assert counted["iterations_total"] == sum(expected)
     assert counted["probed_jobs"] == len(expected)
     assert counted["probed_threads"] < len(expected)
     # One thread for all jobs fetches them inside the loop, which is left once.
     given = whole_tree(loop=loop, assignment=assignment, block_size=1)
     given |= {"pool_size": 10_000} if assignment == "block_pool" else {"blocks": 1}
-    _, _, single = launch(simulator, given)
-    assert single.counters is not None
-    assert single.counters["loop_iterations"] == sum(expected) - 1
+    assert launch(simulator, given).counters["loop_iterations"] == sum(expected) - 1
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -132,9 +127,9 @@ def test_divergence_is_that_of_lanes_in_step(simulator: Device, loop: str) -> No
     }
     # The simulator's own count of the same kernel without a probe: the last pass of a warp
     # leaves the loop instead of passing its latch.
-    _, _, plain = launch(simulator, whole_tree(loop=loop))
-    assert plain.counters is not None
-    assert plain.counters["loop_iterations"] == passes - len(warps(found))
+    assert launch(simulator, whole_tree(loop=loop)).counters["loop_iterations"] == passes - len(
+        warps(found)
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,8 +143,7 @@ def test_accesses_are_those_of_the_simulator(simulator: Device, loop: str, rows:
     """
     given = whole_tree(loop=loop, rows=rows, encoding="rows") | {"block_size": 1}
     counted = counters(simulator, given | {"probe": "accesses"})
-    _, _, plain = launch(simulator, given)
-    assert plain.counters is not None
+    plain = launch(simulator, given)
     saved = 0
     if loop == "somers":
         saved = 1 if rows == "remaining" else 1 + 3 * DEPTH
@@ -161,14 +155,15 @@ def test_accesses_are_those_of_the_simulator(simulator: Device, loop: str, rows:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_lane_stops_its_clock_when_its_own_search_ends(simulator: Device, loop: str) -> None:
     """Not when its warp is done: within a warp, more iterations take more cycles."""
-    _, iterations, _ = launch(simulator, whole_tree(loop=loop, probe="iterations"))
-    plan, clocks, _ = launch(simulator, whole_tree(loop=loop, probe="clocks"))
+    iterations = launch(simulator, whole_tree(loop=loop, probe="iterations")).outputs
+    ran = launch(simulator, whole_tree(loop=loop, probe="clocks"))
+    clocks = ran.outputs
     for first in range(0, clocks[JOBS].size, 32):
         by_cycles = np.argsort(clocks[JOBS][first : first + 32], kind="stable")
         ordered = iterations[JOBS][first : first + 32][by_cycles].astype(int)
         assert (np.diff(ordered) >= 0).all()
         assert np.unique(clocks[JOBS][first : first + 32]).size == np.unique(ordered).size
-    counted = WORKLOAD.counters(plan, clocks)
+    counted = WORKLOAD.counters(ran.plan, clocks)
     assert counted["cycles_total"] == int(clocks[JOBS].sum()) == int(clocks[GROUPS].sum())
     assert counted["cycles_per_job_min"] > 0
 

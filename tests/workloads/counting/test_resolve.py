@@ -137,38 +137,30 @@ def of_16(system: str | None = None, /, **given: Level) -> Resolved:
 
 
 @pytest.mark.parametrize(
-    ("given", "blocks", "share"),
+    ("system", "given", "blocks", "share"),
     [
-        ({"block_size": 128}, 77, 0),
-        ({"block_size": 4}, 2461, 0),
-        ({"block_size": 4, "blocks": "from_jobs_plus_one"}, 2462, 0),
-        ({"assignment": "block_pool", "pool_size": 100}, 99, 100),
-        ({"assignment": "block_pool", "block_size": 32}, 77, 128),
-        ({"assignment": "strided", "blocks": 5}, 5, 0),
-        ({"assignment": "contiguous", "blocks": 5, "block_size": 64}, 5, 31),
-        ({"assignment": "contiguous", "jobs_per_thread": 7, "block_size": 64}, 22, 7),
-        ({"assignment": "contiguous", "blocks": {"per_sm": 2}, "block_size": 64}, 8, 20),
-        ({"assignment": "global_pool", "blocks": {"per_sm": 3}, "block_size": 32}, 12, 0),
-        ({"assignment": "global_pool", "blocks": {"per_sm": 1000}, "block_size": 32}, 308, 0),
-        ({"assignment": "global_pool", "blocks": "from_jobs"}, 77, 0),
+        # Listing 3 divides and adds one, also where nothing is left over (9844 = 4 x 2461).
+        ("feinbube2010.base", {"block_size": 4}, 2462, 0),
+        ("feinbube2010.base", {"block_size": 64}, 154, 0),
+        ("tanaka2011.both", {}, 4, 0),  # one per multiprocessor
+        (None, {"block_size": 128}, 77, 0),
+        (None, {"block_size": 4}, 2461, 0),
+        (None, {"block_size": 4, "blocks": "from_jobs_plus_one"}, 2462, 0),
+        (None, {"assignment": "block_pool", "pool_size": 100}, 99, 100),
+        (None, {"assignment": "block_pool", "block_size": 32}, 77, 128),
+        (None, {"assignment": "strided", "blocks": 5}, 5, 0),
+        (None, {"assignment": "contiguous", "blocks": 5, "block_size": 64}, 5, 31),
+        (None, {"assignment": "contiguous", "jobs_per_thread": 7, "block_size": 64}, 22, 7),
+        (None, {"assignment": "contiguous", "blocks": {"per_sm": 2}, "block_size": 64}, 8, 20),
+        (None, {"assignment": "global_pool", "blocks": {"per_sm": 3}, "block_size": 32}, 12, 0),
+        (None, {"assignment": "global_pool", "blocks": {"per_sm": 1000}, "block_size": 32}, 308, 0),
+        (None, {"assignment": "global_pool", "blocks": "from_jobs"}, 77, 0),
     ],
 )
-def test_grids(given: dict[str, Level], blocks: int, share: int) -> None:
-    derived = of_16(None, **given).derived
+def test_grids(system: str | None, given: dict[str, Level], blocks: int, share: int) -> None:
+    derived = of_16(system, **given).derived
     assert derived["jobs"] == JOBS
     assert (derived["blocks"], derived["share"]) == (blocks, share)
-
-
-def test_feinbube_has_a_surplus_block() -> None:
-    """Listing 3 divides and adds one, also where nothing is left over (9844 = 4 x 2461)."""
-    assert of_16("feinbube2010.base", block_size=4).derived["blocks"] == 2462
-    assert of_16("feinbube2010.base", block_size=64).derived["blocks"] == 154
-
-
-def test_tanaka_has_one_block_per_multiprocessor() -> None:
-    resolved = COUNTING.resolve({"n": 16}, "tanaka2011.both", GPU)
-    assert resolved.factors["blocks"] == {"per_sm": 1}
-    assert (resolved.derived["blocks"], resolved.derived["threads"]) == (4, 640)
 
 
 def test_default_blocks_shrink_to_fit_shared_memory() -> None:
