@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.compiler.compile import compile_cubin
+from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
 from nqbench.devices.cuda.query import gpu_facts
@@ -95,7 +95,7 @@ def by_nqbench(names: Sequence[str], index: int, *, cold: bool) -> ToolTimes:
 
 def _time(device: CudaDevice, job: CrosscheckJob, *, cold: bool) -> dict[str, Any]:
     plan = job.plan
-    image = compile_cubin(plan.source, plan.entry, device.facts.arch, plan.options).image
+    image = compile_kernel(plan, device.facts.arch).image
     with device.prepare(plan) as prepared:
         if cold:
             prepared.flush_l2()
@@ -163,7 +163,7 @@ class Loaded:
         self.job, self.plan, self.index, self.failures = job, job.plan, index, failures
         self.driver = driver
         plan = job.plan
-        self.compiled = compile_cubin(plan.source, plan.entry, facts.arch, plan.options)
+        self.compiled = compile_kernel(plan, facts.arch)
 
     def run(self, state: Any) -> None:
         """What nvbench calls: load, time launches, check the answer."""

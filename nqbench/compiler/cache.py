@@ -20,14 +20,19 @@ _DIGEST_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """The result of a compilation: the image, the kernel's symbol in it, the compiler's log, and
-    the symbols of variables by name."""
+class Compiled:
+    """A compiled kernel.
+
+    ``image`` is PTX text or an ELF cubin, ``symbol`` the kernel's mangled name in it, ``log`` the
+    compiler's messages, ``variables`` the mangled name of each module variable asked for,
+    ``cached`` whether it came from the disk.
+    """
 
     image: bytes
     symbol: str
     log: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    cached: bool = field(default=False, compare=False)
 
 
 def cache_key(parts: Iterable[bytes | str]) -> str:
@@ -40,7 +45,7 @@ def cache_key(parts: Iterable[bytes | str]) -> str:
     return digest.hexdigest()
 
 
-def read_entry(key: str) -> Entry | None:
+def read_entry(key: str) -> Compiled | None:
     """The stored entry, or ``None`` if it is missing or damaged."""
     try:
         raw = _path(key).read_bytes()
@@ -51,10 +56,10 @@ def read_entry(key: str) -> Entry | None:
         return None
     line, _, image = body.partition(b"\n")
     about = json.loads(line)
-    return Entry(image, about["symbol"], about["log"], about.get("variables", {}))
+    return Compiled(image, about["symbol"], about["log"], about.get("variables", {}), cached=True)
 
 
-def write_entry(key: str, entry: Entry) -> bool:
+def write_entry(key: str, entry: Compiled) -> bool:
     """Store an entry; ``False`` if the folder cannot be written (compiling works without)."""
     about = {"symbol": entry.symbol, "log": entry.log, "variables": dict(entry.variables)}
     body = json.dumps(about).encode() + b"\n" + entry.image

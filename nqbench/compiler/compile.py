@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from nqbench.compiler import nvjitlink, nvrtc
 from nqbench.compiler.bindings import cuda_headers
-from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
+from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.host import DevicePart
 from nqbench.compiler.includes import find_headers, read_source
 from nqbench.compiler.nvrtc import ImageKind, compiler_version
@@ -33,22 +33,6 @@ _CUDA_HEADERS: Final = (
 )
 RELOCATABLE: Final = "--relocatable-device-code=true"
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A compiled kernel.
-
-    ``image`` is PTX text or an ELF cubin, ``symbol`` the kernel's mangled name in it, ``log`` the
-    compiler's messages, ``cached`` whether it came from the disk, ``variables`` the mangled name of
-    each module variable asked for.
-    """
-
-    image: bytes
-    symbol: str
-    log: str
-    cached: bool
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +54,9 @@ class CompileRequest:
     variables: tuple[str, ...] = ()
 
 
-def compile_ptx(source: Path, entry: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:
-    """Compile one kernel to PTX for the virtual architecture of ``arch`` (``sm_90``).
-
-    Raises ``CompileError`` (file and line of the kernel) or ``DeviceUnavailable`` (no NVRTC).
-    """
-    return _compile(CompileRequest("ptx", source, entry, arch, options))
-
-
-def compile_cubin(
-    source: Path,
-    entry: str,
-    arch: str,
-    options: tuple[str, ...] = (),
-    *,
-    device_launch: bool = False,
-) -> Compiled:
-    """Compile one kernel to machine code for ``arch``, e.g. ``sm_90``; see :func:`compile_ptx`.
-
-    ``device_launch`` links it with CUDA's device runtime; a missing one is a ``CompileError``.
-    """
-    return _compile(CompileRequest("cubin", source, entry, arch, options, device_launch))
-
-
 def compile_kernel(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compiled:
-    """Compile a plan's kernel for ``arch``; see :func:`compile_cubin`."""
-    return _compile(cubin_request(kernel, arch, kind))
+    """Compile a plan's kernel for ``arch`` (``sm_90``); see :func:`compile_request`."""
+    return compile_request(cubin_request(kernel, arch, kind))
 
 
 def cubin_request(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> CompileRequest:
@@ -129,22 +90,27 @@ def compile_many(
         return []
     nvrtc.ensure_compiler()
     results: list[Compiled | CompileError] = []
+
+    def compiled(request: CompileRequest) -> Compiled | CompileError:
+        try:
+            return compile_request(request)
+        except CompileError as error:
+            return error
+
     with ThreadPoolExecutor(workers or cpu_count()) as pool:
-        for result in pool.map(_compile_or_error, requests):
+        for result in pool.map(compiled, requests):
             results.append(result)
             if done is not None:
                 done()
     return results
 
 
-def _compile_or_error(request: CompileRequest) -> Compiled | CompileError:
-    try:
-        return _compile(request)
-    except CompileError as error:
-        return error
+def compile_request(request: CompileRequest) -> Compiled:
+    """Compile one kernel, or find it in the cache.
 
-
-def _compile(request: CompileRequest) -> Compiled:
+    Raises ``CompileError`` (file and line of the kernel; a missing device runtime of a kernel that
+    launches kernels) or ``DeviceUnavailable`` (no NVRTC).
+    """
     _check(request)
     text = read_source(request.source)
     source = request.source.resolve()
@@ -165,9 +131,8 @@ def _compile(request: CompileRequest) -> Compiled:
             *(part for h in headers for part in (h.name, str(h.path), h.text)),
         )
     )
-    entry = read_entry(key)
-    if entry is not None:
-        return Compiled(entry.image, entry.symbol, entry.log, True, entry.variables)
+    if found := read_entry(key):
+        return found
     options = request.options + ((RELOCATABLE,) if request.device_launch else ())
     program = nvrtc.SourceUnit(
         text, source, request.entry, request.arch, options, request.include, request.variables
@@ -181,8 +146,9 @@ def _compile(request: CompileRequest) -> Compiled:
     symbol = symbols.pop(request.entry)
     if request.device_launch and request.kind == "cubin":
         image = nvjitlink.link(image, symbol, request.arch)
-    write_entry(key, Entry(image, symbol, log, symbols))
-    return Compiled(image, symbol, log, False, symbols)
+    made = Compiled(image, symbol, log, symbols)
+    write_entry(key, made)
+    return made
 
 
 @functools.cache

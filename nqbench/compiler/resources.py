@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.compiler.compile import Compiled
+from nqbench.compiler.cache import Compiled
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel
 

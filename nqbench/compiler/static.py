@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
 
-from nqbench.compiler.compile import Compiled, compile_many, cubin_request
+from nqbench.compiler.cache import Compiled
+from nqbench.compiler.compile import compile_many, cubin_request
 from nqbench.compiler.nvrtc import ImageKind
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.compiler.compile import Compiled, compile_kernel
+from nqbench.compiler.cache import Compiled
+from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.occupancy import occupancy, shared_storage
 from nqbench.compiler.resources import resources_of
 from nqbench.device import Launch, Prepared

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
+from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.system.versions import installed
 
 OPTIMISATION_LEVEL: Final = 2
@@ -67,7 +67,7 @@ def object_code(text: str, cpu: Cpu) -> bytes:
     if entry is not None:
         return entry.image
     image = compile_object(text, cpu)
-    write_entry(key, Entry(image, "", ""))
+    write_entry(key, Compiled(image, "", ""))
     return image
 
 

@@ -13,19 +13,13 @@ import numpy as np
 import pytest
 
 from nqbench.compiler import nvrtc
-from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
-from nqbench.compiler.compile import (
-    Compiled,
-    CompileRequest,
-    compile_cubin,
-    compile_kernel,
-    compile_many,
-    compile_ptx,
-)
+from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
+from nqbench.compiler.compile import CompileRequest, compile_kernel, compile_many
 from nqbench.compiler.resources import check_arguments, parameter_sizes
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.system.files import CACHE_ENVIRONMENT
+from tests.compiling import compile_cubin, compile_ptx
 
 KERNEL = """\
 #include "step.cuh"
@@ -180,11 +174,11 @@ def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path)
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from nqbench.compiler.cache import Entry, read_entry, write_entry
+        from nqbench.compiler.cache import Compiled, read_entry, write_entry
         seed = int(sys.argv[1])
         for turn in range(100):
             key = f"{turn % 3:064x}"
-            whole = Entry(bytes([turn % 3]) * 200_000, f"symbol{turn % 3}", "log")
+            whole = Compiled(bytes([turn % 3]) * 200_000, f"symbol{turn % 3}", "log")
             found = read_entry(key)
             assert found is None or found == whole, "half an entry"
             assert write_entry(key, whole)
@@ -207,7 +201,7 @@ def test_parts_of_a_key_do_not_run_together() -> None:
 
 
 def test_entries_survive_any_text(cache: Path) -> None:
-    entry = Entry(b"\n\x00image\n", "_Zé", 'log with\n"lines"\n')
+    entry = Compiled(b"\n\x00image\n", "_Zé", 'log with\n"lines"\n')
     assert write_entry("ab" * 32, entry)
     assert read_entry("ab" * 32) == entry
 

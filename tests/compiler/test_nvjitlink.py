@@ -12,12 +12,13 @@ import pytest
 
 from nqbench.compiler import bindings
 from nqbench.compiler import nvjitlink as linking
-from nqbench.compiler.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
+from nqbench.compiler.compile import CompileRequest, compile_many
 from nqbench.compiler.static import static_report
 from nqbench.errors import CompileError
 from nqbench.plan import KernelPlan
 from nqbench.simulator.models import load_model
 from nqbench.system.files import CACHE_ENVIRONMENT
+from tests.compiling import compile_cubin, compile_ptx
 
 NESTED = """\
 __global__ void child(int* out, int base) { out[base + threadIdx.x] = base + threadIdx.x; }

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from nqbench.compiler import sass
-from nqbench.compiler.compile import compile_cubin, compile_ptx
 from nqbench.compiler.resources import resources_of
 from nqbench.compiler.static import SassRow, static_report
 from nqbench.errors import CompileError, DeviceUnavailable, StudyError
@@ -16,6 +15,7 @@ from nqbench.measure.static import static_rows
 from nqbench.plan import CachePreference, KernelPlan
 from nqbench.simulator.models import chips
 from nqbench.study import expand, load_study
+from tests.compiling import compile_cubin, compile_ptx
 
 SOURCE = """\
 template <int N>

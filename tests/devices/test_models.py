@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
@@ -22,6 +21,7 @@ from nqbench.simulator.models import (
     model_names,
 )
 from nqbench.workloads.counting.counts import MULTIPROCESSORS
+from tests.compiling import compile_cubin
 
 GOOD = """\
 name: chip

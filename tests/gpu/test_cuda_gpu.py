@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.compiler.compile import compile_cubin
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.devices.cuda.driver import LoadedCopy
 from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 from nqbench.simulator.models import is_model, load_model
+from tests.compiling import compile_cubin
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

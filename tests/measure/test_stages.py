@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from nqbench.analysis.data.collect import load_dataset
-from nqbench.compiler.compile import compile_cubin
 from nqbench.measure.budget import Budget
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
@@ -23,6 +22,7 @@ from nqbench.simulator.models import load_model
 from nqbench.study import Measure, load_study
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters
+from tests.compiling import compile_cubin
 from tests.measure.toy import Recorder, ToyStudy, point
 from tests.toys import run_here
 

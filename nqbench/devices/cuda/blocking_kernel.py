@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.compiler.compile import compile_cubin
+from nqbench.compiler.compile import CompileRequest, compile_request
 
 SOURCE: Final = Path(__file__).with_name("blocking_kernel.cu")
 LIMIT_S: Final = 1.0
@@ -28,7 +28,7 @@ class BlockingKernel:
     """Blocks the default stream. Raises PyCUDA's errors if the GPU does not support it."""
 
     def __init__(self, cuda: Any, arch: str, limit_s: float = LIMIT_S) -> None:
-        compiled = compile_cubin(SOURCE, "block_stream", arch)
+        compiled = compile_request(CompileRequest("cubin", SOURCE, "block_stream", arch))
         self._cuda = cuda
         self._module = cuda.module_from_buffer(compiled.image)
         self._function = self._module.get_function(compiled.symbol)

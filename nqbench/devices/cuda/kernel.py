@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.compile import Compiled
+from nqbench.compiler.cache import Compiled
 from nqbench.compiler.nvjitlink import linker_version
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of

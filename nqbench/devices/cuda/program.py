@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import NoReturn
 
-from nqbench.compiler.compile import Compiled
+from nqbench.compiler.cache import Compiled
 from nqbench.device import Launch, Prepared
 from nqbench.devices.cuda.context import (
     CudaContext,

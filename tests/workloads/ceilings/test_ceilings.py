@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from nqbench.compiler.compile import compile_ptx
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.ceilings import OPERATIONS, WORKLOAD
+from tests.compiling import compile_ptx
 from tests.workloads.running import SIM, counted
 
 N = 4096

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from nqbench.compiler.compile import compile_ptx
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
+from tests.compiling import compile_ptx
 from tests.workloads.counting.combinations import pairwise_cover
 from tests.workloads.running import GPU, SIM
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.compiler.compile import compile_ptx
 from nqbench.device import Device
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
@@ -18,6 +17,7 @@ from nqbench.workloads import probe_counters
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.plans import SOURCE
 from nqbench.workloads.counting.probe import GROUPS, JOBS, divergence, utilization
+from tests.compiling import compile_ptx
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import lockstep, traces, warps
 from tests.workloads.running import GPU, Ran, run

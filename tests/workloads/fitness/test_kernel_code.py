@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.compiler.compile import compile_cubin, compile_ptx
 from nqbench.plan import Kernel, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.gpu import DYNAMIC
+from tests.compiling import compile_cubin, compile_ptx
 from tests.workloads.fitness.running import OWN
 from tests.workloads.fitness.test_simulated import SCHEMES
 from tests.workloads.running import GPU

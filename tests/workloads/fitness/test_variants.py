@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from nqbench.compiler.compile import compile_ptx
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.fitness import WORKLOAD
+from tests.compiling import compile_ptx
 from tests.workloads.running import SIM, counted
 
 PAIRWISE = ("gpu_fine1", "gpu_fine2", "gpu_coarse")
