@@ -42,20 +42,6 @@ def test_agrees_with_nvidias_calculator() -> None:
 @pytest.mark.parametrize(
     ("model", "registers", "shared", "block", "blocks", "limiter"),
     [
-        # 64 warps / 4 per block = 16; 65536 / (32 * 32) = 64 warps = 16 blocks: warps first
-        ("sm_90", 32, 0, 128, 16, "warps"),
-        # 65536 / (64 * 32) = 32 warps, 8 per block
-        ("sm_90", 64, 0, 256, 4, "registers"),
-        # 40 -> 1280 registers per warp; 16384 // 1280 = 12 per partition, 48 warps, 8 per block
-        ("sm_90", 40, 0, 256, 6, "registers"),
-        # one warp per block: 64 would fit, 32 blocks are allowed
-        ("sm_90", 16, 0, 32, 32, "blocks"),
-        # 49152 + 1024 reserved = 50176 of 233472
-        ("sm_90", 32, 49152, 128, 4, "shared"),
-        # no reserve on Turing: 65536 // 10240
-        ("sm_75", 16, 10000, 64, 6, "shared"),
-        # 1536 threads: one block of 1024
-        ("sm_120", 32, 0, 1024, 1, "warps"),
         # larger than a block may be
         ("sm_90", 16, 0, 1025, 0, "warps"),
         # 255 -> 8192 per warp x 32 warps is more than a block's 65536
