@@ -104,10 +104,12 @@ class RunWriter:
     def _unpack(self) -> None:
         """Make the records of a copied reference run a file to append to."""
         try:
+            content = record_bytes(self.path)
+            # First: a manifest of the resumed run would no longer be the one in the sums.
+            (self.path / SUMS).unlink(missing_ok=True)
             with replacing(self.path / RECORDS, durable=True) as temporary:
-                temporary.write_bytes(record_bytes(self.path))
-            for name in (PACKED, SUMS):
-                (self.path / name).unlink(missing_ok=True)
+                temporary.write_bytes(content)
+            (self.path / PACKED).unlink()
         except OSError as error:
             raise StoreError(
                 f"{self.path / PACKED} cannot be unpacked there: {error.strerror}"

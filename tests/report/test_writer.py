@@ -134,6 +134,16 @@ def test_names_and_labels_are_told_apart(runs: Any, tmp_path: Path) -> None:
         assert any(word in finding for finding in report.findings)
 
 
+def test_writing_twice_changes_no_byte(runs: Any, tmp_path: Path) -> None:
+    run = runs(small(report=[{"figure": "effects", "of": "factorial"}]))
+    formats = ("md", "csv", "tex", "html", "svg", "pdf", "png")
+    before, after = (
+        {path: path.read_bytes() for path in write_report(run, tmp_path, formats).paths}
+        for _ in range(2)
+    )
+    assert before == after
+
+
 def test_no_half_written_file_is_left(
     runs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

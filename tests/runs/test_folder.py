@@ -243,3 +243,9 @@ def test_several_runs_are_one_table(tmp_path: Path) -> None:
     assert set(together.attrs["manifests"]) == {str(first), str(second)}
     assert "manifest" not in together.attrs
     assert len(load([])) == 0
+
+
+def test_import_nqbench_is_quick_and_has_load() -> None:
+    code = "import sys, nqbench; assert 'pandas' not in sys.modules; print(nqbench.load.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "load"
