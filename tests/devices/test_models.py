@@ -20,7 +20,6 @@ from nqbench.simulator.models import (
     load_model,
     model_names,
 )
-from nqbench.workloads.counting.counts import MULTIPROCESSORS
 from tests.compiling import compile_cubin
 
 GOOD = """\
@@ -105,12 +104,6 @@ def test_a_real_chip_takes_rules_from_the_nearest_capability() -> None:
     others = [((8, 7), (8, 6)), ((3, 5), (3, 7)), ((6, 1), (3, 7)), ((5, 2), (3, 7))]
     for asked, nearest in [*others, ((7, 0), (7, 0)), ((12, 1), (12, 0)), ((20, 0), (12, 0))]:
         assert capability_facts(*asked).compute_capability == nearest
-    for capability, limits in MULTIPROCESSORS.items():
-        facts = capability_facts(*(int(part) for part in capability.split(".")))
-        assert limits.blocks == facts.max_blocks_per_multiprocessor
-        assert limits.warps == facts.max_warps_per_multiprocessor
-        assert limits.registers == facts.registers_per_multiprocessor
-        assert limits.shared_bytes == facts.shared_per_multiprocessor
 
 
 def test_every_architecture_compiles_and_is_simulated(

@@ -88,11 +88,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """All jobs of a split. ``nodes`` are the queens placed below a job's own rows."""
+    """What the search does below all jobs of a split; ``iterations`` by loop, over jobs."""
 
     split: Split
     iterations: Mapping[str, Spread]
-    nodes: Spread
     descents: int
     dead: int
     solutions: int
@@ -117,7 +116,6 @@ def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
     return Enumeration(
         split=split,
         iterations={loop: Spread.of(loop_iterations(loop, work)) for loop in _DEAD_AND_SOLUTIONS},
-        nodes=Spread.of(descents + solutions),
         descents=int(descents.sum()),
         dead=int(dead.sum()),
         solutions=int(solutions.sum()),
@@ -140,8 +138,7 @@ def cached(split: Split) -> Enumeration | None:
     except (OSError, ValueError):
         return None
     spreads = {loop: Spread(**spread) for loop, spread in found["iterations"].items()}
-    read = {"split": split, "iterations": spreads, "nodes": Spread(**found["nodes"])}
-    return Enumeration(**{**found, **read})
+    return Enumeration(**{**found, "split": split, "iterations": spreads})
 
 
 def keep(found: Enumeration) -> None:

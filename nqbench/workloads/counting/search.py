@@ -14,7 +14,7 @@ array per attacked direction: the algorithm that feinbube2010 (section III) and 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,11 +123,6 @@ def prefixes(
     return job
 
 
-SOMERS: Final = 0
-TWO_WAY: Final = 1
-IRRC: Final = 2
-
-
 @compiled
 def work_of_jobs(
     n: int, depth: int, masks: NDArray[Any], begin: int, end: int, out: NDArray[np.int64]
@@ -189,69 +184,6 @@ def work_of_jobs(
         out[job - begin, 0] = descents
         out[job - begin, 1] = dead
         out[job - begin, 2] = solutions
-
-
-@compiled
-def trace(
-    n: int, depth: int, loop: int, masks: NDArray[Any], job: int, places: NDArray[np.bool_]
-) -> int:
-    """Run one job exactly as a kernel's loop does; returns its iterations.
-
-    ``loop`` is one of ``SOMERS``, ``TWO_WAY``, ``IRRC``. ``places[i]`` becomes whether iteration
-    ``i`` places a queen (or steps back); nothing is written beyond its length.
-    """
-    board = np.int64((1 << n) - 1)
-    bottom = n - depth - 1
-    columns = np.zeros(n + 1, np.int64)
-    left = np.zeros(n + 1, np.int64)
-    right = np.zeros(n + 1, np.int64)
-    free = np.zeros(n + 1, np.int64)
-    columns[0] = np.int64(masks[3 * job])
-    left[0] = np.int64(masks[3 * job + 1])
-    right[0] = np.int64(masks[3 * job + 2])
-    free[0] = board & ~(columns[0] | left[0] | right[0])
-    row = 0
-    iterations = 0
-    while row >= 0:
-        placing = free[row] != 0
-        if iterations < places.size:
-            places[iterations] = placing
-        iterations += 1
-        step = -1  # back to the row above
-        if placing:
-            queen = free[row] & -free[row]
-            free[row] ^= queen
-            if row == bottom:
-                step = 0 if loop == TWO_WAY else -1
-            else:
-                columns[row + 1] = columns[row] | queen
-                left[row + 1] = (left[row] | queen) << 1
-                right[row + 1] = (right[row] | queen) >> 1
-                below = board & ~(columns[row + 1] | left[row + 1] | right[row + 1])
-                free[row + 1] = below
-                step = 0 if loop == IRRC and below == 0 else 1
-        row += step
-    return iterations
-
-
-@compiled
-def lockstep(lengths: NDArray[np.int64], places: NDArray[np.bool_]) -> int:
-    """Iterations of a warp in which its lanes both place and step back.
-
-    ``lengths`` and the rows of ``places`` are of its lanes, which run in step, one iteration
-    each, until each has done its own (``shape (lanes,)`` and ``(lanes, longest)``).
-    """
-    split = 0
-    for iteration in range(lengths.max()):
-        placing = 0
-        active = 0
-        for lane in range(lengths.size):
-            if iteration < lengths[lane]:
-                active += 1
-                placing += places[lane, iteration]
-        if 0 < placing < active:
-            split += 1
-    return split
 
 
 Bits = int | np.int64
