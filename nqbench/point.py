@@ -132,15 +132,6 @@ class Point:
             **program,
         }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Point:
-        """Inverse of :meth:`as_json`, and of what a worker is sent."""
-        program = data.get("program")
-        if program is None:
-            return cls(**data)
-        lists = {name: tuple(program[name]) for name in ("command", "depends")}
-        return cls(**{**data, "program": Executable(**{**program, **lists})})
-
 
 def text(level: Level) -> str:
     """A level in short form: ``{per_sm: 2}`` becomes ``2/SM``."""

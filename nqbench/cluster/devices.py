@@ -25,20 +25,10 @@ from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyErr
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
-from nqbench.measure.worker.messages import (
-    Done,
-    Hello,
-    MeasureRequest,
-    Open,
-    Ready,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker.messages import Done, Hello, MeasureRequest, Open, Ready, Refused
 from nqbench.measure.worker.pool import Job, Reply, as_error
 from nqbench.runs.layout import local_folder
 from nqbench.study import Study, expand
-from nqbench.workloads import registered
 
 AHEAD: Final = 3
 """Requests that a device has at a time, all but one waiting: a task's way through the scheduler
@@ -131,7 +121,7 @@ class RemoteWorkers:
 
     def __init__(self, device: RemoteDevice, spec: str | None, size: int) -> None:
         self._device, self._cluster, self._size = device, device.cluster, size
-        self._open = encode(Open(spec, registered()))
+        self._open = Open(spec)
         self._compiles = spec is None
         self._epoch = 0 if self._compiles else device.epoch()
         # A device's replies come in the order in which it measured.
@@ -206,12 +196,11 @@ class RemoteWorkers:
 
     def _request(self, job: Job) -> TaskRequest:
         end = math.inf if job.end == math.inf else time.time() + job.end - time.monotonic()
-        line = encode(job.request)
         run, epoch = self._cluster.run, self._epoch
-        return TaskRequest(run, epoch, self._open, line, job.limit_s, end, job.late)
+        return TaskRequest(run, epoch, self._open, job.request, job.limit_s, end, job.late)
 
     def _reply(self, job: Job, result: TaskResult) -> Reply:
-        message = decode(result.reply)
+        message = result.reply
         if isinstance(message, Refused):
             error = as_error(message)
             if isinstance(error, DeviceUnavailable | DeviceLost):
@@ -230,12 +219,12 @@ class RemoteWorkers:
         second = self._jobs.overruled(
             [result.address],
             (
-                (replace(request, run=run, open=encode(Open(spec, registered()))), who)
+                (replace(request, run=run, open=Open(spec)), who)
                 for spec, who in self._device.elsewhere(result.address)
             ),
             lambda other: (
-                isinstance(done := decode(other.reply), Done)
-                and done.measurement.status not in ("wrong", "skipped")
+                isinstance(other.reply, Done)
+                and other.reply.measurement.status not in ("wrong", "skipped")
             ),
             lambda _: reason,
         )
@@ -243,9 +232,8 @@ class RemoteWorkers:
             return Reply(first.measurement, result.process)
         if not self._device.pooled:
             raise DeviceLost(f"{self._device.name} is taken out: {reason}")
-        message = decode(second.reply)
-        assert isinstance(message, Done)
-        return Reply(message.measurement, second.process)
+        assert isinstance(second.reply, Done)
+        return Reply(second.reply.measurement, second.process)
 
 
 class ClusterSite:
@@ -327,8 +315,8 @@ class ClusterSite:
 
 def say_hello(cluster: Cluster, spec: str, who: Who) -> Hello:
     """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
-    request = TaskRequest(cluster.run, 0, encode(Open(spec, registered())))
-    message = decode(ask(cluster, host.carry_out, request, who).reply)
+    request = TaskRequest(cluster.run, 0, Open(spec))
+    message = ask(cluster, host.carry_out, request, who).reply
     if isinstance(message, Ready) and message.hello is not None:
         return message.hello
     assert isinstance(message, Refused)

@@ -1,8 +1,7 @@
 """A worker's side of a cluster: the devices of its machine, and the measurements on them.
 
 A Dask task carries one request. The host hands it to a measuring process (``measure.worker``), as a
-run without a cluster does, so that crashes and hangs have the same meaning. Requests and replies
-travel as the JSON lines of ``measure.worker.messages``.
+run without a cluster does, so that crashes and hangs have the same meaning.
 """
 
 from __future__ import annotations
@@ -28,16 +27,7 @@ from filelock import FileLock
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
 from nqbench.measure.environment import PACKAGES, source_hash, versions
 from nqbench.measure.variants import runs_on_cpu
-from nqbench.measure.worker.messages import (
-    Done,
-    MeasureRequest,
-    Open,
-    PrecompileRequest,
-    Ready,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Ready, Refused, WorkRequest
 from nqbench.measure.worker.pool import Job, WorkerPool
 from nqbench.system.machine import cpu_count
 from nqbench.system.versions import __version__
@@ -78,15 +68,15 @@ class TaskRequest:
 
     ``run``      a run has its own processes
     ``epoch``    so has each of its rounds: those of earlier epochs end
-    ``open``     how to open the device, as a line
-    ``request``  as a line; empty: only say what the device is
+    ``open``     how to open the device
+    ``request``  ``None``: only say what the device is
     ``end``      when to give up, in seconds of Unix time (machines of a cluster share it)
     """
 
     run: str
     epoch: int
-    open: bytes
-    request: bytes = b""
+    open: Open
+    request: WorkRequest | None = None
     limit_s: float = 0.0
     end: float = float("inf")
     late: str = ""
@@ -94,9 +84,9 @@ class TaskRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The reply of a host as a line, and who gave it: a measuring process at a Dask address."""
+    """The reply of a host, and who gave it: a measuring process at a Dask address."""
 
-    reply: bytes
+    reply: Ready | Done | Refused
     process: int
     address: str
 
@@ -177,25 +167,24 @@ class Host:
 
     def carry_out(self, task: TaskRequest) -> TaskResult:
         """One request, on an idle process or a new one."""
-        opening = decode(task.open)
-        assert isinstance(opening, Open)
-        process, line = 0, b""
+        spec, asked, process = task.open.spec, task.request, 0
+        said: Ready | Done | Refused
         try:
-            for workload in opening.workloads:
+            for workload in task.open.workloads:
                 register(workload)
-            with self._process(task, opening.spec) as pool:
-                if not task.request:
-                    line, process = encode(Ready(pool.hello)), pool.hello.pid
+            with self._process(task, spec) as pool:
+                if asked is None:
+                    said, process = Ready(pool.hello), pool.hello.pid
                 else:
-                    job = _job(task)
-                    on_cpu = isinstance(job.request, MeasureRequest)
-                    on_cpu = on_cpu and runs_on_cpu(job.request.point)
-                    with alone(gpu=opening.spec or "", cpu=on_cpu):
+                    end = time.monotonic() + task.end - time.time()
+                    job = Job(asked, task.limit_s, end=end, late=task.late)
+                    on_cpu = isinstance(asked, MeasureRequest) and runs_on_cpu(asked.point)
+                    with alone(gpu=spec or "", cpu=on_cpu):
                         ((_, reply),) = pool.run([job])
-                    line, process = encode(Done(reply.measurement)), reply.worker
+                    said, process = Done(reply.measurement), reply.worker
         except NqbenchError as error:
-            line = encode(Refused(type(error).__name__, str(error)))
-        return TaskResult(line, process, _address())
+            said = Refused(type(error).__name__, str(error))
+        return TaskResult(said, process, _address())
 
     def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
         """Something that a run makes once on this worker and that is closed with it."""
@@ -300,13 +289,6 @@ def _drop_dask_variables() -> None:
         for name, value in (config.get(f"distributed.nanny.{kind}", None) or {}).items():
             if os.environ.get(name) == str(value):
                 del os.environ[name]
-
-
-def _job(task: TaskRequest) -> Job:
-    request = decode(task.request)
-    assert isinstance(request, MeasureRequest | PrecompileRequest)
-    end = time.monotonic() + task.end - time.time()
-    return Job(request, task.limit_s, end=end, late=task.late)
 
 
 @contextmanager

@@ -59,15 +59,6 @@ class Measurement:
         self.status, self.reason = status, reason
         self.value_s, self.samples_s, self.phases, self.counters = None, (), {}, {}
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return {name: plain(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Measurement:
-        """Inverse of :meth:`as_json`."""
-        return cls(**{**data, "samples_s": tuple(data["samples_s"])})
-
     @contextmanager
     def spending(self, on: str) -> Iterator[None]:
         """Count the seconds of a ``with`` statement as spent on one of :data:`SPENT`."""

@@ -13,6 +13,7 @@ import csv
 import io
 import math
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -30,9 +31,10 @@ from nqbench.measure.events import Listener
 from nqbench.measure.measurement import PROFILED
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
-from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
+from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused
 from nqbench.measure.worker.pool import Reply, import_path
 from nqbench.vocabulary import of_kernel, plain_name
+from nqbench.workloads import register
 
 PROGRAM: Final = "ncu"
 PROFILE_ROUND: Final = -1
@@ -201,7 +203,7 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
     with tempfile.TemporaryDirectory(prefix="nqbench-ncu-") as name:
         folder = Path(name)
         request, reply, log = folder / "request", folder / "reply", folder / "table.csv"
-        request.write_bytes(encode(Open(task.device)) + encode(asked))
+        request.write_bytes(pickle.dumps((Open(task.device), asked)))
         target = (sys.executable, "-P", "-m", "nqbench.measure.ncu")
         while True:
             process = (*target, str(request), str(reply))
@@ -220,9 +222,8 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
         profiles = read_launches(text)[: None if kernels else 1]
         if ended.code or not reply.exists():
             raise DeviceError(f"{PROGRAM} ended with {ended.code}; {complaint(text)}")
-        answer = decode(reply.read_bytes())
-    if not isinstance(answer, Done) or answer.measurement.status != "ok":
-        assert isinstance(answer, Done | Refused)
+        answer: Done | Refused = pickle.loads(reply.read_bytes())
+    if isinstance(answer, Refused) or answer.measurement.status != "ok":
         said = answer.measurement.reason if isinstance(answer, Done) else answer.reason
         raise DeviceError(f"under {PROGRAM}: {said}")
     found = answer.measurement
@@ -344,21 +345,21 @@ def complaint(text: str) -> str:
 def main(request_path: str, reply_path: str) -> None:
     """What the profiler watches: one launch of one point, checked, and nothing else.
 
-    ``python -m nqbench.measure.ncu REQUEST REPLY``: files of messages, ``Open`` and
-    ``MeasureRequest`` in the first, ``Done`` or ``Refused`` in the second.
+    ``python -m nqbench.measure.ncu REQUEST REPLY``: files with pickled messages, the pair ``Open``
+    and ``MeasureRequest``, and ``Done`` or ``Refused``.
     """
     from nqbench.measure.worker.session import Session
 
-    opened, request = map(decode, Path(request_path).read_bytes().splitlines())
-    assert isinstance(opened, Open)
-    assert isinstance(request, MeasureRequest)
+    opened, request = pickle.loads(Path(request_path).read_bytes())
     answer: Done | Refused
     try:
-        with closing(Session(str(opened.spec))) as session:
+        for workload in opened.workloads:
+            register(workload)
+        with closing(Session(opened.spec)) as session:
             answer = Done(session.measure(request))
     except NqbenchError as error:
         answer = Refused(type(error).__name__, str(error))
-    Path(reply_path).write_bytes(encode(answer))
+    Path(reply_path).write_bytes(pickle.dumps(answer))
 
 
 if __name__ == "__main__":

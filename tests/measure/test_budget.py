@@ -11,15 +11,8 @@ from unittest import mock
 import pytest
 
 from nqbench.facts import DeviceFacts
+from nqbench.measure import forecast
 from nqbench.measure.budget import Budget
-from nqbench.measure.forecast import (
-    OVERHEAD_S,
-    TRANSLATE_S,
-    TYPICAL_SAMPLES,
-    WORKER_START_S,
-    TimeBook,
-    estimate,
-)
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
@@ -43,7 +36,7 @@ def task(n: int) -> Task:
 
 
 def test_one_earlier_size_is_scaled_by_the_work() -> None:
-    book = TimeBook()
+    book = forecast.TimeBook()
     book.observe(point(7), 10.0)
     assert book.predict(point(8)) == (40.0, 7)  # the toy's work is 4**n
     assert book.predict(point(7)) is None
@@ -51,7 +44,7 @@ def test_one_earlier_size_is_scaled_by_the_work() -> None:
 
 
 def test_two_earlier_sizes_tell_the_fixed_cost_from_the_work() -> None:
-    book = TimeBook()
+    book = forecast.TimeBook()
     for n in (3, 5, 6):
         book.observe(point(n), 0.002 + 1e-6 * 4**n)
     predicted = book.predict(point(10))
@@ -64,7 +57,7 @@ def test_two_earlier_sizes_tell_the_fixed_cost_from_the_work() -> None:
 def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: float) -> None:
     # 20 us to start a kernel that works for 0.4 us: 50 times too much per unit of work
     rate = 1e10
-    book = TimeBook(rate / TOY.core_work_per_s)
+    book = forecast.TimeBook(rate / TOY.core_work_per_s)
     book.observe(point(6), fixed_s + 4**6 / rate)
     predicted = book.predict(point(14))
     assert predicted is not None
@@ -72,7 +65,7 @@ def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: fl
 
 
 def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
-    book = TimeBook(80)
+    book = forecast.TimeBook(80)
     on_cpu = point(4, system="cpu.power")
     book.observe(on_cpu, 4**4 / TOY.core_work_per_s)
     predicted = book.predict(replace(on_cpu, factors={"n": 14}))
@@ -81,14 +74,14 @@ def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
 
 
 def test_times_that_do_not_grow_predict_no_less_than_was_seen() -> None:
-    book = TimeBook()
+    book = forecast.TimeBook()
     book.observe(point(4), 1e-4)
     book.observe(point(6), 0.9e-4)
     assert book.predict(point(8)) == (0.9e-4, 6)
 
 
 def test_what_measurements_cost_beside_launches_is_learnt() -> None:
-    book = TimeBook()
+    book = forecast.TimeBook()
     assert book.overhead_s() == 0.05
     for wall_s in (3.0, 1.2, 1.1):  # the first one imports and compiles
         book.observe(point(5), 1.0, wall_s)
@@ -158,7 +151,7 @@ class Scripted:
         self.launch_s, self.now = launch_s, 0.0
 
     def __call__(self, size: int = 1) -> Scripted:
-        self.now += WORKER_START_S
+        self.now += forecast.WORKER_START_S
         return self
 
     def clock(self) -> float:
@@ -168,7 +161,9 @@ class Scripted:
         for job in jobs:
             assert isinstance(job.request, MeasureRequest)
             launch_s = self.launch_s[job.request.point.n]
-            took_s = OVERHEAD_S + launch_s * (TYPICAL_SAMPLES if job.request.timed else 1)
+            took_s = forecast.OVERHEAD_S + launch_s * (
+                forecast.TYPICAL_SAMPLES if job.request.timed else 1
+            )
             late = self.now + took_s > job.end
             self.now = job.end if late else self.now + took_s
             found = Measurement(status="skipped", reason=job.late) if late else Measurement()
@@ -259,8 +254,8 @@ def test_a_single_round_is_the_last_resort() -> None:
 def test_an_estimate_grows_with_the_work(device: str, n: int) -> None:
     system = "cpu.power" if device == "cpu" else None
     study = ToyStudy([])
-    small = estimate([point(n, system=system)], study, device)
-    large = estimate([point(n + 1, system=system), point(30, skip="no")], study, device)
+    small = forecast.estimate([point(n, system=system)], study, device)
+    large = forecast.estimate([point(n + 1, system=system), point(30, skip="no")], study, device)
     assert small is not None
     assert large is not None
     assert 0 < small < large < 100
@@ -268,7 +263,7 @@ def test_an_estimate_grows_with_the_work(device: str, n: int) -> None:
 
 def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     def seconds() -> float:
-        found = estimate([point(10, system="cpu.power")], ToyStudy([]), "cpu")
+        found = forecast.estimate([point(10, system="cpu.power")], ToyStudy([]), "cpu")
         assert found is not None
         return found
 
@@ -281,7 +276,7 @@ def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.Mo
 
 
 def test_no_estimate_for_a_device_that_is_not_here() -> None:
-    assert estimate([point(5)], ToyStudy([]), "fake:colour=1") is None
+    assert forecast.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None
 
 
 def test_where_no_worker_can_start_any_more_no_point_is_called_too_long() -> None:
@@ -293,6 +288,6 @@ def test_where_no_worker_can_start_any_more_no_point_is_called_too_long() -> Non
 
 def test_an_estimate_counts_what_has_to_be_compiled_and_translated() -> None:
     kernels = [point(6, jobs=i) for i in range(100)]
-    seconds = estimate(kernels, ToyStudy([]), "sim:mini")
+    seconds = forecast.estimate(kernels, ToyStudy([]), "sim:mini")
     assert seconds is not None
-    assert seconds > 100 * TRANSLATE_S / cpu_count()
+    assert seconds > 100 * forecast.TRANSLATE_S / cpu_count()

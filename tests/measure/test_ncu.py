@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import stat
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from nqbench.measure.ncu import (
 )
 from nqbench.measure.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
-from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
+from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
 from nqbench.record import Record
@@ -166,10 +167,9 @@ class Pretended:
     def __call__(self, argv: Sequence[str], limit_s: float) -> Ended:
         self.commands.append(list(argv))
         *_, request, reply = argv
-        _, asked = map(decode, Path(request).read_bytes().splitlines())
-        assert isinstance(asked, MeasureRequest)
+        _, asked = pickle.loads(Path(request).read_bytes())
         self.requests.append(asked)
-        Path(reply).write_bytes(encode(Done(self.reply)))
+        Path(reply).write_bytes(pickle.dumps(Done(self.reply)))
         Path(argv[argv.index("--log-file") + 1]).write_text(self.text, encoding="utf-8")
         return Ended(self.code, "")
 
@@ -345,15 +345,15 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     ncu = Pretended(raw_page())
     ProfiledRun(tmp_path / "run", 8).profiled(ncu)
     (asked,) = ncu.requests
-    request.write_bytes(encode(Open("fake")) + encode(asked))
+    request.write_bytes(pickle.dumps((Open("fake"), asked)))
     profile_target(str(request), str(reply))
-    done = decode(reply.read_bytes())
+    done = pickle.loads(reply.read_bytes())
     assert isinstance(done, Done)
     found = done.measurement
     assert (found.status, found.answer, found.value_s) == ("ok", "256", None)
-    request.write_bytes(encode(Open("cuda:99")) + encode(asked))
+    request.write_bytes(pickle.dumps((Open("cuda:99"), asked)))
     profile_target(str(request), str(reply))
-    refused = decode(reply.read_bytes())
+    refused = pickle.loads(reply.read_bytes())
     assert isinstance(refused, Refused)
     assert refused.error == "DeviceUnavailable"
     assert refused.reason

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +173,9 @@ def test_a_worker_does_not_outlive_a_killed_runner(tmp_path: Path) -> None:
 
 
 def test_a_worker_ends_when_its_input_closes() -> None:
-    command = [sys.executable, "-m", "nqbench.measure.worker.main"]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as worker:
-        assert worker.stdin is not None
-        worker.stdin.close()
+    mine, its = Pipe()
+    command = [sys.executable, "-m", "nqbench.measure.worker.main", str(its.fileno())]
+    with its, subprocess.Popen(command, pass_fds=[its.fileno()]) as worker:
+        its.close()
+        mine.close()
         assert worker.wait(LIMIT_S) == 0

@@ -18,24 +18,13 @@ from nqbench.measure.measurement import SPENT, plain, scalars
 from nqbench.measure.sampling import Policy
 from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
-from nqbench.measure.worker.messages import (
-    Accepted,
-    Beat,
-    Done,
-    MeasureRequest,
-    Open,
-    PrecompileRequest,
-    Ready,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker import messages
 from nqbench.measure.worker.session import Session
 from nqbench.plan import KernelPlan, Plan
 from nqbench.workloads import get as find_workload
 from tests.measure.toy import TOY, point
 
-REQUEST = MeasureRequest(point(8), 1, True, Policy(samples=6), timeout_s=10.0)
+REQUEST = messages.MeasureRequest(point(8), 1, True, Policy(samples=6), timeout_s=10.0)
 """A timed measurement of the toy study."""
 
 
@@ -182,25 +171,6 @@ def test_host_baselines_have_no_gpu_telemetry() -> None:
     found = Session("fake").measure(replace(REQUEST, point=point(8, system="cpu.power")))
     assert (found.device, found.telemetry) == ("cpu", {})
     assert "l2" not in found.about
-
-
-def test_messages_survive_the_way_to_a_worker_and_back() -> None:
-    session = Session("fake")
-    said = (
-        *(
-            Open("cuda:0"),
-            Open(None),
-            Ready(),
-            Ready(session.hello()),
-            Refused("DeviceError", "no"),
-        ),
-        *(Accepted(), Beat(), Done(session.measure(REQUEST)), REQUEST),
-        PrecompileRequest(point(8, system="cpu.power"), session.device.facts),
-    )
-    for message in said:
-        line = encode(message)
-        assert line.count(b"\n") == 1
-        assert decode(line) == message
 
 
 def test_workloads_of_others_are_found_by_module_and_name() -> None:

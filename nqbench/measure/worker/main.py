@@ -1,7 +1,7 @@
-"""A worker process: one device, messages as JSON lines over its pipes.
+"""A worker process: one device, and a connection to the runner for messages.
 
-Started by the runner as ``python -m nqbench.measure.worker.main``. It ends when its standard input
-closes or its parent dies, so that no worker outlives a run.
+Started by the runner as ``python -m nqbench.measure.worker.main FILE_DESCRIPTOR``. It ends when
+that connection closes or its parent dies, so that no worker outlives a run.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import signal
 import sys
 import threading
 import time
-from contextlib import closing
-from typing import BinaryIO, Final
+from collections.abc import Callable
+from contextlib import closing, suppress
+from multiprocessing.connection import Connection
+from typing import Final
 
 from nqbench.errors import NqbenchError
 from nqbench.measure.worker import messages
@@ -22,9 +24,8 @@ from nqbench.system.crash import write_crash
 from nqbench.workloads import register
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
-CHUNK: Final = 1 << 16
 GRACE_S: Final = 2.0
-"""How long a worker may run after its input closed: enough to release a GPU."""
+"""How long a worker may run after its connection closed: enough to release a GPU."""
 
 
 def die_with_parent() -> None:
@@ -36,35 +37,20 @@ def die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def private_output() -> BinaryIO:
-    """Take over standard output: later prints, of C libraries too, go to standard error."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    return os.fdopen(kept, "wb", buffering=0)
-
-
-def follow_input(requests: queue.Queue[messages.Message | None]) -> None:
-    """Read requests until the input closes, then end the process even if it is busy.
-
-    Unbuffered: a thread inside a buffered read makes Python abort when the process ends.
-    """
-    rest = b""
-    while chunk := os.read(0, CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            requests.put(messages.decode(line))
+def follow(runner: Connection, requests: queue.Queue[messages.Message | None]) -> None:
+    """Read requests until the connection closes, then end the process even if it is busy."""
+    with suppress(EOFError, ConnectionError):
+        while True:
+            requests.put(runner.recv())
     requests.put(None)
     time.sleep(GRACE_S)
     os._exit(1)
 
 
-def serve(requests: queue.Queue[messages.Message | None], output: BinaryIO) -> None:
+def serve(
+    requests: queue.Queue[messages.Message | None], send: Callable[[messages.Message], None]
+) -> None:
     """Open the device that the first message names, then answer requests until there are none."""
-
-    def send(message: messages.Message) -> None:
-        output.write(messages.encode(message))
-
     first = requests.get()
     if not isinstance(first, messages.Open):
         return
@@ -97,19 +83,20 @@ def serve(requests: queue.Queue[messages.Message | None], output: BinaryIO) -> N
             send(messages.Done(session.measure(request)))
 
 
-def main() -> None:
+def main(file_descriptor: int) -> None:
     """Entry point of the process."""
     die_with_parent()
     sys.excepthook = write_crash
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
-    output = private_output()
+    os.set_inheritable(file_descriptor, False)
+    runner = Connection(file_descriptor)
     requests: queue.Queue[messages.Message | None] = queue.Queue()
-    threading.Thread(target=follow_input, args=(requests,), daemon=True).start()
+    threading.Thread(target=follow, args=(runner, requests), daemon=True).start()
     try:
-        serve(requests, output)
-    except BrokenPipeError:
+        serve(requests, runner.send)
+    except ConnectionError:
         sys.exit(1)  # the runner is gone
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Messages between a run and its workers: one JSON object per line.
+"""Messages between a run and its workers: data classes, pickled.
 
 A worker receives ``Open`` once and answers ``Ready`` or ``Refused``. It answers each request with
 ``Accepted``, a heartbeat (``Beat``) before launches, and ``Done``.
@@ -6,14 +6,12 @@ A worker receives ``Open`` once and answers ``Ready`` or ``Refused``. It answers
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.measurement import Measurement, plain
+from nqbench.measure.measurement import Measurement
 from nqbench.measure.sampling import Policy
 from nqbench.point import Point
 from nqbench.workloads import ExternalWorkload, registered
@@ -115,51 +113,3 @@ class Done:
 
 
 Message = Open | MeasureRequest | PrecompileRequest | Ready | Refused | Accepted | Beat | Done
-
-_KINDS: Final = MappingProxyType(
-    {
-        kind.__name__: kind
-        for kind in (Open, MeasureRequest, PrecompileRequest, Ready, Refused, Accepted, Beat, Done)
-    }
-)
-
-
-_READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
-    {
-        "point": Point.from_json,
-        "policy": lambda data: Policy(**data),
-        "facts": DeviceFacts.from_dict,
-        "hello": lambda data: (
-            data and Hello(**{**data, "facts": DeviceFacts.from_dict(data["facts"])})
-        ),
-        "workloads": lambda data: tuple(ExternalWorkload(**one) for one in data),
-        "measurement": Measurement.from_json,
-    }
-)
-"""Readers of the fields whose JSON is not the value itself."""
-
-
-def encode(message: Message) -> bytes:
-    """A message as a line."""
-    data = {"message": type(message).__name__, **_fields(message)}
-    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
-
-
-def decode(line: bytes) -> Message:
-    """Inverse of :func:`encode`."""
-    data = json.loads(line)
-    kind = _KINDS[data.pop("message")]
-    made: Message = kind(**{n: _READ[n](v) if n in _READ else v for n, v in data.items()})
-    return made
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    found = {f.name: getattr(value, f.name) for f in fields(value)}
-    return {
-        name: [_fields(one) for one in inner]
-        if isinstance(inner, tuple) and inner and is_dataclass(inner[0])
-        else _fields(inner)
-        if is_dataclass(inner)
-        else plain(inner)
-        for name, inner in found.items()
-    }

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import select
-import selectors
 import signal
 import subprocess
 import sys
@@ -18,6 +16,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
@@ -42,7 +42,6 @@ OPEN_LIMIT_S: Final = 120.0
 """Imports and a driver's start take seconds; a driver that hangs takes forever."""
 TAIL_BYTES: Final = 4096
 REASON_LENGTH: Final = 300
-CHUNK: Final = 1 << 16
 ADVICE: Final = {
     "SIGKILL": "perhaps by the system for lack of memory (see dmesg): lower n or close programs",
     "SIGSEGV": "a fault in native code: the driver, a compiler or a function of a CPU system",
@@ -79,14 +78,11 @@ class WorkerProcess:
     """
 
     def __init__(self, spec: str | None) -> None:
-        self._errors, self._process = _begin()
-        assert self._process.stdout is not None
-        self.output = self._process.stdout
+        self._errors, self._process, self.connection = _begin()
         self.pid = self._process.pid
         self.ended = False
         self.fresh = True
         """No job of it is done yet: if it dies now, another one would too."""
-        self._rest = b""
         try:
             self.hello = self._open(spec)
         except BaseException:
@@ -95,29 +91,24 @@ class WorkerProcess:
 
     def send(self, message: messages.Message) -> bool:
         """Send one message; false if the worker is gone."""
-        assert self._process.stdin is not None
-        if self._process.poll() is not None:
-            return False
-        data = messages.encode(message)
         try:
-            while data:
-                data = data[self._process.stdin.write(data) or 0 :]
-        except BrokenPipeError:
+            self.connection.send(message)
+        except ConnectionError:
             return False
         return True
 
-    def receive(self) -> Iterator[messages.Message]:
-        """The messages that one read brings; sets ``ended`` at the end of the output."""
-        chunk = os.read(self.output.fileno(), CHUNK)
-        self.ended = not chunk
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            yield messages.decode(line)
+    def receive(self) -> messages.Message | None:
+        """The next message; ``None`` if the worker is gone, which sets ``ended``."""
+        try:
+            message: messages.Message = self.connection.recv()
+        except (EOFError, OSError):  # at the end of a message, or within one
+            self.ended = True
+            return None
+        return message
 
     def close(self) -> None:
         """Let an idle worker release its device and end."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self.connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSE_S)
         self.kill()
@@ -125,37 +116,30 @@ class WorkerProcess:
     def kill(self) -> str:
         """End the worker at once; returns how it ended, with the last line it complained."""
         if self.ended:
-            # It closed its output by itself: its own exit status is on the way.
+            # It closed the connection by itself: its own exit status is on the way.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(CLOSE_S)
         self._process.kill()
         code = self._process.wait()
         _end_programs(self.pid)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self.connection.close()
         complaint = self._complaint()
         self._errors.close()
         return _ending(code, complaint)
 
     def _open(self, spec: str | None) -> messages.Hello | None:
         self.send(messages.Open(spec))
-        deadline = time.monotonic() + OPEN_LIMIT_S
-        while True:
-            left_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self.output], [], [], left_s)[0]:
-                complaint = self._complaint()[:REASON_LENGTH]
-                said = f" It said: {complaint}" if complaint else ""
-                raise DeviceError(
-                    f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?{said}"
-                )
-            for message in self.receive():
-                if isinstance(message, messages.Ready):
-                    return message.hello
-                assert isinstance(message, messages.Refused)
-                raise as_error(message)
-            if self.ended:
-                raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
+        if not self.connection.poll(OPEN_LIMIT_S):
+            complaint = self._complaint()[:REASON_LENGTH]
+            said = f" It said: {complaint}" if complaint else ""
+            raise DeviceError(f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?{said}")
+        message = self.receive()
+        if message is None:
+            raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
+        if isinstance(message, messages.Refused):
+            raise as_error(message)
+        assert isinstance(message, messages.Ready)
+        return message.hello
 
     def _complaint(self) -> str:
         if self._errors.closed:
@@ -166,8 +150,8 @@ class WorkerProcess:
         return lines[-1].strip() if lines else ""
 
 
-def _begin() -> tuple[IO[bytes], subprocess.Popen[bytes]]:
-    """A worker, and the file of what it writes to standard error."""
+def _begin() -> tuple[IO[bytes], subprocess.Popen[bytes], Connection]:
+    """A worker: the file of what it prints, its process, and the connection to it."""
     try:
         complaints = tempfile.TemporaryFile()  # noqa: SIM115 (the worker keeps it)
     except OSError as error:
@@ -178,16 +162,20 @@ def _begin() -> tuple[IO[bytes], subprocess.Popen[bytes]]:
     # Its import path is the runner's; external programs get the user's own.
     own = {CALLER_PATH: os.environ.get("PYTHONPATH", ""), "PYTHONPATH": import_path()}
     try:
-        return complaints, subprocess.Popen(
+        mine, its = Pipe()
+        with its:
             # -P: a file in the working directory must not stand in for a library's module.
-            [sys.executable, "-P", "-m", "nqbench.measure.worker.main"],
-            env=os.environ | own,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C in a terminal reaches the runner, which ends workers
-        )
+            module = ("-P", "-m", "nqbench.measure.worker.main")
+            process = subprocess.Popen(
+                [sys.executable, *module, str(its.fileno())],
+                env=os.environ | own,
+                stdin=subprocess.DEVNULL,
+                stdout=complaints,
+                stderr=complaints,
+                pass_fds=(its.fileno(),),
+                start_new_session=True,  # Ctrl-C reaches the runner, which ends workers
+            )
+        return complaints, process, mine
     except OSError as error:
         complaints.close()
         raise DeviceUnavailable(
@@ -359,11 +347,8 @@ class WorkerPool:
         """Wait for the busy workers once, and yield the jobs that ended."""
         busy = [slot for slot in self._slots if slot.job is not None]
         patience = max(0.0, min(slot.deadline for slot in busy) - time.monotonic())
-        with selectors.DefaultSelector() as selector:
-            for slot in busy:
-                assert slot.worker is not None
-                selector.register(slot.worker.output, selectors.EVENT_READ, slot)
-            ready = [key.data for key, _ in selector.select(patience)]
+        heard = wait([slot.worker.connection for slot in busy if slot.worker], patience)
+        ready = [slot for slot in busy if slot.worker and slot.worker.connection in heard]
         for slot in ready:
             yield from self._listen(slot)
         now = time.monotonic()
@@ -374,22 +359,21 @@ class WorkerPool:
     def _listen(self, slot: WorkerSlot) -> Iterator[tuple[Job, Reply]]:
         assert slot.worker is not None
         assert slot.job is not None
-        for message in slot.worker.receive():
-            if isinstance(message, messages.Accepted):
-                slot.accepted = True
-            elif isinstance(message, messages.Beat):
-                slot.launching = True
-                slot.deadline = min(time.monotonic() + slot.job.limit_s + GRACE_S, slot.job.end)
-            elif isinstance(message, messages.Done):
-                job, slot.job = slot.job, None
-                slot.worker.fresh = False
-                pid = slot.worker.pid
-                if message.measurement.fatal:
-                    slot.worker.kill()
-                    slot.worker = None
-                yield job, Reply(message.measurement, pid)
-                return
-        if slot.worker.ended:
+        message = slot.worker.receive()
+        if isinstance(message, messages.Accepted):
+            slot.accepted = True
+        elif isinstance(message, messages.Beat):
+            slot.launching = True
+            slot.deadline = min(time.monotonic() + slot.job.limit_s + GRACE_S, slot.job.end)
+        elif isinstance(message, messages.Done):
+            job, slot.job = slot.job, None
+            slot.worker.fresh = False
+            pid = slot.worker.pid
+            if message.measurement.fatal:
+                slot.worker.kill()
+                slot.worker = None
+            yield job, Reply(message.measurement, pid)
+        elif message is None:
             if slot.accepted or slot.worker.fresh:
                 yield self._lost(slot, slot.job, "crashed", "")
             else:
