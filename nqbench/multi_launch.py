@@ -18,7 +18,6 @@ from nqbench.plan import (
     Kernel,
     MultiLaunchPlan,
     Outputs,
-    ProgramContext,
     Variable,
 )
 from nqbench.vocabulary import KERNEL_PHASES
@@ -63,11 +62,17 @@ def symbol_bytes(kernel: Kernel, name: str, nbytes: int) -> bytes:
     return data.tobytes()
 
 
-class CheckedContext(ProgramContext):
-    """The part of a context that all devices share: checks of names, sizes and presence.
+class ProgramContext:
+    """What a program uses to drive the device it runs on, a GPU or the simulator.
+
+    Names are those of the plan's buffers and kernels. Every operation is queued in order; only
+    ``download`` and ``synchronize`` wait. In a run that is split into phases every operation waits
+    until it is done: a kernel counts under its own name (by device events), the rest under
+    ``allocate``, ``transfer``, ``reduce`` and ``free`` (by the clock). Timed runs do none of this.
 
     A device adds ``launch`` and ``synchronize``, and five methods for buffers that exist and fit:
-    ``_allocate``, ``_free``, ``_write``, ``_zero`` and ``_read``.
+    ``_allocate``, ``_free``, ``_write``, ``_zero`` and ``_read``. Whatever is wrong with names,
+    sizes or the order of operations is a ``DeviceError``.
     """
 
     def __init__(self, facts: DeviceFacts, plan: MultiLaunchPlan) -> None:
@@ -80,7 +85,7 @@ class CheckedContext(ProgramContext):
         self._absent = set(self._own)
 
     def allocate(self, *names: str) -> None:
-        """See ``ProgramContext``."""
+        """Allocate buffers that are ``per_run``; the others exist already."""
         for name in names:
             buffer = self._per_run(name)
             if name not in self._absent:
@@ -89,7 +94,7 @@ class CheckedContext(ProgramContext):
             self._absent.remove(name)
 
     def free(self, *names: str) -> None:
-        """See ``ProgramContext``."""
+        """Free buffers that are ``per_run``."""
         for name in names:
             buffer = self._per_run(name)
             self._check_present(name)
@@ -97,20 +102,33 @@ class CheckedContext(ProgramContext):
             self._absent.add(name)
 
     def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``ProgramContext``."""
+        """Copy ``data`` (default: the plan's) into the start of a buffer."""
         buffer = self._buffer(name)
-        values = self._contents(buffer, data)
+        values = buffer.data if data is None else data
+        if values is None:
+            raise DeviceError(
+                f"{self._plan.name} uploads buffer {name!r} without data, and the plan has none"
+            )
+        if values.size > buffer.length:
+            raise DeviceError(
+                f"{self._plan.name} uploads {values.size} elements into buffer {name!r} of"
+                f" {buffer.length}"
+            )
         self._check_present(name)
-        self._write(buffer, values)
+        self._write(buffer, np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1))
 
     def clear(self, name: str) -> None:
-        """See ``ProgramContext``."""
+        """Set every byte of a buffer to zero."""
         buffer = self._buffer(name)
         self._check_present(name)
         self._zero(buffer)
 
+    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
+        """Queue a kernel; ``variables`` gives each of its ``Variable`` arguments."""
+        raise NotImplementedError
+
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``ProgramContext``."""
+        """The first ``count`` elements (default: all) of a buffer, after all earlier work."""
         buffer = self._buffer(name)
         wanted = buffer.length if count is None else count
         if not 0 <= wanted <= buffer.length:
@@ -121,12 +139,20 @@ class CheckedContext(ProgramContext):
         self._check_present(name)
         return self._read(buffer, wanted)
 
-    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see ProgramContext)
-        """See ``ProgramContext``; only a run that is split into phases measures them."""
+    def synchronize(self) -> None:
+        """Wait until everything queued is done."""
+        raise NotImplementedError
+
+    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (used by a GPU)
+        """Work of the CPU that counts under this name in a run that is split into phases."""
         return _NOTHING
 
     def group(self, name: str) -> AbstractContextManager[None]:
-        """See ``ProgramContext``; the name is checked."""
+        """A phase of everything inside, operations included; these also count under their names.
+
+        ``name`` is one of the plan's ``groups``. The last operation inside must be one that waits
+        (``download`` or ``synchronize``), and groups do not contain one another.
+        """
         if name not in self._plan.groups:
             raise DeviceError(
                 f"{self._plan.name} groups operations as {name!r}; add it to its plan's groups"
@@ -135,7 +161,7 @@ class CheckedContext(ProgramContext):
         return _NOTHING
 
     def keep(self, name: str, value: NDArray[Any]) -> None:
-        """See ``ProgramContext``."""
+        """Add an array to the outputs of this run, in addition to the output buffers."""
         self.kept[name] = np.array(value)
 
     def end(self) -> None:
@@ -187,21 +213,6 @@ class CheckedContext(ProgramContext):
             )
         return buffer
 
-    def _contents(self, buffer: Buffer, data: NDArray[Any] | None) -> NDArray[Any]:
-        """The data of an upload; ``DeviceError`` if they are missing or do not fit."""
-        values = buffer.data if data is None else data
-        if values is None:
-            raise DeviceError(
-                f"{self._plan.name} uploads buffer {buffer.name!r} without data, and the plan has"
-                " none"
-            )
-        if values.size > buffer.length:
-            raise DeviceError(
-                f"{self._plan.name} uploads {values.size} elements into buffer {buffer.name!r} of"
-                f" {buffer.length}"
-            )
-        return np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1)
-
     def _check_present(self, name: str) -> None:
         if name in self._absent:
             raise DeviceError(
@@ -229,8 +240,8 @@ def launch_arguments(
     wanted = {a.name: a for a in kernel.arguments if isinstance(a, Variable)}
     if wanted.keys() != variables.keys():
         raise DeviceError(
-            f"kernel {name} is launched with {_listed(variables)}; its variables are"
-            f" {_listed(wanted)}"
+            f"kernel {name} is launched with {', '.join(variables) or 'no variables'}; its"
+            f" variables are {', '.join(wanted) or 'none'}"
         )
     values = {key: _typed(name, variable, variables[key]) for key, variable in wanted.items()}
     return tuple(values[a.name] if isinstance(a, Variable) else a for a in kernel.arguments)
@@ -247,7 +258,3 @@ def _typed(name: str, variable: Variable, value: np.generic | int | float) -> np
             f"kernel {name}: {variable.name} = {value} does not fit its type {variable.dtype}"
         )
     return typed
-
-
-def _listed(names: Mapping[str, object], none: str = "no variables") -> str:
-    return ", ".join(names) or none

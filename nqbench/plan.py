@@ -7,15 +7,13 @@ test, unchanged. Nothing here imports a device or a workload.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.facts import DeviceFacts
 from nqbench.point import Executable
 
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
@@ -128,52 +126,6 @@ class KernelPlan(Kernel):
         return int(np.prod(self.grid)) * int(np.prod(self.block))
 
 
-class ProgramContext(Protocol):
-    """What a program uses to drive the device it runs on, a GPU or the simulator.
-
-    Names are those of the plan's buffers and kernels. Every operation is queued in order; only
-    ``download`` and ``synchronize`` wait. In a run that is split into phases every operation waits
-    until it is done: a kernel counts under its own name (by device events), the rest under
-    ``allocate``, ``transfer``, ``reduce`` and ``free`` (by the clock). Timed runs do none of this.
-    """
-
-    facts: DeviceFacts
-
-    def allocate(self, *names: str) -> None:
-        """Allocate buffers that are ``per_run``; the others exist already."""
-
-    def free(self, *names: str) -> None:
-        """Free buffers that are ``per_run``."""
-
-    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """Copy ``data`` (default: the plan's) into the start of a buffer."""
-
-    def clear(self, name: str) -> None:
-        """Set every byte of a buffer to zero."""
-
-    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
-        """Queue a kernel; ``variables`` gives each of its ``Variable`` arguments."""
-
-    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """The first ``count`` elements (default: all) of a buffer, after all earlier work."""
-
-    def synchronize(self) -> None:
-        """Wait until everything queued is done."""
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Work of the CPU that counts under this name in a run that is split into phases."""
-
-    def group(self, name: str) -> AbstractContextManager[None]:
-        """A phase of everything inside, operations included; these also count under their names.
-
-        ``name`` is one of the plan's ``groups``. The last operation inside must be one that waits
-        (``download`` or ``synchronize``), and groups do not contain one another.
-        """
-
-    def keep(self, name: str, value: NDArray[Any]) -> None:
-        """Add an array to the outputs of this run, in addition to the output buffers."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MultiLaunchPlan:
     """Launches with CPU work between them; one run of the whole program is one sample.
@@ -181,8 +133,8 @@ class MultiLaunchPlan:
     ``kernels`` by name, the main one first; a kernel's name is also the name of its phase.
     ``name`` is what messages and digests call the program and outlives a move of its function.
     ``function`` is where to find it, ``"package.module:function"``; it is called as
-    ``function(context, *arguments)`` with a :class:`ProgramContext`, so that the same function
-    drives a GPU and the simulator. ``groups`` are the names it gives to ``context.group``.
+    ``function(context, *arguments)`` with a ``ProgramContext`` (``multi_launch``), so that the same
+    function drives a GPU and the simulator. ``groups`` are the names it gives to ``context.group``.
     """
 
     kernels: Mapping[str, Kernel]

@@ -23,7 +23,6 @@ from nqbench.vocabulary import STATUSES, Status, of_kernel, plain_name
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-    from pydantic_core import ErrorDetails
 
 RECORD_VERSION: Final = 1
 CONDITIONS: Final = {
@@ -120,7 +119,7 @@ class Record:
         fault = fault_of(RecordJson, data)
         reasons = [] if fault else data.get("telemetry", {}).get("clock_reasons", [])
         if not isinstance(reasons, list):
-            fault = not_a(("telemetry", "clock_reasons"), reasons)
+            fault = not_a(("telemetry", "clock_reasons"), reasons, "should be a valid list")
         if fault:
             raise StoreError(
                 f"record {fault}: move that line out of the file to resume with the others, its"
@@ -226,9 +225,27 @@ def fault_of(form: type, data: object) -> str:
 
     try:
         _adapter(form).validate_python(data)
-    except ValidationError as errors:
-        return _sentence(errors.errors(include_url=False), data)
-    return ""
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+    else:
+        return ""
+    *above, last = found[0]["loc"]
+    # A location ends with members of a union, none of which fits; they are not in the data.
+    path: list[int | str] = []
+    value: Any = data
+    for step in found[0]["loc"]:
+        if not isinstance(value, list if isinstance(step, int) else Mapping) or (
+            isinstance(value, Mapping) and step not in value
+        ):
+            break
+        value = value[step]
+        path.append(step)
+    if found[0]["type"] == "missing" and path == above:
+        return f"lacks {_name([*path, last])}"
+    if found[0]["type"] == "extra_forbidden" and not above:
+        return f"has unknown fields: {', '.join(str(one['loc'][-1]) for one in found)}"
+    rule = found[0]["msg"].removeprefix("Input ")
+    return not_a(path, value, rule if rule.startswith("should") else "does not belong there")
 
 
 @cache
@@ -238,62 +255,11 @@ def _adapter(form: type) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-_KINDS: Final = MappingProxyType(
-    {
-        "string_type": "a text",
-        "int_type": "a whole number",
-        "dict_type": "a table",
-        "list_type": "a list",
-        "command": "a text or a list",
-        **dict.fromkeys(("value_s", "wall_s", "samples_s[]", "phases.*", "spent_s.*"), "a time"),
-        "samples_s": "a list of times",
-        "counters.*": "a number",
-        **dict.fromkeys(("resources.*", "about.*"), "a number or text"),
-        "telemetry.*": "a reading",
-        "telemetry.clock_reasons": "a list of words",
-        "factors.*": "a level",
-        "factors.n": "a whole number",
-    }
-)
-"""What belongs there: by field (``*`` or ``[]`` for any last step), or by pydantic's error."""
-
-
-def _sentence(errors: Sequence[ErrorDetails], data: Any) -> str:
-    """The first fault: the field by its path, its value, and what it should be."""
-    first = errors[0]
-    *above, last = first["loc"]
-    path, value = _follow(first["loc"], data)
-    if first["type"] == "missing" and path == above:
-        return f"lacks {_name([*path, last])}"
-    if first["type"] == "extra_forbidden" and not above:
-        return f"has unknown fields: {', '.join(str(e['loc'][-1]) for e in errors)}"
-    return not_a(path, value, first["type"])
-
-
-def _follow(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
-    """The part of an error's location that exists in the data, and the value there.
-
-    Pydantic appends the members of a union, none of which fits.
-    """
-    path: list[int | str] = []
-    for step in location:
-        inside = step in data if isinstance(data, Mapping) else isinstance(data, list | tuple)
-        if not inside or (isinstance(data, list | tuple) and not isinstance(step, int)):
-            break
-        data = data[step]
-        path.append(step)
-    return path, data
-
-
-def not_a(path: Sequence[int | str], value: object, error: str = "") -> str:
-    """The end of a sentence: the value at a path is not what belongs there."""
+def not_a(path: Sequence[int | str], value: object, rule: str) -> str:
+    """The end of a sentence: the value at a path breaks a rule (``should be a valid number``)."""
     text = repr(value)
     shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
-    *above, last = path
-    open_ = f"{above[-1] if above else ''}{'[]' if isinstance(last, int) else '.*'}"
-    names = (_name(path), _name(path[-2:]), open_, error)
-    kind = next((_KINDS[name] for name in names if name in _KINDS), "what belongs there")
-    return f"has {_name(path)} {shown}, which is not {kind}"
+    return f"has {_name(path)} {shown}, which {rule}"
 
 
 def _name(path: Sequence[int | str]) -> str:

@@ -157,7 +157,7 @@ def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
     for number, point in enumerate(points):
         size = point["factors"].get("n", 0)
         if not isinstance(size, int) or isinstance(size, bool):
-            return not_a(("points", number, "factors", "n"), size)
+            return not_a(("points", number, "factors", "n"), size, "should be a valid integer")
     return ""
 
 

@@ -79,7 +79,7 @@ class SimKernel:
         return tally.lines(self._names or {}) if tally else []
 
 
-class SimContext(multi_launch.CheckedContext):
+class SimContext(multi_launch.ProgramContext):
     """A program context over simulated memory; every operation is done at once."""
 
     def __init__(

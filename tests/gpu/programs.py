@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Plan, ProgramContext, Variable
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Plan, Variable
 from nqbench.point import Level, Point
 from nqbench.workloads.base import Workload
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
+from nqbench.multi_launch import ProgramContext
 from nqbench.plan import (
     Buffer,
     CpuPlan,
@@ -17,7 +18,6 @@ from nqbench.plan import (
     MultiLaunchPlan,
     Outputs,
     Plan,
-    ProgramContext,
     Variable,
 )
 from nqbench.point import Level, Point

@@ -9,7 +9,8 @@ import pytest
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, ProgramContext, Variable
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
 from tests.simulator.harness import KERNELS, device, outputs
 

@@ -20,7 +20,7 @@ from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import DeviceMemory, Owner, late
 from nqbench.errors import DeviceError
-from nqbench.multi_launch import CheckedContext, kernel_of, launch_arguments
+from nqbench.multi_launch import ProgramContext, kernel_of, launch_arguments
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16
@@ -89,7 +89,7 @@ class ProgramKernel:
         return self._values
 
 
-class CudaContext(CheckedContext):
+class CudaContext(ProgramContext):
     """A program context on a GPU, for a timed run: it measures nothing itself."""
 
     def __init__(self, program: LoadedProgram) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import LaunchError
-from nqbench.plan import Buffer, Kernel, ProgramContext
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import Buffer, Kernel
 from nqbench.workloads.fitness.boards import Board
 
 BOARD: Final = "board"

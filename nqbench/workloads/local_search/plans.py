@@ -10,6 +10,7 @@ import numpy as np
 
 from nqbench import plan
 from nqbench.facts import DeviceFacts
+from nqbench.multi_launch import ProgramContext
 from nqbench.point import Level
 from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.local_search import factors
@@ -203,7 +204,7 @@ def _tiled(
     )
 
 
-def iterate(context: plan.ProgramContext, iterations: int, threshold: float) -> None:
+def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
     """Two kernels and one word back per iteration, as in the paper (section 5).
 
     Kernels ``evaluation`` and ``apply``; ``deltas[0]`` is the best change of an iteration, which
@@ -225,7 +226,7 @@ def iterate(context: plan.ProgramContext, iterations: int, threshold: float) -> 
     context.keep("evaluations", np.array([evaluations], np.uint64))
 
 
-def iterate_unattended(context: plan.ProgramContext, iterations: int, check_every: int) -> None:
+def iterate_unattended(context: ProgramContext, iterations: int, check_every: int) -> None:
     """One kernel per iteration, which applies the move itself; the CPU checks the state
     (``State`` in ``tiled.cuh``) only every ``check_every`` launches."""
     left, done = iterations, False

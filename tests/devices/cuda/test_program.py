@@ -18,7 +18,8 @@ from nqbench.devices.cuda.context import PINNED_BYTES
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, ProgramContext, Variable
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
 from nqbench.system.versions import PACKAGE
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import CpuPlan, CpuResult, MultiLaunchPlan, Outputs, ProgramContext
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import CpuPlan, CpuResult, MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness import gpu, search_factors
