@@ -12,7 +12,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,7 +19,6 @@ import typer
 from typer.core import TyperGroup
 
 from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.cli.completion import ASKED, completing
 from nqbench.cli.count import count
 from nqbench.cli.kernels import check, explain, kernels
 from nqbench.cli.machine import devices, doctor, selftest, worker
@@ -150,8 +148,7 @@ for _title, _commands in (*COMMANDS.items(), ("", HIDDEN)):
 def main() -> None:
     """Run a command; turn expected errors into one sentence and the contract's exit code."""
     try:
-        run_it = partial(app, prog_name="nqbench")
-        completing(run_it) if ASKED in os.environ else run_it()
+        app(prog_name="nqbench")
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(str(error))
         sys.exit(EXIT_WRONG)

@@ -37,7 +37,7 @@ from nqbench.study.report_items import (
 )
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
-from nqbench.system.yaml_marks import Key, KeyPath, Source, fit, parse, read
+from nqbench.system.yaml_marks import KeyPath, Source, fit, parse, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, ExternalWorkload, register
 
@@ -405,27 +405,5 @@ def read_dict(data: Mapping[str, Any]) -> Source:
     try:
         source = parse(STUDY, text)
     except StudyError as error:
-        line = error.place.line if error.place else 1
-        raise StudyError(error.message, DictKeys(STUDY, line, _keys_at(text, line))) from error
+        raise StudyError(error.message, DictKeys(STUDY, 1, error.keys)) from error
     return DictSource(source.path, source.text, source.data, source.lines)
-
-
-def _keys_at(text: str, line: int) -> KeyPath:
-    """The keys of the value on a line of what ``safe_dump`` wrote."""
-    seen: set[int] = set()  # for a value in several places, or inside itself
-
-    def walk(node: yaml.Node, keys: KeyPath) -> KeyPath:
-        if not node.value or isinstance(node, yaml.ScalarNode):
-            return keys if node.start_mark.line + 1 == line else ()
-        if id(node) in seen:
-            return ()
-        seen.add(id(node))
-        inside: list[tuple[Key, yaml.Node]] = []
-        if isinstance(node, yaml.MappingNode):
-            inside = [(str(key.value), value) for key, value in node.value]
-        elif isinstance(node, yaml.SequenceNode):
-            inside = list(enumerate(node.value))
-        return next((found for key, item in inside if (found := walk(item, (*keys, key)))), ())
-
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    return () if root is None else walk(root, ())

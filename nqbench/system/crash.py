@@ -34,11 +34,35 @@ def summary(error: BaseException) -> str:
     The place is the innermost one in nqbench or a user's own code: an error that a library raises
     is mostly caused by its caller.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if _is_ours(frame.filename)] or list(frames)
-    place = f" in {_short(ours[-1].filename)}:{ours[-1].lineno} ({ours[-1].name})" if ours else ""
+    frames = _frames(error, ours=True) or traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    place = f" in {_short(last.filename)}:{last.lineno} ({last.name})" if last else ""
     text = " ".join(str(error).split())
     return f"{UNEXPECTED}{type(error).__name__}{place}" + (f": {text}" if text else "")
+
+
+def where_raised(error: BaseException) -> str:
+    """An exception in one sentence, with the last line of the user's own that it passed."""
+    if isinstance(error, SyntaxError):
+        file = Path(error.filename or "").name
+        return f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    frames = _frames(error, ours=False)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
+    said = str(error).splitlines()[0] if str(error) else ""
+    return f"{place}{type(error).__name__}" + (f": {said}" if said else "")
+
+
+def _frames(error: BaseException, *, ours: bool) -> list[traceback.FrameSummary]:
+    """The lines of a user's own code that it passed, and with ``ours`` those of nqbench."""
+    libraries = [Path(sysconfig.get_path(n)).resolve() for n in ("stdlib", "purelib", "platlib")]
+    found = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename).resolve()
+        generated = frame.filename.startswith("<")  # not a file; frozen modules too
+        library = generated or any(map(path.is_relative_to, libraries))
+        if ours if path.is_relative_to(PACKAGE) else not library:
+            found.append(frame)
+    return found
 
 
 def _short(filename: str) -> str:
@@ -48,13 +72,3 @@ def _short(filename: str) -> str:
         if path.is_relative_to(root):
             return str(path.relative_to(root))
     return filename
-
-
-def _is_ours(filename: str) -> bool:
-    if filename.startswith("<"):  # not a file: frozen modules and generated code
-        return False
-    path = Path(filename).resolve()
-    if path.is_relative_to(PACKAGE):
-        return True
-    libraries = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
-    return not any(path.is_relative_to(Path(folder).resolve()) for folder in libraries)

@@ -1,28 +1,25 @@
-"""Python files of a user's, loaded as modules; their mistakes as sentences with file and line."""
+"""Python files of a user's, loaded as modules."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from nqbench.errors import StudyError
+from nqbench.system.crash import where_raised
 from nqbench.system.suggest import nearest_file, shown, suggestion
-from nqbench.system.versions import PACKAGE
 
-PREFIX: Final = "study_file_"
-"""Modules of such files are called after them, and never like a library."""
 _stamps: dict[str, tuple[str, int]] = {}
 """Which file each of them was loaded from, and when that was changed last."""
 
 
 def module_name(path: Path) -> str:
-    """What the module of a file is called."""
-    return PREFIX + path.stem.replace(".", "_")
+    """What the module of a file is called: after the file, and never like a library."""
+    return "study_file_" + path.stem.replace(".", "_")
 
 
 def load_file(path: Path) -> ModuleType:
@@ -59,20 +56,3 @@ def load_function(path: Path, name: str) -> Callable[..., Any]:
         raise StudyError(f"{path.name} has no function {shown(name)}{hint}")
     function: Callable[..., Any] = found
     return function
-
-
-def where_raised(error: BaseException) -> str:
-    """An exception in one sentence, with the last line of the user's own that it passed."""
-    if isinstance(error, SyntaxError):
-        file = Path(error.filename or "").name
-        return f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_own(f.filename)]
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
-    said = str(error).splitlines()[0] if str(error) else ""
-    return f"{place}{type(error).__name__}" + (f": {said}" if said else "")
-
-
-def _is_own(file: str) -> bool:
-    path = Path(file)
-    inside = PACKAGE in path.parents or "site-packages" in path.parts or file.startswith("<")
-    return not inside and not path.is_relative_to(Path(traceback.__file__).parent)

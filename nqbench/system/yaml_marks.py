@@ -8,17 +8,16 @@ refused here. In a paper's file every value stays text, as printed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import yaml
 from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
-from yaml.resolver import BaseResolver, Resolver
+from yaml.resolver import Resolver
 
 from nqbench.errors import FileLine, StudyError
 from nqbench.system.suggest import listing, nearest, nearest_file, shown
@@ -53,7 +52,6 @@ _READINGS: Final = {
 }
 _TAG: Final = "tag:yaml.org,2002:"
 _LONG_INT: Final = re.compile(r"[-+]?([1-9][0-9_]*|0x[0-9a-fA-F]+)")
-_BRACE: Final = re.compile(r":\s+\{[^}]*\}\s*[^\s#,}]")
 _SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 """``1e-4``: YAML 1.1 takes it for text, as it lacks a point or a sign; YAML 1.2 for a number."""
 _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
@@ -99,7 +97,7 @@ def read(path: Path, noun: str = "study", *, as_text: bool = False) -> Source:
 def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) -> Source:
     """Parse the text of a file, as :func:`read`. Raises ``StudyError`` with file:line."""
     try:
-        node = _composed(text, as_text)
+        node = _composed(text)
     except yaml.YAMLError as error:
         raise _syntax_error(path, text, error, noun) from error
     except RecursionError as error:
@@ -120,30 +118,24 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
     return Source(path, text, data, reader.lines, noun)
 
 
-def _composed(text: str, as_text: bool) -> yaml.Node | None:
-    """The file's nodes, from libyaml's parser, which is several times as fast as Python's. What it
-    refuses goes to Python's, whose sentences are the better ones."""
+if yaml.__with_libyaml__:
+
+    class _FastLoader(Composer, yaml.cyaml.CParser, Resolver):
+        """libyaml's parser, several times as fast as Python's, below Python's composer, which
+        notices when nodes are nested too deeply."""
+
+        def __init__(self, text: str) -> None:
+            yaml.cyaml.CParser.__init__(self, text)
+            Composer.__init__(self)
+            Resolver.__init__(self)
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The file's nodes. What libyaml refuses goes to Python's parser, whose sentences are better."""
     if yaml.__with_libyaml__ and "\t" not in text:  # libyaml lets tabs pass in more places
         with suppress(yaml.YAMLError):
-            node: yaml.Node | None = _fast_loader(as_text)(text).get_single_node()
-            return node
-    return yaml.compose(text, Loader=yaml.BaseLoader if as_text else yaml.SafeLoader)
-
-
-@cache
-def _fast_loader(as_text: bool) -> Callable[[str], Any]:
-    """libyaml's parser below Python's composer, which notices when nodes are nested too deeply."""
-    from yaml._yaml import CParser
-
-    resolver = BaseResolver if as_text else Resolver
-
-    class Loader(Composer, CParser, resolver):  # type: ignore[misc, valid-type]
-        def __init__(self, text: str) -> None:
-            CParser.__init__(self, text)
-            Composer.__init__(self)
-            resolver.__init__(self)
-
-    return Loader
+            return _FastLoader(text).get_single_node()
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _text(path: Path, noun: str) -> str:
@@ -182,21 +174,18 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
             FileLine(path, line),
         )
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    line = mark.line + 1 if mark else 1
     problem = str(getattr(error, "problem", None) or error)
     context = getattr(error, "context", None)
-    written = (text.splitlines() or [""])[min(line, len(text.splitlines()) or 1) - 1]
-    if "'\\t'" in problem or written[: len(written) - len(written.lstrip())].count("\t"):
+    if "'\\t'" in problem:
         message = "a tab is used for indentation; YAML takes only spaces"
     elif "single document" in str(context):
         message = f"a second YAML document starts here; one file holds one {noun}"
     else:
-        message = f"this is not valid YAML: {problem}{f' ({context})' if context else ''}"
-        if "mapping values" in problem or "expected ',' or" in problem:
-            message += "; check brackets and indentation, and quote text that holds ': ' or ','"
-        elif _BRACE.search(written):
-            message += "; quote text that begins with a brace"
-    return StudyError(message, FileLine(path, line))
+        message = (
+            f"this is not valid YAML: {problem}{f' ({context})' if context else ''}; check brackets"
+            " and indentation, and quote text that holds ': ' or ',' or begins with a brace"
+        )
+    return StudyError(message, FileLine(path, mark.line + 1 if mark else 1))
 
 
 class _NodeReader:
@@ -208,21 +197,23 @@ class _NodeReader:
         self.open: set[int] = set()
         self.nodes = 0
 
-    def error(self, message: str, node: yaml.Node) -> StudyError:
-        return StudyError(message, FileLine(self.path, node.start_mark.line + 1))
+    def error(self, message: str, node: yaml.Node, keys: KeyPath = ()) -> StudyError:
+        return StudyError(message, FileLine(self.path, node.start_mark.line + 1), keys=keys)
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise self.error(f"the file holds more than {MAX_NODES:,} values", node)
+            raise self.error(f"the file holds more than {MAX_NODES:,} values", node, path)
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
         if id(node) in self.open:
-            raise self.error("an anchor refers to itself, so the file would never end", node)
+            raise self.error("an anchor refers to itself, so the file would never end", node, path)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
-            raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
+            raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node, path)
         if not node.value and not self.as_text and innermost(path) not in MAY_BE_EMPTY:
-            raise self.error(f"'{innermost(path)}' is empty; give it a value or delete it", node)
+            raise self.error(
+                f"'{innermost(path)}' is empty; give it a value or delete it", node, path
+            )
         self.open.add(id(node))
         try:
             return self.mapping(node, path) if node.tag == _TAG + "map" else self.items(node, path)
@@ -251,10 +242,6 @@ class _NodeReader:
                     " keep one of them",
                     key_node,
                 )
-            braced = getattr(node, "flow_style", False)
-            if braced and value_node.tag == _TAG + "null":
-                hint = f"give it one, or quote the text that '{key}' is part of"
-                raise self.error(f"'{key}' has no value; {hint}", key_node)
             scalar = isinstance(value_node, yaml.ScalarNode)
             self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
             result[key] = self.value(value_node, (*path, key))
@@ -283,11 +270,14 @@ class _NodeReader:
             number = not self.as_text and not node.style and _SCIENTIFIC.fullmatch(written)
             return float(written) if number else str(written)
         if kind == "null":
-            raise self.error(f"'{innermost(path)}' has no value; give it one or delete it", node)
+            hint = "give it one, delete it, or quote the text that it is part of"
+            raise self.error(f"'{innermost(path)}' has no value; {hint}", node, path)
         if kind == "int" and _PLAIN_INT.fullmatch(written):
             return int(written.replace("_", ""), 16 if "x" in written else 10)
         if kind == "int" and _LONG_INT.fullmatch(written):
-            raise self.error(f"{shown(written)} at '{innermost(path)}' is too large a number", node)
+            raise self.error(
+                f"{shown(written)} at '{innermost(path)}' is too large a number", node, path
+            )
         if kind == "float":
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
@@ -295,10 +285,9 @@ class _NodeReader:
         if kind == "bool" and path[:1] == FLAGS_UNDER and written in ("true", "false"):
             return str(written) == "true"
         if kind in _READINGS:
-            raise self.error(
-                f"YAML reads {written} at '{innermost(path)}' as {_READINGS[kind]}", node
-            )
-        raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
+            said = f"YAML reads {written} at '{innermost(path)}' as {_READINGS[kind]}"
+            raise self.error(said, node, path)
+        raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node, path)
 
 
 def innermost(path: KeyPath) -> str:
@@ -333,53 +322,57 @@ def fit(source: Source, form: type[FormT], at: KeyPath = ()) -> FormT:
         raise source.error(_sentence(source, holder, path, item), path) from error
 
 
+_RULES: Final = {
+    "missing": "{where} needs the key '{last}'",
+    "literal_error": "'{key}' takes {expected}, not {given}{near}",
+    "bool_type": "'{key}' takes true or false, not {kind}",
+    "string_type": "'{key}' takes text, not {kind}{quotes}",
+    **dict.fromkeys(
+        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"),
+        "'{key}' takes a whole number, not {kind}",
+    ),
+    "greater_than_equal": "'{key}' is {value}, but must be at least {ge}",
+    "less_than_equal": "'{key}' is {value}, but must be at most {le}",
+    "list_type": "'{key}' takes a list of entries (lines that begin with '- '), not {kind}",
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type", "mapping_type"),
+        "{entry}'{key}' takes keys with values (key: value), not {kind}",
+    ),
+    "string_pattern_mismatch": "'{key}' is {given}, but takes {about}",
+}
+"""What to say of pydantic's errors; of any other kind, its own words."""
+
+
 def _sentence(
     source: Source, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
 ) -> str:
-    key, value = innermost(path), item.get("input")
-    context: Mapping[str, Any] = item.get("ctx", {})
-    match item["type"]:
-        case "extra_forbidden":
-            return _unknown_key(source, holder, path)
-        case "missing":
-            return f"{_where(source, path[:-1])} needs the key '{path[-1]}'"
-        case "literal_error":
-            close = nearest(value, re.findall(r"'([^']*)'", context["expected"]))
-            hint = f"; did you mean '{close}'?" if close else ""
-            return f"'{key}' takes {context['expected']}, not {shown(value)}{hint}"
-        case "bool_type":
-            return f"'{key}' takes true or false, not {_what(value)}"
-        case "string_type":
-            hint = "; put it in quotes" if isinstance(value, int | float) else ""
-            return f"'{key}' takes text, not {_what(value)}{hint}"
-        case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
-            return f"'{key}' takes a whole number, not {_what(value)}"
-        case "greater_than_equal":
-            return f"'{key}' is {value}, but must be at least {context['ge']}"
-        case "less_than_equal":
-            return f"'{key}' is {value}, but must be at most {context['le']}"
-        case "list_type":
-            return (
-                f"'{key}' takes a list of entries (lines that begin with '- '), not {_what(value)}"
-            )
-        case "dict_type" | "model_type" | "model_attributes_type" | "mapping_type":
-            entry = "an entry of " if path and isinstance(path[-1], int) else ""
-            return f"{entry}'{key}' takes keys with values (key: value), not {_what(value)}"
-        case "string_pattern_mismatch" if field := holder.model_fields.get(str(path[-1])):
-            form = str(field.description).partition(";")[0].rstrip(".")
-            return f"'{key}' is {shown(value)}, but takes {form}"
-        case _:
-            said = str(item["msg"])
-            return f"'{key}' is {shown(value)}, but {said[:1].lower()}{said[1:]}"
-
-
-def _unknown_key(source: Source, holder: type[BaseModel], path: KeyPath) -> str:
-    keys = [field.alias or name for name, field in holder.model_fields.items()]
-    close, where = nearest(path[-1], keys), _where(source, path[:-1])
-    if close:
-        return f"unknown key '{path[-1]}' in {where}; did you mean '{close}'?"
-    factors = "; factors go under fixed, matrix or zip" if "matrix" in keys else ""
-    return f"unknown key '{path[-1]}' in {where}; it takes {listing(keys, 'and')}{factors}"
+    where = f"the {source.noun}"
+    if above := path[:-1]:
+        where = f"{'an entry of ' * isinstance(above[-1], int)}'{innermost(above)}'"
+    if item["type"] == "extra_forbidden":
+        keys = [field.alias or name for name, field in holder.model_fields.items()]
+        if close := nearest(path[-1], keys):
+            return f"unknown key '{path[-1]}' in {where}; did you mean '{close}'?"
+        factors = "; factors go under fixed, matrix or zip" if "matrix" in keys else ""
+        return f"unknown key '{path[-1]}' in {where}; it takes {listing(keys, 'and')}{factors}"
+    value, context = item.get("input"), item.get("ctx", {})
+    close = nearest(value, re.findall(r"'([^']*)'", str(context.get("expected"))))
+    field = holder.model_fields.get(str(path[-1])) if path else None
+    message = str(item["msg"])
+    return _RULES.get(item["type"], "'{key}' is {given}, but {message}").format(
+        **context,
+        where=where,
+        last=path[-1] if path else "",
+        key=innermost(path),
+        value=value,
+        given=shown(value),
+        kind=_what(value),
+        near=f"; did you mean '{close}'?" if close else "",
+        quotes="; put it in quotes" if isinstance(value, int | float) else "",
+        entry="an entry of " if path and isinstance(path[-1], int) else "",
+        about=str(field and field.description).partition(";")[0].rstrip("."),
+        message=message[:1].lower() + message[1:],
+    )
 
 
 def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
@@ -392,12 +385,6 @@ def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
             inside = [part for part in inside if hasattr(part, "model_fields") or get_args(part)]
         form = inside[0] if inside else form
     return form
-
-
-def _where(source: Source, path: KeyPath) -> str:
-    if not path:
-        return f"the {source.noun}"
-    return f"{'an entry of ' if isinstance(path[-1], int) else ''}'{innermost(path)}'"
 
 
 def _what(value: object) -> str:

@@ -22,7 +22,8 @@ from typing import Any, Final
 from nqbench import vocabulary
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
-from nqbench.system.python_files import load_file, module_name, where_raised
+from nqbench.system.crash import where_raised
+from nqbench.system.python_files import load_file, module_name
 from nqbench.system.suggest import nearest, suggestion
 from nqbench.workloads.base import KERNEL as KERNEL
 from nqbench.workloads.base import Workload

@@ -351,10 +351,8 @@ def test_ctrl_c_says_once_that_nothing_is_lost_and_draws_nothing(folder: Path) -
     [
         ("run qui", ["quick"]),
         ("run zhang", ["zhang2011"]),
-        ("run sub/st", ["sub/study.yaml"]),
         ("run quick -d au", ["auto"]),
         ("run quick -d sim:gtx4", ["sim:gtx480"]),
-        ("run quick -d sim : gtx4", ["gtx480"]),  # as bash splits it
         ("check quick -d c", []),
         ("check tanaka2011.b", ["tanaka2011.both"]),
         ("kernels tanaka2011.b", ["tanaka2011.both"]),

@@ -20,7 +20,8 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
-from nqbench.system.python_files import load_function, where_raised
+from nqbench.system.crash import where_raised
+from nqbench.system.python_files import load_function
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays
