@@ -119,19 +119,20 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
 
 
 if yaml.__with_libyaml__:
+    from yaml._yaml import CParser
 
-    class _FastLoader(Composer, yaml.cyaml.CParser, Resolver):
+    class _FastLoader(Composer, CParser, Resolver):
         """libyaml's parser, several times as fast as Python's, below Python's composer, which
         notices when nodes are nested too deeply."""
 
         def __init__(self, text: str) -> None:
-            yaml.cyaml.CParser.__init__(self, text)
+            CParser.__init__(self, text)
             Composer.__init__(self)
             Resolver.__init__(self)
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The file's nodes. What libyaml refuses goes to Python's parser, whose sentences are better."""
+    """The file's nodes. What libyaml refuses goes to Python's parser: its sentences are better."""
     if yaml.__with_libyaml__ and "\t" not in text:  # libyaml lets tabs pass in more places
         with suppress(yaml.YAMLError):
             return _FastLoader(text).get_single_node()
@@ -211,9 +212,8 @@ class _NodeReader:
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node, path)
         if not node.value and not self.as_text and innermost(path) not in MAY_BE_EMPTY:
-            raise self.error(
-                f"'{innermost(path)}' is empty; give it a value or delete it", node, path
-            )
+            said = f"'{innermost(path)}' is empty; give it a value or delete it"
+            raise self.error(said, node, path)
         self.open.add(id(node))
         try:
             return self.mapping(node, path) if node.tag == _TAG + "map" else self.items(node, path)
@@ -275,9 +275,8 @@ class _NodeReader:
         if kind == "int" and _PLAIN_INT.fullmatch(written):
             return int(written.replace("_", ""), 16 if "x" in written else 10)
         if kind == "int" and _LONG_INT.fullmatch(written):
-            raise self.error(
-                f"{shown(written)} at '{innermost(path)}' is too large a number", node, path
-            )
+            said = f"{shown(written)} at '{innermost(path)}' is too large a number"
+            raise self.error(said, node, path)
         if kind == "float":
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
@@ -359,20 +358,21 @@ def _sentence(
     close = nearest(value, re.findall(r"'([^']*)'", str(context.get("expected"))))
     field = holder.model_fields.get(str(path[-1])) if path else None
     message = str(item["msg"])
-    return _RULES.get(item["type"], "'{key}' is {given}, but {message}").format(
+    facts = {
         **context,
-        where=where,
-        last=path[-1] if path else "",
-        key=innermost(path),
-        value=value,
-        given=shown(value),
-        kind=_what(value),
-        near=f"; did you mean '{close}'?" if close else "",
-        quotes="; put it in quotes" if isinstance(value, int | float) else "",
-        entry="an entry of " if path and isinstance(path[-1], int) else "",
-        about=str(field and field.description).partition(";")[0].rstrip("."),
-        message=message[:1].lower() + message[1:],
-    )
+        "where": where,
+        "last": path[-1] if path else "",
+        "key": innermost(path),
+        "value": value,
+        "given": shown(value),
+        "kind": _what(value),
+        "near": f"; did you mean '{close}'?" if close else "",
+        "quotes": "; put it in quotes" if isinstance(value, int | float) else "",
+        "entry": "an entry of " if path and isinstance(path[-1], int) else "",
+        "about": str(field and field.description).partition(";")[0].rstrip("."),
+        "said": message[:1].lower() + message[1:],
+    }
+    return _RULES.get(item["type"], "'{key}' is {given}, but {said}").format_map(facts)
 
 
 def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
