@@ -234,11 +234,12 @@ def fault_of(form: type, data: object) -> str:
     path: list[int | str] = []
     value: Any = data
     for step in found[0]["loc"]:
-        if not isinstance(value, list if isinstance(step, int) else Mapping) or (
-            isinstance(value, Mapping) and step not in value
-        ):
+        if isinstance(value, list | tuple) and isinstance(step, int):
+            value = value[step]
+        elif isinstance(value, Mapping) and step in value:
+            value = value[step]
+        else:
             break
-        value = value[step]
         path.append(step)
     if found[0]["type"] == "missing" and path == above:
         return f"lacks {_name([*path, last])}"
