@@ -234,11 +234,9 @@ def fault_of(form: type, data: object) -> str:
     path: list[int | str] = []
     value: Any = data
     for step in found[0]["loc"]:
-        if isinstance(value, list | tuple) and isinstance(step, int):
+        try:
             value = value[step]
-        elif isinstance(value, Mapping) and step in value:
-            value = value[step]
-        else:
+        except (TypeError, LookupError):
             break
         path.append(step)
     if found[0]["type"] == "missing" and path == above:
