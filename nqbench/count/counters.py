@@ -242,7 +242,7 @@ class KernelLauncher:
         least = max(board.depth, min(self.choice.wanted_depth(board.n), deepest))
         some, closed = board.jobs_of(ChunkRange(0, sample)), self.choice.closed_jobs
         for depth in range(least, deepest + 1):
-            found = border.count_below(board.n, board.depth, some, depth, closed=closed)
+            found = border.count_jobs(board.n, depth, closed=closed, above=some)
             each = found / sample
             if each * size >= LAUNCH_JOBS:
                 break

@@ -135,7 +135,7 @@ def test_launches_of_a_second_after_short_ones(
 def test_all_chunks_are_alike() -> None:
     board = ChunkedBoard.of(13)
     some = [board.jobs_of(ChunkRange(first, 64)) for first in range(0, board.chunks - 64, 64)]
-    parts = [border.count_below(13, board.depth, jobs, 7) for jobs in some]
+    parts = [border.count_jobs(13, 7, above=jobs) for jobs in some]
     assert max(parts) < 1.2 * min(parts)
 
 

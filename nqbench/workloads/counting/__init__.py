@@ -40,7 +40,8 @@ class Counting(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
         for a factor, level or system that does not exist.
         """
-        from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
+        from nqbench.workloads.counting.configuration import derived
+        from nqbench.workloads.counting.resolve import resolve_cpu, resolve_kernel
 
         if system is not None and is_cpu(system):
             return Resolved(resolve_cpu(given, system), {})

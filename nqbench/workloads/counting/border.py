@@ -60,44 +60,33 @@ def total(weights: int) -> int:
     return -1 if rest else solutions
 
 
-def count_jobs(n: int, depth: int, limit: int = MANY, closed: bool = False) -> int:
+def count_jobs(
+    n: int, depth: int, limit: int = MANY, closed: bool = False, above: Jobs | None = None
+) -> int:
     """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``.
 
-    ``closed``, here and below: a job has as many rows more as it takes until its next row cannot
-    use the border columns (``rows_needed``).
+    Here and below: ``above`` are jobs of at most ``depth`` rows, without them the whole board is
+    meant. ``closed``: a job has as many rows more as it takes until its next row cannot use the
+    border columns (``rows_needed``).
     """
-    return count_below(n, 1, _of_one_row(n), depth, limit, closed)
-
-
-def count_below(
-    n: int, row: int, above: Jobs, depth: int, limit: int = MANY, closed: bool = False
-) -> int:
-    """Number of jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``;
-    or ``limit + 1`` if there are more than ``limit``."""
-    row, above = _enough_to_share(n, row, above, depth)
+    row, above = _enough_to_share(n, depth, above)
     return min(int(_counts(n, row, above, depth, closed, limit).sum()), limit + 1)
 
 
-def jobs(n: int, depth: int, closed: bool = False) -> Jobs:
-    """All jobs of ``depth >= 2`` rows in depth-first order, made on all cores (``expand``)."""
-    return jobs_below(n, 1, _of_one_row(n), depth, closed)
-
-
-def jobs_below(n: int, row: int, above: Jobs, depth: int, closed: bool = False) -> Jobs:
-    """Jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``."""
-    row, above = _enough_to_share(n, row, above, depth)
+def jobs(n: int, depth: int, closed: bool = False, above: Jobs | None = None) -> Jobs:
+    """All jobs of ``depth`` rows in depth-first order, made on all cores (``expand``)."""
+    row, above = _enough_to_share(n, depth, above)
     return _expanded(n, row, above, depth, closed)
 
 
-def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs]:
-    """What a GPU makes the jobs of ``depth`` rows from (``making.cuh``), of the whole board or
-    below ``some`` jobs: jobs of fewer rows, and how many rows that is."""
-    given, above = (1, _of_one_row(n)) if some is None else (rows_of(n, some), some)
-    row = max(given, depth - EXPANDED_ROWS)
-    return row, jobs_below(n, given, above, row)
+def starts(n: int, depth: int, above: Jobs | None = None) -> tuple[int, Jobs]:
+    """What a GPU makes the jobs of ``depth`` rows from (``making.cuh``): jobs of fewer rows, and
+    how many rows that is."""
+    row = max(1 if above is None else _rows_of(n, above), depth - EXPANDED_ROWS)
+    return row, jobs(n, row, above=above)
 
 
-def rows_of(n: int, jobs: Jobs) -> int:
+def _rows_of(n: int, jobs: Jobs) -> int:
     """Rows of some jobs: a column is attacked for each."""
     return bits_in(int(jobs[0]) & (1 << n) - 1)
 
@@ -110,27 +99,24 @@ def _of_one_row(n: int) -> Jobs:
     return np.stack(words, axis=1).ravel().astype(np.uint32)
 
 
-def _enough_to_share(n: int, row: int, above: Jobs, depth: int) -> tuple[int, Jobs]:
+def _enough_to_share(n: int, depth: int, above: Jobs | None) -> tuple[int, Jobs]:
     """The same jobs, or those of more rows but fewer than ``depth`` below them, with how many."""
-    while row < depth - 1 and 0 < above.size < WORDS * _SHARED_JOBS:
-        row, above = row + 1, _expanded(n, row, above, row + 1, False)
-    return row, above
+    row, some = (1, _of_one_row(n)) if above is None else (_rows_of(n, above), above)
+    while row < depth - 1 and 0 < some.size < WORDS * _SHARED_JOBS:
+        row, some = row + 1, _expanded(n, row, some, row + 1, False)
+    return row, some
 
 
 def _counts(
     n: int, row: int, above: Jobs, depth: int, closed: bool, limit: int = MANY
 ) -> NDArray[np.int64]:
     """How many jobs of ``depth`` rows are below each; their sum is over ``limit`` where it ends."""
-    if row == depth and not closed:
-        return np.ones(above.size // WORDS, np.int64)
     counts = np.zeros(above.size // WORDS, np.int64)
     _share(n, row, depth, closed, above, limit, counts, np.empty(0, np.uint32))
     return counts
 
 
 def _expanded(n: int, row: int, above: Jobs, depth: int, closed: bool) -> Jobs:
-    if row == depth and not closed:
-        return above
     counts = _counts(n, row, above, depth, closed)
     out = np.empty(WORDS * int(counts.sum()), np.uint32)
     if out.size:

@@ -195,28 +195,6 @@ class Geometry:
     share: int
 
 
-def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
-    """The grid for a number of jobs, by the level of ``blocks`` on this device."""
-    size = config.block_size
-    if config.assignment == "block_pool":
-        assert config.pool_size is not None
-        share = config.pool_size
-        blocks = -(-jobs // share)
-    else:
-        share = config.jobs_per_thread or 1
-        needed = -(-jobs // (size * share))
-        level = config.blocks
-        if isinstance(level, int):
-            blocks = level
-        elif isinstance(level, Mapping):
-            blocks = min(level["per_sm"] * device.multiprocessors, needed)
-        else:
-            blocks = jobs // size + 1 if level == "from_jobs_plus_one" else needed
-        threads = blocks * size
-        share = -(-jobs // threads) if config.assignment == "contiguous" else 0
-    return Geometry(jobs, blocks, blocks * size, share)
-
-
 def check_depth(n: int, depth: int) -> None:
     """Rows placed before the search must leave at least three to it."""
     if not MIN_DEPTH <= depth <= n - 3:
@@ -225,43 +203,6 @@ def check_depth(n: int, depth: int) -> None:
             " or auto",
             "depth",
         )
-
-
-def check_rows(config: Configuration) -> None:
-    """`rows: max` must hold the board."""
-    if config.max_board is not None and config.max_board < config.n:
-        raise InfeasibleError(
-            f"max_board: {config.max_board} is less than n: {config.n}; raise max_board to at least"
-            " n, or use rows: remaining",
-            "max_board",
-        )
-
-
-def check_block(config: Configuration, device: DeviceFacts) -> None:
-    """Threads and shared memory of one block against the device's limits."""
-    if config.block_size > device.max_threads_per_block:
-        raise InfeasibleError(
-            f"block_size: {config.block_size} is over the {device.max_threads_per_block} threads"
-            f" per block of {device.name}; choose at most {device.max_threads_per_block}",
-            "block_size",
-        )
-    for kind, taken, limit in (
-        ("static shared memory", config.static_shared_bytes, device.shared_per_block),
-        ("shared memory", config.shared_bytes, device.shared_per_block_optin),
-    ):
-        if taken > limit:
-            fits = config.block_size * limit // taken
-            if config.loop == "unrolled":  # takes whole warps
-                fits = fits // _WARP * _WARP
-            advice = f"a block_size of at most {fits}" if fits else "another memory"
-            if config.rows != "remaining":
-                advice += ", or rows: remaining"
-            words = taken // (WORD * config.block_size)
-            raise InfeasibleError(
-                f"{taken} bytes of {kind} per block ({words} words for each of {config.block_size}"
-                f" threads) are over the limit of {limit} on {device.name}; try {advice}",
-                "block_size",
-            )
 
 
 def checked_jobs(config: Configuration) -> int:
@@ -291,8 +232,67 @@ def checked_jobs(config: Configuration) -> int:
     return jobs
 
 
-def check_grid(config: Configuration, grid: Geometry, device: DeviceFacts) -> None:
-    """Grid and device memory."""
+def checked_grid(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
+    """The grid for a number of jobs, by the level of ``blocks`` on this device.
+
+    Raises ``InfeasibleError`` if rows, a block, the grid or the memory are beyond a limit.
+    """
+    _check_block(config, device)
+    size = config.block_size
+    if config.assignment == "block_pool":
+        assert config.pool_size is not None
+        share = config.pool_size
+        blocks = -(-jobs // share)
+    else:
+        share = config.jobs_per_thread or 1
+        needed = -(-jobs // (size * share))
+        level = config.blocks
+        if isinstance(level, int):
+            blocks = level
+        elif isinstance(level, Mapping):
+            blocks = min(level["per_sm"] * device.multiprocessors, needed)
+        else:
+            blocks = jobs // size + 1 if level == "from_jobs_plus_one" else needed
+        share = -(-jobs // (blocks * size)) if config.assignment == "contiguous" else 0
+    grid = Geometry(jobs, blocks, blocks * size, share)
+    _check_grid(config, grid, device)
+    return grid
+
+
+def _check_block(config: Configuration, device: DeviceFacts) -> None:
+    """The rows reserved, and threads and shared memory of one block, against their limits."""
+    if config.max_board is not None and config.max_board < config.n:
+        raise InfeasibleError(
+            f"max_board: {config.max_board} is less than n: {config.n}; raise max_board to at least"
+            " n, or use rows: remaining",
+            "max_board",
+        )
+    if config.block_size > device.max_threads_per_block:
+        raise InfeasibleError(
+            f"block_size: {config.block_size} is over the {device.max_threads_per_block} threads"
+            f" per block of {device.name}; choose at most {device.max_threads_per_block}",
+            "block_size",
+        )
+    for kind, taken, limit in (
+        ("static shared memory", config.static_shared_bytes, device.shared_per_block),
+        ("shared memory", config.shared_bytes, device.shared_per_block_optin),
+    ):
+        if taken > limit:
+            fits = config.block_size * limit // taken
+            if config.loop == "unrolled":  # takes whole warps
+                fits = fits // _WARP * _WARP
+            advice = f"a block_size of at most {fits}" if fits else "another memory"
+            if config.rows != "remaining":
+                advice += ", or rows: remaining"
+            words = taken // (WORD * config.block_size)
+            raise InfeasibleError(
+                f"{taken} bytes of {kind} per block ({words} words for each of {config.block_size}"
+                f" threads) are over the limit of {limit} on {device.name}; try {advice}",
+                "block_size",
+            )
+
+
+def _check_grid(config: Configuration, grid: Geometry, device: DeviceFacts) -> None:
     # Every warp of a pool counts on by a share of 128 jobs when there are none left (unrolled.cuh).
     most = MAX_THREADS // 2 if config.assignment == "warp_pool" else MAX_THREADS
     if grid.blocks > device.max_grid_x or grid.threads > most:
@@ -325,3 +325,23 @@ def device_bytes(config: Configuration, grid: Geometry) -> int:
     words = result_words(config, grid)
     words += probe_words(config.probe, grid.jobs, grid.blocks, config.block_size)
     return grid.jobs * config.bytes_per_job + scratch + _TOTAL * words
+
+
+def derived(config: Configuration, grid: Geometry) -> dict[str, int | float | str]:
+    """Numbers that follow from a configuration; the names that `where` conditions may use."""
+    return {
+        "jobs": grid.jobs,
+        "blocks": grid.blocks,
+        "threads": grid.threads,
+        "warps_per_block": -(-config.block_size // 32),
+        "mean_jobs_per_thread": grid.jobs / grid.threads,
+        "share": grid.share,
+        "rows_reserved": config.rows_reserved,
+        "words_per_thread": config.words_per_thread,
+        "static_shared_bytes": config.static_shared_bytes,
+        "dynamic_shared_bytes": config.dynamic_shared_bytes,
+        "shared_bytes": config.shared_bytes,
+        "scratch_bytes": config.scratch_bytes_per_block * grid.blocks,
+        "job_bytes": grid.jobs * config.bytes_per_job,
+        "device_bytes": device_bytes(config, grid),
+    }

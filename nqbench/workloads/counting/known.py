@@ -37,19 +37,6 @@ EIGHTH_NODES: Final[Mapping[int, int]] = _from(5,
 """Nodes of one eighth of the tree, by the rule of ``border``, by enumeration."""
 
 
-CLOSED_JOBS: Final[Mapping[tuple[int, int], int]] = MappingProxyType(
-    {
-        (16, 8): 3_564_316,
-        (17, 8): 8_993_143,
-        (18, 8): 20_877_118,
-        (19, 8): 70_061_315,
-        (20, 8): 146_337_522,
-    }
-)
-"""Jobs of a board and a number of rows for `loop: unrolled` (`border.count_jobs`, closed), of
-boards that are searched so fast that counting the jobs would show in the total."""
-
-
 def nodes(n: int, table: Mapping[int, int] = NODES) -> float:
     """Nodes of the whole search tree, or of the part that ``table`` has.
 

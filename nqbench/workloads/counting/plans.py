@@ -14,11 +14,11 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.point import Level
 from nqbench.system.timing import timed
-from nqbench.workloads.counting.configuration import Configuration, result_words
+from nqbench.workloads.counting.configuration import Configuration, derived, result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
 from nqbench.workloads.counting.jobs import counting_s, make_jobs, words_per_job
 from nqbench.workloads.counting.probe import probe_buffers
-from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
+from nqbench.workloads.counting.resolve import resolve_cpu, resolve_kernel
 from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("nqueens.cu")
@@ -38,35 +38,31 @@ _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
 
 
+Words = NDArray[np.uint32]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Made:
     """The jobs of a plan: the buffer ``jobs``, and what else fills it. See ``jobs.Jobs``."""
 
     buffers: tuple[Buffer, ...]
-    count: int
     light_from: int
-    split_s: float
+    split_s: float = 0.0
     prepare: Kernel | None = None
 
 
-Words = NDArray[np.uint32]
-
-
-def _made_on_cpu(config: Configuration, some: Words | None) -> _Made:
+def _made_on_cpu(config: Configuration, some: Words | None, count: int) -> _Made:
+    n, depth, closed = config.n, config.depth, config.closed_jobs
     if some is None:
-        jobs = make_jobs(
-            config.n, config.depth, config.encoding, config.symmetry, config.closed_jobs
-        )
+        jobs = make_jobs(n, depth, config.encoding, config.symmetry, closed)
         words, light_from, split_s = jobs.words, jobs.light_from, jobs.split_s
     else:
         from nqbench.workloads.counting import border
 
-        n, row = config.n, border.rows_of(config.n, some)
-        words, split_s = border.jobs_below(n, row, some, config.depth, config.closed_jobs), 0.0
-        light_from = words.size // border.WORDS
-    count = words.size // words_per_job(config.encoding, config.depth)
+        words, light_from, split_s = border.jobs(n, depth, closed, some), count, 0.0
+    assert words.size == count * words_per_job(config.encoding, depth)
     buffer = Buffer("jobs", str(words.dtype), words.size, data=words)
-    return _Made((buffer,), count, light_from, split_s)
+    return _Made((buffer,), light_from, split_s)
 
 
 def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made:
@@ -94,7 +90,7 @@ def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made
         Buffer("starts", "uint32", words.size, data=words),
         Buffer("made", "uint32", 1, zero=True),
     )
-    return _Made(buffers, count, count, split_s, kernel)
+    return _Made(buffers, count, split_s, kernel)
 
 
 def kernel_plan(
@@ -109,12 +105,8 @@ def kernel_plan(
     ``given`` then holds the depth, and nobody asks for the time that making jobs takes.
     """
     _, config, grid = resolve_kernel(given, system, device, some)
-    if config.jobs_made == "gpu":
-        made = _made_on_gpu(config, some, grid.jobs)
-    else:
-        made = _made_on_cpu(config, some)
-    assert made.count == grid.jobs
-
+    make = _made_on_gpu if config.jobs_made == "gpu" else _made_on_cpu
+    made = make(config, some, grid.jobs)
     buffers = [*made.buffers]
     scratch: Argument = _ABSENT
     counter: Argument = _ABSENT

@@ -6,7 +6,7 @@ next to the others is refused if it was given, and becomes ``-`` if it was not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, cast
 
 import numpy as np
@@ -16,29 +16,17 @@ from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.configuration import (
     Configuration,
     Geometry,
-    check_block,
     check_depth,
-    check_grid,
-    check_rows,
+    checked_grid,
     checked_jobs,
-    device_bytes,
-    geometry,
 )
-from nqbench.workloads.counting.factors import (
-    DEFAULTS,
-    FACTORS,
-    MAX_N,
-    MIN_N,
-    UNROLLED_CAPABILITY,
-    UNROLLED_N,
-    has_instructions,
-    takes_closed_jobs,
-)
+from nqbench.workloads.counting.factors import FACTORS, MAX_N, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
-from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
+from nqbench.workloads.counting.systems import SYSTEMS, paper_of
 from nqbench.workloads.levels import Levels, given_levels, number
 
 _ENOUGH_JOBS: Final = 2_000
@@ -59,8 +47,6 @@ _OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layou
 """Levels of a paper's system if its own memory offers no such choice and another memory is asked
 for: the forms that the papers start from."""
 
-_STATIC_SHARES: Final = ("strided", "contiguous")
-
 _JOBS_PER_THREAD: Final = 4
 """Default mean for pools and static shares: enough to balance the threads, few enough to leave many
 blocks. Both pools of zhang2011 then have the same number of threads."""
@@ -75,13 +61,49 @@ _GRIDS: Final = {
     "global_pool": ("from_jobs", "number", "per_sm"),
     "warp_pool": ("from_jobs", "number", "per_sm"),
 }
-_UNROLLED_TAKES: Final = {
-    "symmetry": ("full",),
-    "memory": ("shared",),
-    "storage": ("vector",),
-    "assignment": ("warp_pool", "global_pool"),
-    "probe": ("none", "iterations", "clocks"),
-}
+_MEANINGLESS: Final = (
+    ("allocation storage layout", "memory", "local", "whose order compiler and hardware fix"),
+    ("allocation", "memory", "global", "since it is about shared memory"),
+    ("max_board", "rows", "!max", "which reserves rows by N"),
+    ("pool_size", "assignment", "!block_pool", "which has no pool per block"),
+    ("jobs_per_thread", "assignment", "!strided contiguous", "which has no static share"),
+    ("adders steps lookahead", "loop", "!unrolled", "since it is about loop: unrolled"),
+)
+"""Factors without meaning next to levels (``!``: all but these) of another one, and why."""
+_CONTRADICTIONS: Final = (
+    ("symmetry", "!full", "loop", "unrolled", "use symmetry: full"),
+    ("memory", "!shared", "loop", "unrolled", "use memory: shared"),
+    ("storage", "!vector", "loop", "unrolled", "use storage: vector"),
+    ("assignment", "!warp_pool global_pool", "loop", "unrolled", "use assignment: warp_pool"),
+    ("probe", "divergence accesses", "loop", "unrolled", "use probe: iterations or clocks"),
+    ("encoding", "packed", "loop", "!unrolled", "whose jobs are no nodes; use encoding: masks"),
+    ("encoding", "packed", "jobs_made", "!gpu", "which makes none of these; use encoding: masks"),
+    (
+        *("assignment", "warp_pool", "loop", "!unrolled"),
+        "whose lanes fetch their jobs alone; use assignment: global_pool or loop: unrolled",
+    ),
+    (
+        *("storage", "!arrays", "memory", "shared_stack"),
+        "which keeps only one quantity in shared memory; use storage: arrays",
+    ),
+    (
+        *("symmetry", "full", "encoding", "rows base_n"),
+        "whose jobs have no room for their border queens; use encoding: masks",
+    ),
+    (
+        *("jobs_made", "gpu", "symmetry", "!full"),
+        "whose jobs only the CPU makes; use symmetry: full or jobs_made: cpu",
+    ),
+    (
+        *("layout", "padded", "storage", "vector"),
+        "whose accesses of 16 bytes an odd stride does not align; use layout: interleaved",
+    ),
+    (
+        *("layout", "interleaved", "storage", "chunk"),
+        "which is then the same order of words as interleaved arrays; use storage: arrays",
+    ),
+)
+"""Levels of a factor that cannot be next to levels of another one, and why; ``!`` as above."""
 _WHY: Final = {
     "one_per_thread": "which needs a thread for every job",
     "block_pool": "whose grid follows from pool_size",
@@ -97,96 +119,51 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     _check_n(explicit["n"], MIN_N)
     own = SYSTEMS[system] if system else {}
 
-    levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(DEFAULTS)
+    levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(factors.DEFAULTS)
     if system is not None:
         levels |= _OF_PAPERS
     levels |= {name: level for name, level in own.items() if level != NOT_APPLICABLE}
     levels |= explicit
-    for name, reason in _senseless(levels).items():
-        if name in explicit:
-            raise InfeasibleError(
-                f"{name}: {explicit[name]} makes no sense with {reason}; leave {name} out",
-                name,
-            )
-        levels[name] = NOT_APPLICABLE
+    for names, other, levels_of_other, why in _MEANINGLESS:
+        if not _among(levels[other], levels_of_other):
+            continue
+        for name in names.split():
+            if name in explicit:
+                raise _senseless(levels, name, other, f"{why}; leave {name} out")
+            levels[name] = NOT_APPLICABLE
     if levels["memory"] == "shared_stack" and "storage" not in explicit:
         levels["storage"] = "arrays"
-    for name, text in _contradictions(levels):
-        raise InfeasibleError(text, name)
+    for name, wrong, other, levels_of_other, why in _CONTRADICTIONS:
+        if _among(levels[name], wrong) and _among(levels[other], levels_of_other):
+            raise _senseless(levels, name, other, why)
+    if levels["loop"] == "unrolled":
+        _check_unrolled(levels)
     return levels
 
 
-def _contradictions(levels: Levels) -> Iterator[tuple[str, str]]:
-    """What is wrong with levels next to each other: the factor to change, and a sentence."""
-    loop, storage, encoding = levels["loop"], levels["storage"], levels["encoding"]
-    if levels["memory"] == "shared_stack" and storage != "arrays":
-        yield (
-            "storage",
-            f"storage: {storage} makes no sense with memory: shared_stack, which keeps only one"
-            " quantity in shared memory; use storage: arrays",
-        )
-    if levels["symmetry"] == "full" and encoding not in ("masks", "packed"):
-        yield (
-            "symmetry",
-            f"symmetry: full with encoding: {encoding}, whose jobs have no room for their border"
-            " queens; use encoding: masks",
-        )
-    if loop == "unrolled":
-        yield from _unrolled(levels)
-    elif levels["assignment"] == "warp_pool":
-        yield (
-            "assignment",
-            f"assignment: warp_pool with loop: {loop}, whose lanes fetch their jobs alone; use"
-            " assignment: global_pool or loop: unrolled",
-        )
-    for name, wanted in (("loop", "unrolled"), ("jobs_made", "gpu")):
-        if encoding == "packed" and levels[name] != wanted:
-            yield (
-                "encoding",
-                f"encoding: packed with {name}: {levels[name]}; its jobs are nodes of loop:"
-                " unrolled, made on the GPU; use encoding: masks",
-            )
-    if levels["jobs_made"] == "gpu" and levels["symmetry"] != "full":
-        yield (
-            "jobs_made",
-            f"jobs_made: gpu with symmetry: {levels['symmetry']}, whose jobs only the CPU makes;"
-            " use symmetry: full or jobs_made: cpu",
-        )
-    if storage == "vector" and levels["layout"] == "padded":
-        yield (
-            "layout",
-            "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"
-            " of an access; use layout: interleaved",
-        )
-    if storage == "chunk" and levels["layout"] == "interleaved":
-        yield (
-            "layout",
-            "storage: chunk with layout: interleaved is the same order of words as interleaved"
-            " arrays; use storage: arrays",
-        )
+def _among(level: Level, words: str) -> bool:
+    return (level in words.removeprefix("!").split()) != words.startswith("!")
 
 
-def _unrolled(levels: Levels) -> Iterator[tuple[str, str]]:
-    """What ``loop: unrolled`` cannot be with."""
+def _senseless(levels: Levels, name: str, other: str, why: str) -> InfeasibleError:
+    said = f"{name}: {levels[name]} makes no sense with {other}: {levels[other]}, {why}"
+    return InfeasibleError(said, name)
+
+
+def _check_unrolled(levels: Levels) -> None:
+    """Refuse numbers that ``loop: unrolled`` cannot be with."""
     n, block_size = number(levels, "n"), levels["block_size"]
-    if n > UNROLLED_N:
-        yield (
-            "loop",
+    if n > factors.UNROLLED_N:
+        raise InfeasibleError(
             f"loop: unrolled at n: {n}, whose rows leave no room for their numbers in a word; use"
-            f" loop: lookahead (system frontier.lookahead) beyond n: {UNROLLED_N}",
+            f" loop: lookahead (system frontier.lookahead) beyond n: {factors.UNROLLED_N}",
+            "loop",
         )
-    for name, accepted in _UNROLLED_TAKES.items():
-        if levels[name] not in accepted:
-            yield (
-                name,
-                f"{name}: {levels[name]} with loop: unrolled, which is written for"
-                f" {' or '.join(accepted)}; use {name}: {accepted[0]}",
-            )
     if isinstance(block_size, int) and block_size % _WARP:
-        yield (
-            "block_size",
+        raise InfeasibleError(
             f"block_size: {block_size} with loop: unrolled, whose warps vote as a whole; choose a"
             f" multiple of {_WARP}",
+            "block_size",
         )
 
 
@@ -232,27 +209,6 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     return n - 3
 
 
-def _senseless(levels: Levels) -> dict[str, str]:
-    """Factors without meaning next to the others, and what excludes them."""
-    found: dict[str, str] = {}
-    memory, rows, assignment = levels["memory"], levels["rows"], levels["assignment"]
-    if memory == "local":
-        reason = "memory: local, whose order the compiler and the hardware fix"
-        found |= dict.fromkeys(("allocation", "storage", "layout"), reason)
-    if memory == "global":
-        found["allocation"] = "memory: global, since it is about shared memory"
-    if rows != "max":
-        found["max_board"] = f"rows: {rows}, which reserves rows by N"
-    if assignment != "block_pool":
-        found["pool_size"] = f"assignment: {assignment}, which has no pool per block"
-    if levels["loop"] != "unrolled":
-        reason = f"loop: {levels['loop']}, since it is about loop: unrolled"
-        found |= dict.fromkeys(("adders", "steps", "lookahead"), reason)
-    if assignment not in _STATIC_SHARES:
-        found["jobs_per_thread"] = f"assignment: {assignment}, which has no static share"
-    return found
-
-
 def _least_depth(n: int, lookahead: int) -> int:
     """Rows of a job so that the right diagonals that have left the board never reach the mark in
     bit 0 while a border is closed (``unrolled.cuh``)."""
@@ -268,34 +224,6 @@ def _check_n(n: Level, least: int) -> None:
             + (", or a cpu.* system for smaller boards" if n < least else ""),
             "n",
         )
-
-
-def check_device(system: str | None, device: DeviceFacts) -> None:
-    """Refuse a GPU kernel on a CPU (``WrongDeviceError``)."""
-    if device.kind == "cpu" and not is_cpu(system):
-        what = system or "a point of the factor space"
-        raise WrongDeviceError(
-            f"{what} is a GPU kernel and device {device.name} is a CPU; use a GPU"
-            " (--device cuda:0), a simulator, or a cpu.* system (nqbench kernels)"
-        )
-
-
-def fill_launch(
-    levels: Levels,
-    given: Mapping[str, Level],
-    own: Mapping[str, Level],
-    jobs: int,
-    device: DeviceFacts,
-) -> Levels:
-    """Resolve block size, pool size and grid of levels whose ``depth`` is a number."""
-    levels = dict(levels)
-    explicit = {name for name, level in given.items() if level != NOT_APPLICABLE}
-    if "block_size" not in explicit:
-        levels["block_size"] = _fitting_block(levels, device)
-    if levels["assignment"] == "block_pool" and levels["pool_size"] == NOT_APPLICABLE:
-        levels["pool_size"] = _JOBS_PER_THREAD * cast(int, levels["block_size"])
-    levels["blocks"] = _grid_level(levels, explicit, own, jobs, device)
-    return levels
 
 
 def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
@@ -396,11 +324,37 @@ def resolve_kernel(
 
     ``some``: a launch takes what is below these jobs of fewer rows; by default all of the board.
     """
-    check_device(system, device)
+    if device.kind == "cpu":
+        what = system or "a point of the factor space"
+        raise WrongDeviceError(
+            f"{what} is a GPU kernel and device {device.name} is a CPU; use a GPU"
+            " (--device cuda:0), a simulator, or a cpu.* system (nqbench kernels)"
+        )
     levels = fill_levels(given, system)
-    if not has_instructions(device, levels["loop"]):
+    _fill_depth(levels, system, device)
+    config = Configuration.from_levels(levels)
+    if some is None:
+        jobs = checked_jobs(config)
+    else:
+        from nqbench.workloads.counting import border
+
+        jobs = border.count_jobs(config.n, config.depth, closed=config.closed_jobs, above=some)
+    explicit = {name for name, level in given.items() if level != NOT_APPLICABLE}
+    if "block_size" not in explicit:
+        levels["block_size"] = _fitting_block(levels, device)
+    if levels["assignment"] == "block_pool" and levels["pool_size"] == NOT_APPLICABLE:
+        levels["pool_size"] = _JOBS_PER_THREAD * number(levels, "block_size")
+    own = SYSTEMS[system] if system else {}
+    levels["blocks"] = _grid_level(levels, explicit, own, jobs, device)
+    config = Configuration.from_levels(levels)
+    return levels, config, checked_grid(config, jobs, device)
+
+
+def _fill_depth(levels: Levels, system: str | None, device: DeviceFacts) -> None:
+    """Resolve depth and look-ahead of a kernel that the device can run."""
+    if not factors.has_instructions(device, levels["loop"]):
         least, own = (
-            ".".join(map(str, c)) for c in (UNROLLED_CAPABILITY, device.compute_capability)
+            ".".join(map(str, c)) for c in (factors.UNROLLED_CAPABILITY, device.compute_capability)
         )
         raise InfeasibleError(
             f"loop: unrolled has instructions of compute capability {least} and later, and"
@@ -414,45 +368,9 @@ def resolve_kernel(
     if levels["lookahead"] == "auto":  # two rows where a job is deep enough for that
         levels["lookahead"] = 2 if depth >= _least_depth(n, 2) else 1
     lookahead = levels["lookahead"]
-    if isinstance(lookahead, int) and depth < _least_depth(n, lookahead):
-        least_depth = _least_depth(n, lookahead)
+    if isinstance(lookahead, int) and depth < (least_depth := _least_depth(n, lookahead)):
         raise InfeasibleError(
             f"lookahead: {lookahead} at n: {n}, depth: {depth} needs a depth of {least_depth} or"
             " more, so that a word holds the diagonals; use that or lookahead: 1",
             "lookahead",
         )
-    filled = Configuration.from_levels(levels)
-    if some is None:
-        jobs = checked_jobs(filled)
-    else:
-        from nqbench.workloads.counting import border
-
-        row = border.rows_of(n, some)
-        jobs = border.count_below(n, row, some, depth, closed=filled.closed_jobs)
-    levels = fill_launch(levels, given, SYSTEMS[system] if system else {}, jobs, device)
-    config = Configuration.from_levels(levels)
-    check_rows(config)
-    check_block(config, device)
-    grid = geometry(config, jobs, device)
-    check_grid(config, grid, device)
-    return levels, config, grid
-
-
-def derived(config: Configuration, grid: Geometry) -> dict[str, int | float | str]:
-    """Numbers that follow from a configuration; the names that `where` conditions may use."""
-    return {
-        "jobs": grid.jobs,
-        "blocks": grid.blocks,
-        "threads": grid.threads,
-        "warps_per_block": -(-config.block_size // 32),
-        "mean_jobs_per_thread": grid.jobs / grid.threads,
-        "share": grid.share,
-        "rows_reserved": config.rows_reserved,
-        "words_per_thread": config.words_per_thread,
-        "static_shared_bytes": config.static_shared_bytes,
-        "dynamic_shared_bytes": config.dynamic_shared_bytes,
-        "shared_bytes": config.shared_bytes,
-        "scratch_bytes": config.scratch_bytes_per_block * grid.blocks,
-        "job_bytes": grid.jobs * config.bytes_per_job,
-        "device_bytes": device_bytes(config, grid),
-    }

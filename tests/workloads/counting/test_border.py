@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nqbench.workloads.counting import border
-from nqbench.workloads.counting.known import CLOSED_JOBS, SOLUTIONS
+from nqbench.workloads.counting.jobs import CLOSED_JOBS
+from nqbench.workloads.counting.known import SOLUTIONS
 from tests.workloads.counting import oracle
 
 
@@ -66,9 +67,8 @@ def test_jobs_may_be_made_in_steps(n: int, depth: int) -> None:
     whole = border.jobs(n, depth)
     for row in range(2, depth):
         above = border.jobs(n, row)
-        words = border.jobs_below(n, row, above, depth)
-        assert np.array_equal(words, whole)
-        assert border.count_below(n, row, above, depth) == whole.size // 3
+        assert np.array_equal(border.jobs(n, depth, above=above), whole)
+        assert border.count_jobs(n, depth, above=above) == whole.size // 3
 
 
 @pytest.mark.parametrize("n", range(4, 13))

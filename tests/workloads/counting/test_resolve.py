@@ -50,7 +50,7 @@ def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
         ({"memory": "global", "allocation": "dynamic"}, "allocation: dynamic makes no sense"),
         ({"memory": "shared_stack", "storage": "struct"}, "storage: struct makes no sense with"),
         ({"storage": "chunk", "layout": "interleaved"}, "use storage: arrays"),
-        ({"jobs_made": "gpu"}, "jobs_made: gpu with symmetry: mirror, whose jobs only the CPU"),
+        ({"jobs_made": "gpu"}, "jobs_made: gpu makes no sense with symmetry: mirror, whose jobs"),
         ({"pool_size": 64}, "pool_size: 64 makes no sense with assignment: one_per_thread"),
         ({"jobs_per_thread": 4}, "jobs_per_thread: 4 makes no sense with assignment: one_per"),
         ({"max_board": 20}, "max_board: 20 makes no sense with rows: remaining"),
