@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
 
@@ -28,59 +27,55 @@ def count_somers(n: int) -> int:
     return int(half_tree(n)) if n > 1 else 1
 
 
-def count_multicore(n: int, threads: int = 0) -> int:
-    """Solutions for one board on ``threads`` cores (0: all that this process may use).
+def count_multicore(n: int) -> int:
+    """Solutions for one board on all cores that this process may use.
 
     The same search, split at row 4; threads take the next piece when they are done with one.
     """
     if n < MIN_SPLIT_N:
         return count_somers(n)
+    from nqbench.workloads.compiled import on_all_cores
     from nqbench.workloads.counting.search import solutions_of_jobs
 
-    threads = threads or cpu_count()
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")
 
-    def part(begin: int, end: int) -> int:
-        return int(solutions_of_jobs(n, _SPLIT_DEPTH, jobs.words, begin, end))
+    def part(piece: tuple[int, int, int]) -> int:
+        weight, begin, end = piece
+        return weight * int(solutions_of_jobs(n, _SPLIT_DEPTH, jobs.words, begin, end))
 
-    heavy, light = jobs.light_from, jobs.count
-    pieces = [(2, span) for span in _spans(0, heavy, threads)]
-    pieces += [(1, span) for span in _spans(heavy, light, threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        counts = pool.map(lambda piece: piece[0] * part(*piece[1]), pieces)
-        return sum(counts)
+    pieces = [(2, *span) for span in _spans(0, jobs.light_from)]
+    pieces += [(1, *span) for span in _spans(jobs.light_from, jobs.count)]
+    return sum(on_all_cores(part, pieces))
 
 
 def count_frontier(n: int) -> int:
     """Solutions for one board by one eighth of the tree (``border``), on one core."""
-    return count_frontier_multicore(n, 1)
-
-
-def count_frontier_multicore(n: int, threads: int = 0) -> int:
-    """Solutions for one board by one eighth of the tree (``border``) on ``threads`` cores.
-
-    0 threads: all cores that this process may use.
-    """
     from nqbench.workloads.counting import border
 
     if n < border.MIN_N:
         return count_somers(n)
-    threads = (threads or cpu_count()) if n >= MIN_SPLIT_N else 1
     depth = min(_SPLIT_DEPTH, n - 2)
     jobs = border.jobs(n, depth)
+    return border.total(int(border.weights_of_jobs(n, depth, jobs, 0, jobs.size // border.WORDS)))
+
+
+def count_frontier_multicore(n: int) -> int:
+    """Solutions for one board by one eighth of the tree on all cores that this process may use."""
+    if n < MIN_SPLIT_N:
+        return count_frontier(n)
+    from nqbench.workloads.compiled import on_all_cores
+    from nqbench.workloads.counting import border
+
+    jobs = border.jobs(n, _SPLIT_DEPTH)
 
     def part(span: tuple[int, int]) -> int:
-        return int(border.weights_of_jobs(n, depth, jobs, *span))
+        return int(border.weights_of_jobs(n, _SPLIT_DEPTH, jobs, *span))
 
-    spans = _spans(0, jobs.size // 3, threads)
-    if threads == 1:
-        return border.total(sum(map(part, spans)))
-    with ThreadPoolExecutor(threads) as pool:
-        return border.total(sum(pool.map(part, spans)))
+    return border.total(sum(on_all_cores(part, _spans(0, jobs.size // border.WORDS))))
 
 
-def _spans(begin: int, end: int, threads: int) -> list[tuple[int, int]]:
+def _spans(begin: int, end: int) -> list[tuple[int, int]]:
     """Consecutive pieces that cover ``begin .. end - 1``."""
-    pieces = min(end - begin, threads * _CHUNKS_PER_THREAD)
+    pieces = min(end - begin, cpu_count() * _CHUNKS_PER_THREAD)
     edges = np.linspace(begin, end, pieces + 1).astype(int).tolist()
     return list(pairwise(edges))

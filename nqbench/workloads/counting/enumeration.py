@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.system.files import cache_folder, replacing
-from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]
@@ -66,14 +65,8 @@ class Spread:
     @classmethod
     def of(cls, values: Counts) -> Spread:
         """Statistics of some jobs."""
-        return cls(
-            count=values.size,
-            min=int(values.min()),
-            max=int(values.max()),
-            total=int(values.sum()),
-            mean=float(values.mean()),
-            variance=float(values.var()),
-        )
+        least, most, total = int(values.min()), int(values.max()), int(values.sum())
+        return cls(values.size, least, most, total, float(values.mean()), float(values.var()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +90,13 @@ class Enumeration:
     solutions: int
 
 
-def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
-    """Walk every job on ``threads`` cores (0: all that this process may use); not cached.
+def enumerate_jobs(split: Split) -> Enumeration:
+    """Walk every job on all cores that this process may use; not cached.
 
     Half a second for N = 15, a few for 16, a minute or two for 18 on two cores.
     """
+    from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
+
     words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
     jobs = words.size // 3
     work = np.empty((3, jobs), np.int64)
@@ -110,8 +105,7 @@ def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
         end = min(begin + _CHUNK_JOBS, jobs)
         work[:, begin:end] = work_of(split, words, begin, end)
 
-    with ThreadPoolExecutor(threads or cpu_count()) as pool:
-        list(pool.map(walk, range(0, jobs, _CHUNK_JOBS)))
+    on_all_cores(walk, range(0, jobs, _CHUNK_JOBS))
     descents, dead, solutions = work
     return Enumeration(
         split=split,
@@ -144,12 +138,10 @@ def cached(split: Split) -> Enumeration | None:
 def keep(found: Enumeration) -> None:
     """Store an enumeration; without a writable folder it is walked again next time."""
     path = _path(found.split)
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
-    except OSError:
-        return
 
 
 def _path(split: Split) -> Path:

@@ -43,7 +43,7 @@ def test_iterations_of_every_job(loop: str, n: int, depth: int, rule: OddRule) -
     split = Split(n, depth, "mirror", rule)
     work = enumeration.work_of(split, words, 0, len(jobs))
     assert enumeration.loop_iterations(loop, work).tolist() == expected
-    found = enumeration.enumerate_jobs(split, threads=2).iterations[loop]
+    found = enumeration.enumerate_jobs(split).iterations[loop]
     assert (found.count, found.total) == (len(jobs), sum(expected))
     assert (found.min, found.max) == (min(expected), max(expected))
     assert found.mean == pytest.approx(np.mean(expected))

@@ -46,12 +46,3 @@ def test_nodes_grow_beyond_the_table() -> None:
 )
 def test_cpu_programs(count: Callable[[int], int], n: int) -> None:
     assert count(n) == SOLUTIONS[n]
-
-
-@pytest.mark.parametrize("count", [count_multicore, count_frontier_multicore])
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-def test_the_number_of_threads_does_not_matter(
-    count: Callable[[int, int], int], threads: int
-) -> None:
-    assert count(11, threads) == SOLUTIONS[11]
-    assert count(13, threads) == SOLUTIONS[13]
