@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis.claims import functions
 from nqbench.analysis.claims.bootstrap import RESAMPLES, resampled
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
 from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.select import NotMeasured
 from nqbench.papers import load_paper
 from tests.builders import MINI, Builder, counters_of, device, interval
 from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
@@ -318,14 +316,14 @@ def test_counts_need_no_run() -> None:
 @pytest.mark.usefixtures("no_walks")
 def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     builder = zhang(sizes=(18,))
-    given = {"N": 18, "system": "zhang2011.low_divergence"}
-    with pytest.raises(NotMeasured, match="--full"):
-        functions.count("iterations_total", given)
+    count = 'count("iterations_total", N=18, system="zhang2011.low_divergence")'
+    claim = {"expr": count, "expect": "value == 48243000000"}
+    assert "--full" in verdict(claim, builder.observed("zhang2011")).reason
     own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
-    builder.count("work", own, {"iterations_total": 48243000000.0}, str(given["system"]))
-    value, note = functions.count("iterations_total", given, [builder.observed("zhang2011")])
-    assert value == 48243000000.0
-    assert "instrumented kernel" in note
+    builder.count("work", own, {"iterations_total": 48243000000.0}, "zhang2011.low_divergence")
+    found = verdict(claim, builder.observed("zhang2011"))
+    assert found.word == "holds"
+    assert "instrumented kernel" in found.reason
 
 
 @pytest.mark.usefixtures("no_walks")

@@ -96,6 +96,10 @@ class Resamples:
         return values
 
 
+ALL_ROUNDS: Final = Resamples((), (), np.zeros(0, dtype=np.int64))
+"""No resample, for what does not vary from round to round."""
+
+
 def resampled(logs: Resampled, weights: NDArray[np.float64], rounds: int) -> Resampled:
     """Means of ``logs`` under each row of ``weights``, widened about the plain mean."""
     plain = float(logs.mean())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from nqbench.analysis.claims.bootstrap import Resampled, Resamples
+from nqbench.analysis.claims.bootstrap import ALL_ROUNDS, Resampled, Resamples
 from nqbench.analysis.data import select
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed, probe_value, profile_value
@@ -15,25 +16,39 @@ from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import NotMeasured, configurations, finished
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
-from nqbench.papers.formula import DEVICE, FUNCTIONS
+from nqbench.papers.formula import DEVICE, FUNCTIONS, OF_SYSTEM
 from nqbench.papers.schema import Paper
 from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, of_kernel, plain_name
 from nqbench.workloads import get, probe_counters
 
 TOO_OLD: Final = "cannot run kernels of a CUDA compiler that is still maintained (Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
+OPTIONS: Final = ("phase", "config", "skipped", "kernel", "probe")
+"""Arguments of functions of a system that are no levels of factors, besides ``N`` and ``hw``."""
 
 
 class Asked(NamedTuple):
-    """What a function is asked about: the configurations of a system at one size of a run."""
+    """What a function is asked about: the configurations of a system at one size of a run.
+
+    ``run``  the index of the run among those of the claim
+    """
 
     data: Dataset
     system: str
     n: int
     levels: Mapping[str, Any]
+    run: int
 
     def __str__(self) -> str:
         return select.described(self.system, self.n, self.levels)
+
+    def configurations(self) -> list[PointResult]:
+        """They themselves. Raises :class:`NotMeasured` if there is none."""
+        return configurations(*self[:4])
+
+    def key(self, *what: Any) -> tuple[Any, ...]:
+        """What tells it from every other question of a claim."""
+        return (*what, self.run, self.system, self.n, *sorted(self.levels.items()))
 
 
 @dataclass(eq=False)
@@ -44,11 +59,14 @@ class Values:
     ``run``    index of the run in question among ``runs``; ``n`` the size (``N``)
     ``full``   counts may walk trees for minutes
     ``notes``  where values come from; ``edges`` the optima that lie at the edge of their sweep
+
+    A formula gives the functions of a system (``formula.OF_SYSTEM``) the system, a size and a
+    device, if not those of the claim, and levels of factors: here that is one :class:`Asked`.
     """
 
     paper: Paper
     runs: Sequence[Observed]
-    resamples: Resamples
+    resamples: Resamples = ALL_ROUNDS
     run: int = 0
     n: int = 0
     at: int = 0
@@ -60,7 +78,25 @@ class Values:
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
         """By the names of the language."""
-        return {name: getattr(self, name) for name in FUNCTIONS if hasattr(self, name)}
+        own = {name: getattr(self, name) for name in FUNCTIONS if hasattr(self, name)}
+        return own | {name: partial(self._of_system, own[name]) for name in OF_SYSTEM}
+
+    def _of_system(
+        self,
+        function: Callable[..., Any],
+        system: str,
+        *words: Any,
+        N: int | None = None,
+        hw: str = "",
+        **given: Any,
+    ) -> Any:
+        index = self._run(hw)
+        options = {name: given.pop(name) for name in OPTIONS if name in given}
+        if function == self.counter and system == DEVICE:
+            return device_number(self.runs[index].data, *words)
+        system = self.paper.system(system)
+        asked = Asked(self.runs[index].data, system, N or self.n, given, index)
+        return function(asked, *words, **options)
 
     @property
     def names(self) -> dict[str, Any]:
@@ -74,62 +110,40 @@ class Values:
             "logical_cores": here.logical_cores if here else 0,
         }
 
-    def time(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:
+    def time(self, asked: Asked) -> float:
         """Kernel seconds of the main configuration."""
-        return self.phase(system, TIME.name, N, hw, **levels)
+        return self.phase(asked, TIME.name)
 
-    def phase(
-        self,
-        system: str,
-        name: str,
-        N: int | None = None,
-        hw: str = "",
-        config: str = "",
-        **levels: Any,
-    ) -> float:
+    def phase(self, asked: Asked, name: str, config: str = "") -> float:
         """Seconds of a phase of a configuration (``fastest``, or the main one)."""
-        _, (column,) = self._columns(name, system, N, hw, levels, config)
+        _, (column,) = self._columns(asked, name, config)
         return float(column[self.at])
 
-    def times(
-        self,
-        system: str,
-        N: int | None = None,
-        hw: str = "",
-        phase: str = "",
-        skipped: int = 0,
-        **levels: Any,
-    ) -> list[float]:
+    def times(self, asked: Asked, phase: str = "", skipped: int = 0) -> list[float]:
         """Seconds (of a phase, if given) of every configuration that was timed.
 
         With ``skipped=1`` also kernel seconds of those too slow to be timed: of the launch that
         verified them.
         """
-        _, columns = self._columns(phase, system, N, hw, levels)
-        found = [float(column[self.at]) for column in columns]
+        found = [float(column[self.at]) for column in self._columns(asked, phase)[1]]
         if skipped:
-            every = configurations(*self._asked(system, N, hw, levels))
-            found += [p.first_s for p in every if p.status == "skipped" and p.first_s is not None]
+            slow = [p.first_s for p in asked.configurations() if p.status == "skipped"]
+            found += [first_s for first_s in slow if first_s is not None]
         return found
 
-    def best(
-        self, system: str, N: int | None = None, hw: str = "", phase: str = "", **levels: Any
-    ) -> float:
+    def best(self, asked: Asked, phase: str = "") -> float:
         """Seconds (of a phase, if given) of the configuration that is fastest over all rounds.
 
         Picking it anew in each resample would take the minimum of many noisy values, a biased one.
         """
-        _, columns = self._columns(phase, system, N, hw, levels)
+        _, columns = self._columns(asked, phase)
         return float(min(columns, key=lambda column: column[0])[self.at])
 
-    def argbest(
-        self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
-    ) -> Any:
+    def argbest(self, asked: Asked, factor: str) -> Any:
         """The level of a factor in the fastest configuration (``auto`` is not a level)."""
-        every = zip(*self._columns("", system, N, hw, levels), strict=True)
+        every = zip(*self._columns(asked), strict=True)
         chosen = [(p, c) for p, c in every if p.level(factor) != "auto"]
         if len({p.level(factor) for p, _ in chosen}) < 2:
-            asked = self._asked(system, N, hw, levels)
             raise NotMeasured(f"{asked} was timed with one {factor} only", asked.data.command)
         best = min(chosen, key=lambda one: one[1][self.at])[0].level(factor)
         numbers = _numbers([p for p, _ in chosen], factor)
@@ -138,18 +152,13 @@ class Values:
             self.edges[f"best {factor} {best} of {edges[0]} to {edges[1]}"] = None
         return best
 
-    def levels(
-        self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
-    ) -> list[int]:
+    def levels(self, asked: Asked, factor: str) -> list[int]:
         """The numeric levels of a factor among the configurations that were timed, in order."""
-        return _numbers(self._columns("", system, N, hw, levels)[0], factor)
+        return _numbers(self._columns(asked)[0], factor)
 
-    def recorded(
-        self, system: str, name: str, N: int | None = None, hw: str = "", **levels: Any
-    ) -> list[float]:
+    def recorded(self, asked: Asked, name: str) -> list[float]:
         """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
-        asked = self._asked(system, N, hw, levels)
-        points = finished(configurations(*asked), asked.data)
+        points = finished(asked.configurations(), asked.data)
         found = [value for p in points if (value := p.detail(name)) is not None]
         if not found:
             raise NotMeasured(f"the run has no {name} of {asked}")
@@ -171,13 +180,12 @@ class Values:
 
     def rank(self, *systems: str) -> bool:
         """Whether the times increase strictly in this order."""
-        times = [self.time(system) for system in systems]
+        times = [self._of_system(self.time, system) for system in systems]
         return all(a < b for a, b in pairwise(times))
 
-    def fails(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> bool:
+    def fails(self, asked: Asked) -> bool:
         """Whether the system ends with an error or a wrong answer."""
-        asked = self._asked(system, N, hw, levels)
-        points = configurations(*asked)
+        points = asked.configurations()
         judged = [p for p in points if p.status not in ("skipped", "unfinished")]
         if not judged:
             finished(points, asked.data)
@@ -185,48 +193,54 @@ class Values:
 
     def counter(
         self,
-        system: str,
+        asked: Asked,
         name: str,
-        N: int | None = None,
-        hw: str = "",
         config: str = "",
         kernel: str = "",
         probe: str = "iterations",
-        **levels: Any,
     ) -> float:
         """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main).
 
         ``kernel`` is one of a program's; ``probe`` is what an instrumented kernel counted
-        (``iterations`` or ``clocks``); ``system`` may be ``device``, for numbers of its maker.
+        (``iterations`` or ``clocks``). Of the system ``device`` it is a number of its maker.
         """
-        index = self._run(hw)
-        run = self.runs[index]
-        if system == DEVICE:
-            return device_number(run.data, name)
-        asked, name = self._asked(system, N, hw, levels), of_kernel(name, kernel)
+        run, name = self.runs[asked.run], of_kernel(name, kernel)
         if name in probe_counters():
-            found = probe_value(run, asked.system, asked.n, name, levels.get("depth"), probe)
+            depth = asked.levels.get("depth")
+            found = probe_value(run, asked.system, asked.n, name, depth, probe)
             if found is None:
                 raise NotMeasured(
                     f"no instrumented kernel counted {name} for {asked}",
                     select.remedy(run.data, asked.system, asked.n),
                 )
             return found
-        key = ("counter", name, config, index, *asked[1:3], *sorted(levels.items()))
+        key = asked.key("counter", name, config)
         if key not in self._kept:
-            self._kept[key] = counter_of(run, configuration(*asked, config), name)
+            self._kept[key] = counter_of(run, configuration(asked, config), name)
         return float(self._kept[key])
 
     def count(self, name: str, **parameters: Any) -> Any:
-        """A deterministic count; where it comes from is added to ``notes``."""
+        """A deterministic count, of an instrumented kernel if a run has it, else enumerated on the
+        CPU; ``notes`` says so of the former. Raises :class:`NotMeasured` where neither knows."""
         given = {"N": self.n, **parameters}
         if "system" in given:
             given["system"] = self.paper.system(given["system"])
-        workload = self.paper.workload
-        value, note = count(name, given, self.runs, full=self.full, workload=workload)
-        if note:
-            self.notes[note] = None
-        return value
+            stat, system, n = given.get("stat"), given["system"], int(given["N"])
+            counter = f"{name}_{stat}" if stat else name
+            for run in self.runs if counter in probe_counters() else ():
+                found = probe_value(run, system, n, counter, given.get("depth", "own"))
+                if found is not None:
+                    where = run.data.device_short
+                    self.notes[f"counted by the instrumented kernel on {where}"] = None
+                    return found
+        try:
+            return get(self.paper.workload).count(name, full=self.full, **given)
+        except AnalysisError as error:
+            raise NotMeasured(
+                f"counting {name} at N={given['N']} walks the whole tree:"
+                " `nqbench claims RUN --full` does it once (minutes), and so does a run of the"
+                " study on a GPU"
+            ) from error
 
     def _run(self, hw: str) -> int:
         """Index of the run that a function is asked about."""
@@ -242,33 +256,21 @@ class Values:
             raise NotMeasured(f"it is about the {known[hw]}, which {TOO_OLD}")
         raise NotMeasured(f"no run of device {hw} was given")
 
-    def _asked(self, system: str, n: int | None, hw: str, levels: Mapping[str, Any]) -> Asked:
-        data = self.runs[self._run(hw)].data
-        return Asked(data, self.paper.system(system), n or self.n, levels)
-
     def _columns(
-        self,
-        phase: str,
-        system: str,
-        n: int | None,
-        hw: str,
-        levels: Mapping[str, Any],
-        config: str | None = None,
+        self, asked: Asked, phase: str = "", config: str | None = None
     ) -> tuple[list[PointResult], list[Resampled]]:
         """The configurations that were timed, or the one that ``config`` picks, with their values
         (of a phase, or of the time) in every resample."""
-        index, asked = self._run(hw), self._asked(system, n, hw, levels)
-        key = (phase, config, index, *asked[1:3], *sorted(levels.items()))
+        key = asked.key(phase, config)
         if key not in self._kept:
             what = quantity(phase or TIME.name)
             select.check_timed(asked.data, asked.system)
-            found = (
-                select.timed_points(*asked) if config is None else [configuration(*asked, config)]
-            )
-            points = [p for p in found if p.values(what)]
+            timed = select.timed_points(*asked[:4]) if config is None else []
+            points = [p for p in timed or [configuration(asked, config or "")] if p.values(what)]
             if not points:
                 raise NotMeasured(f"the run has no {what.label} of {asked.system}")
-            self._kept[key] = points, [self.resamples.values(index, p, what) for p in points]
+            columns = [self.resamples.values(asked.run, p, what) for p in points]
+            self._kept[key] = points, columns
         kept: tuple[list[PointResult], list[Resampled]] = self._kept[key]
         return kept
 
@@ -316,53 +318,22 @@ def first_counted(run: Observed, system: str, n: int, name: str) -> float:
     raise reasons[0]
 
 
-def configuration(
-    data: Dataset, system: str, n: int, levels: Mapping[str, Any], config: str
-) -> PointResult:
+def configuration(asked: Asked, config: str) -> PointResult:
     """The configuration that ``config`` picks: ``fastest``, ``highest_occupancy``, main."""
     if config == "fastest":
-        return select.best_point(data, system, n, levels)
+        return select.best_point(*asked[:4])
     if config == "highest_occupancy":
-        ok = finished(configurations(data, system, n, levels), data)
-        known = [p for p in ok if p.detail("occupancy") is not None]
+        known = [
+            p
+            for p in finished(asked.configurations(), asked.data)
+            if p.detail("occupancy") is not None
+        ]
         if not known:
             raise NotMeasured(
-                f"the run has no occupancy of {system}; a GPU's compiler reports it",
-                f"nqbench reproduce {select.paper_of(data, system)} --device cuda:0",
+                f"the run has no occupancy of {asked.system}; a GPU's compiler reports it",
+                f"nqbench reproduce {select.paper_of(asked.data, asked.system)} --device cuda:0",
             )
         return max(known, key=lambda p: float(p.detail("occupancy")))
     if config:
         raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
-    return select.main_point(data, system, n, levels)
-
-
-def count(
-    name: str,
-    parameters: Mapping[str, Any],
-    runs: Sequence[Observed] = (),
-    *,
-    full: bool = False,
-    workload: str = "counting",
-) -> tuple[Any, str]:
-    """A count by name, and where it comes from if that is not the enumeration on the CPU.
-
-    ``parameters`` are those of ``Workload.count``; ``full`` walks trees
-    that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
-    that does not exist.
-    """
-    stat = parameters.get("stat")
-    counter = f"{name}_{stat}" if stat else name
-    if counter in probe_counters() and "system" in parameters:
-        system, n = str(parameters["system"]), int(parameters["N"])
-        for run in runs:
-            found = probe_value(run, system, n, counter, parameters.get("depth", "own"))
-            if found is not None:
-                return found, f"counted by the instrumented kernel on {run.data.device_short}"
-    try:
-        return get(workload).count(name, full=full, **parameters), ""
-    except AnalysisError as error:
-        raise NotMeasured(
-            f"counting {name} at N={parameters.get('N')} walks the whole tree:"
-            " `nqbench claims RUN --full` does it once (minutes), and so does a run of the study"
-            " on a GPU"
-        ) from error
+    return select.main_point(*asked[:4])

@@ -113,8 +113,7 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     for claim in paper.claims:
         form = _Form.of(claim)
         if form.enumerated:
-            none = Resamples.of([])
-            verdicts.append(_verdict(claim, form, Values(paper, runs, none, full=full), None))
+            verdicts.append(_verdict(claim, form, Values(paper, runs, full=full), None))
         elif form.across:
             among = timed if form.names & OF_TIME else runs
             joint = Resamples.of([run.data for run in among])

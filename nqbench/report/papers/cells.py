@@ -250,8 +250,8 @@ class PointRow:
 
     def count(self, name: str, **given: Any) -> Any:
         """A deterministic count, by an instrumented kernel or by enumeration."""
-        about = {"N": self.n, "system": self.system, **given}
-        return claims.count(name, about, (self.run,), workload=self.paper.workload)[0]
+        about = {"system": self.system, **given}
+        return claims.Values(self.paper, (self.run,), n=self.n).count(name, **about)
 
     def printed(self, column: str) -> str:
         """The printed cell of a column in the row of this system and size; empty without one."""
