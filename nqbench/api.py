@@ -114,14 +114,14 @@ class Run:
         from nqbench.report.items import read_run
         from nqbench.report.page import FORMATS
         from nqbench.report.writer import write_report
-        from nqbench.runs.layout import default_out
+        from nqbench.runs.reading import default_out
 
         target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats
         return write_report([read_run(self.path)], target, chosen or FORMATS)
 
     def _data(self) -> Dataset:
-        from nqbench.analysis.data.collect import load_dataset
+        from nqbench.analysis.data.dataset import load_dataset
 
         return load_dataset(self.path)
 
@@ -147,7 +147,7 @@ def run(
     """
     from nqbench.devices.registry import choose_device, facts_for
     from nqbench.measure.runner import run_study
-    from nqbench.runs.layout import local_folder
+    from nqbench.runs.reading import local_folder
     from nqbench.study import expand as expand_study
 
     loaded = _study(study)

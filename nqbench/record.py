@@ -156,8 +156,6 @@ Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
 Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
 """Finite: an infinity or NaN would spoil every sum."""
 Scalar = bool | int | float | str | None
-OPEN_FORM: Final = {"strict": True, "extra": "allow"}
-"""Pydantic's settings for a form that may have further fields."""
 
 
 class PerSm(TypedDict):
@@ -167,13 +165,18 @@ class PerSm(TypedDict):
     per_sm: int
 
 
+class OpenForm(TypedDict):
+    """A form that may have further fields."""
+
+    __pydantic_config__ = {"strict": True, "extra": "allow"}  # type: ignore[misc]  # noqa: RUF012
+
+
 LevelsJson = dict[str, Scalar | PerSm]
 
 
-class PointJson(TypedDict):
+class PointJson(OpenForm):
     """A point in a record."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     study: str
     sweep: str
     workload: str
@@ -182,10 +185,9 @@ class PointJson(TypedDict):
     factors: LevelsJson
 
 
-class Range(TypedDict):
+class Range(OpenForm):
     """A sensor's readings of one quantity during a measurement."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     min: Number
     median: Number
     max: Number

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, collect
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, observed
 from nqbench.papers.load import load_paper, paper_names

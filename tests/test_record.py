@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.errors import NqbenchError, StoreError
 from nqbench.record import Record
 from nqbench.runs.frame import load

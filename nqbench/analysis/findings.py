@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset, point_ratio
 from nqbench.analysis.data.estimate import NOTEWORTHY, Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.analysis.factorial.effects import (

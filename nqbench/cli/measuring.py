@@ -47,7 +47,7 @@ def measure(
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import facts_for
     from nqbench.measure.runner import run_study
-    from nqbench.runs.layout import local_folder
+    from nqbench.runs.reading import local_folder
     from nqbench.study import expand
 
     with progress() as listener:
@@ -127,7 +127,7 @@ def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()
     from nqbench.cli.show.progress import progress
     from nqbench.report.page import FORMATS
     from nqbench.report.writer import write_report
-    from nqbench.runs.layout import default_out
+    from nqbench.runs.reading import default_out
 
     with progress() as row:
         row.status("writing tables and figures")
@@ -139,8 +139,7 @@ def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show import console
     from nqbench.report.writer import RunReport
-    from nqbench.runs.layout import default_out
-    from nqbench.runs.reading import RECORDS
+    from nqbench.runs.reading import RECORDS, default_out
 
     page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime

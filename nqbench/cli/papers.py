@@ -79,7 +79,7 @@ def _reproduce(
     from nqbench.report.items import read_run
     from nqbench.report.papers.write import report_paper
     from nqbench.report.writer import write_report
-    from nqbench.runs.layout import default_out
+    from nqbench.runs.reading import default_out
     from nqbench.study import load_study
 
     budget_s = options.budget_seconds(budget)

@@ -191,7 +191,7 @@ def _show_comparison(
     from nqbench.cli.show import console, results
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
-    from nqbench.runs.layout import PLOTS
+    from nqbench.runs.reading import PLOTS
 
     if HTML in formats:
         out = out or PLOTS / "local" / "compare"

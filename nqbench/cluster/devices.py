@@ -27,7 +27,7 @@ from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
 from nqbench.measure.worker.messages import Done, Hello, MeasureRequest, Open, Ready, Refused
 from nqbench.measure.worker.pool import Job, Reply, as_error
-from nqbench.runs.layout import local_folder
+from nqbench.runs.reading import local_folder
 from nqbench.study import Study, expand
 
 AHEAD: Final = 3

@@ -182,7 +182,7 @@ def tuned_from(run: Path) -> tuple[KernelChoice, Path]:
     It is the fastest point of a system with ``symmetry: full``, on the board that most of them
     count. Raises ``StudyError`` for a run without one.
     """
-    from nqbench.analysis.data.collect import load_dataset
+    from nqbench.analysis.data.dataset import load_dataset
     from nqbench.analysis.data.quantities import TIME
 
     data = load_dataset(run)

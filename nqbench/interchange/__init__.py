@@ -31,7 +31,7 @@ def import_run(form: str, path: Path, out: Path | None = None) -> Path:
         raise StudyError(f"no import format is called {form!r}; known: {', '.join(FORMATS)}")
     from nqbench.interchange import nvbench
     from nqbench.runs.folder import RunWriter
-    from nqbench.runs.layout import local_folder
+    from nqbench.runs.reading import local_folder
 
     if not path.exists():
         raise StoreError(f"{path} does not exist; give a file that `nvbench --json` wrote")
@@ -56,7 +56,7 @@ def open_runs(paths: Sequence[Path]) -> list[Dataset]:
 
 def open_results(path: Path) -> Dataset:
     """A run folder, an nvbench file or a folder of nvbench files. Raises ``StoreError``."""
-    from nqbench.analysis.data.collect import collect, load_dataset
+    from nqbench.analysis.data.dataset import collect, load_dataset
 
     if files := _files(path):
         from nqbench.interchange import nvbench

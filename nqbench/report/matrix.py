@@ -31,7 +31,7 @@ from nqbench.report.figures.style import (
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
 from nqbench.report.table import Column, Source, Table, joint, source_of
-from nqbench.runs.layout import PLOTS, RESULTS
+from nqbench.runs.reading import PLOTS, RESULTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.observed import observe
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.limits.ceilings import STUDY, Ceiling, Ceilings, ceilings_of
+from nqbench.analysis.limits.ceilings import STUDY, Ceiling, GpuCeilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
 from nqbench.report.figures import style
@@ -19,8 +19,7 @@ from nqbench.report.figures.axes import short
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, source_of, tabulate
 from nqbench.report.tables.common import level_fields
-from nqbench.runs.layout import default_out
-from nqbench.runs.reading import MANIFEST
+from nqbench.runs.reading import MANIFEST, default_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +65,7 @@ APART: Final = 1.4
 OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
-def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
+def ceilings_table(ceilings: GpuCeilings, source: Source) -> Table:
     """The ceilings, a row each."""
     columns, rows = tabulate(
         ceilings.found.values(),
@@ -168,7 +167,7 @@ def _ceilings_beside(run: Path) -> Path:
     return found
 
 
-def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> style.Drawing:
+def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> style.Drawing:
     """One panel: the ceilings as lines, the kernels as marks, filled where FP32 dominates."""
     shown = [p for p in points if 0 < p.intensity < math.inf]
     figure = style.new_figure(4.6)
@@ -209,7 +208,9 @@ def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> sty
     return style.finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 
 
-def _roofs(ax: Axes, ceilings: Ceilings, level: Sequence[Ceiling], low: float, high: float) -> None:
+def _roofs(
+    ax: Axes, ceilings: GpuCeilings, level: Sequence[Ceiling], low: float, high: float
+) -> None:
     """Slanted lines for bytes, level ones for operations, each with its name and number."""
     slanted = [c for c in ceilings.found.values() if c.kind == "bytes"]
     top = max(c.per_s.value for c in level)

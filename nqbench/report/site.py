@@ -27,7 +27,7 @@ from nqbench.report.matrix import ABLATION, add_effects
 from nqbench.report.page import Bullets, Link, Page, Paragraph, unused
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
 from nqbench.report.writer import write_report
-from nqbench.runs.layout import PLOTS, RESULTS, recorded_runs
+from nqbench.runs.reading import PLOTS, RESULTS, recorded_runs
 from nqbench.system.files import shown_command
 from nqbench.workloads import KERNEL
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset, PointResult, collect
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.papers.load import load_paper, paper_names

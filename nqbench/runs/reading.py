@@ -1,4 +1,7 @@
-"""Reading the files of a run folder: damage is reported, never guessed around.
+"""Where runs live, and reading the files of a run folder: damage is reported, never guessed around.
+
+Runs of the project live in ``results/reference/DEVICE/STUDY``, a user's in ``results/local``; the
+report of a run goes to the same place under ``plots``.
 
 ``manifest.json`` says what was to be measured, where, and with what; ``records.jsonl`` holds one
 :class:`~nqbench.record.Record` per line. A run that is kept may have ``records.jsonl.gz`` instead,
@@ -11,16 +14,15 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NotRequired
 
-from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
-
 from nqbench.errors import FolderRefused, StoreError
-from nqbench.record import OPEN_FORM, LevelsJson, Record, fault_of, not_a
+from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
 
 MANIFEST_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -28,45 +30,44 @@ RECORDS: Final = "records.jsonl"
 PACKED: Final = "records.jsonl.gz"
 SUMS: Final = "SHA256SUMS"
 TORN: Final = "records.torn"
+RESULTS: Final = Path("results")
+PLOTS: Final = Path("plots")
+KINDS: Final = ("reference", "local")
+"""Runs that are part of the project, and a user's own."""
 
 
-class FactsJson(TypedDict):
+class FactsJson(OpenForm):
     """What a manifest must say of a device's limits."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     name: str
     compute_capability: NotRequired[list[int]]
 
 
-class DeviceJson(TypedDict):
+class DeviceJson(OpenForm):
     """What a manifest must say of the device."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     kind: str
     facts: FactsJson
     identity: NotRequired[dict[str, Any]]
 
 
-class SweepJson(TypedDict):
+class SweepJson(OpenForm):
     """A sweep, as far as reports read it."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     matrix: NotRequired[dict[str, Any] | None]
     zip: NotRequired[dict[str, Any] | None]
 
 
-class StudyJson(TypedDict):
+class StudyJson(OpenForm):
     """What a manifest must say of the study."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     name: str
     sweeps: NotRequired[list[SweepJson]]
 
 
-class PlannedJson(TypedDict):
+class PlannedJson(OpenForm):
     """A point that was to be measured."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     key: str
     sweep: str
     study: NotRequired[str]
@@ -76,10 +77,9 @@ class PlannedJson(TypedDict):
     factors: LevelsJson
 
 
-class ManifestJson(TypedDict):
+class ManifestJson(OpenForm):
     """A manifest: the parts without which it is of no use; there is more in it."""
 
-    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     study: StudyJson
     device: DeviceJson
     points: list[PlannedJson]
@@ -263,3 +263,32 @@ def newest(records: Iterable[Record]) -> dict[tuple[str, int], Record]:
     for record in records:
         latest[record.key, record.round] = record
     return latest
+
+
+# Where runs live.
+
+
+def local_folder(study: str, spec: str) -> Path:
+    """Where a user's run of a study on a device goes: ``results/local/DEVICE/STUDY``."""
+    return RESULTS / "local" / re.sub(r"[^\w.-]+", "-", spec) / study
+
+
+def recorded_runs(study: str, kind: str) -> list[Path]:
+    """Every run of a study under ``results/KIND/DEVICE``, in order of the devices' names."""
+    found = (RESULTS / kind).glob(f"*/{study}/{MANIFEST}")
+    return sorted(manifest.parent for manifest in found)
+
+
+def default_out(run: Path) -> Path:
+    """Where the report of a run goes.
+
+    ``results/local/DEVICE/STUDY`` -> ``plots/local/DEVICE/STUDY``, the same under
+    ``results/reference``; any other run folder -> ``RUN/report``.
+    """
+    run = Path(run)
+    for path in (run, run.resolve()):
+        parts = path.parts
+        for i in range(len(parts) - 2, -1, -1):
+            if parts[i] == "results" and parts[i + 1] in {"local", "reference"}:
+                return Path(*parts[:i], "plots", *parts[i + 1 :])
+    return run / "report"

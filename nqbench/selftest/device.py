@@ -18,8 +18,7 @@ import numpy as np
 
 from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.compare.runs import ComparedPoint, Comparison, compare_levels, compare_runs
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError

@@ -19,7 +19,7 @@ from nqbench.analysis.compare.changes import changes
 from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
 from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.compare.wording import sentences
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.estimate import welch
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import StudyError

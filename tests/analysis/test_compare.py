@@ -14,18 +14,8 @@ from nqbench.analysis.compare.changes import reversals
 from nqbench.analysis.compare.match import distinguishing, labels
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
 from nqbench.analysis.compare.wording import reversal
+from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.estimate import (
-    EVENT_STEP_S,
-    Contrast,
-    adjusted,
-    between,
-    combine,
-    overall,
-    p_different,
-    paired,
-    welch,
-)
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError, StudyError
 from tests.builders import H100, MINI, Builder, counters_of, factorial, interval, truth_s
@@ -215,8 +205,10 @@ def logs(values: dict[int, float]) -> Any:
     return np.log(list(values.values()))
 
 
-def between_means(first: dict[int, float], second: dict[int, float]) -> Contrast:
-    return between(combine(list(first.values())), combine(list(second.values())))
+def between_means(first: dict[int, float], second: dict[int, float]) -> estimate.Contrast:
+    return estimate.between(
+        estimate.combine(list(first.values())), estimate.combine(list(second.values()))
+    )
 
 
 WELCH = scipy.stats.ttest_ind(logs(WIDE), logs(A), equal_var=False)
@@ -225,14 +217,14 @@ WELCH = scipy.stats.ttest_ind(logs(WIDE), logs(A), equal_var=False)
 @pytest.mark.parametrize(
     ("found", "truth"),
     [
-        (paired(A, B), scipy.stats.ttest_rel(logs(B), logs(A))),
-        (welch(A, WIDE), WELCH),
+        (estimate.paired(A, B), scipy.stats.ttest_rel(logs(B), logs(A))),
+        (estimate.welch(A, WIDE), WELCH),
         (between_means(A, WIDE), WELCH),
         (between_means(WIDE, B), scipy.stats.ttest_ind(logs(B), logs(WIDE), equal_var=False)),
     ],
     ids=["paired", "welch", "between", "between the other way"],
 )
-def test_contrasts_are_scipys_t_tests_on_logarithms(found: Contrast, truth: Any) -> None:
+def test_contrasts_are_scipys_t_tests_on_logarithms(found: estimate.Contrast, truth: Any) -> None:
     """Of unequal numbers of rounds too: the degrees of freedom are Welch and Satterthwaite's."""
     assert found.p_different() == pytest.approx(truth.pvalue)
     assert found.freedom == pytest.approx(truth.df)
@@ -243,29 +235,29 @@ def test_contrasts_are_scipys_t_tests_on_logarithms(found: Contrast, truth: Any)
 
 
 def test_the_p_of_an_estimate_is_that_of_a_t_test_against_1() -> None:
-    found = p_different(combine(list(B.values())))
+    found = estimate.p_different(estimate.combine(list(B.values())))
     assert found == pytest.approx(scipy.stats.ttest_1samp(logs(B), 0).pvalue)
-    assert math.isnan(p_different(combine([2.0])))
+    assert math.isnan(estimate.p_different(estimate.combine([2.0])))
 
 
 def test_pairing_goes_by_round_and_not_by_order() -> None:
     shuffled = {r: B[r] for r in (4, 2, 5, 1, 3)}
-    assert paired(A, shuffled) == paired(A, B)
+    assert estimate.paired(A, shuffled) == estimate.paired(A, B)
     partial = {r: v for r, v in B.items() if r != 3}
-    assert paired(A, partial).rounds == 4
+    assert estimate.paired(A, partial).rounds == 4
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        paired({1: 2.0}, {1: 3.0}),
-        paired({1: 2.0, 2: 2.0}, {3: 3.0}),
-        welch({1: 2.0}, {1: 3.0}),
-        welch({1: 2.0}, dict.fromkeys(range(5), 3.0)),
+        estimate.paired({1: 2.0}, {1: 3.0}),
+        estimate.paired({1: 2.0, 2: 2.0}, {3: 3.0}),
+        estimate.welch({1: 2.0}, {1: 3.0}),
+        estimate.welch({1: 2.0}, dict.fromkeys(range(5), 3.0)),
         between_means({1: 2.0}, {1: 3.0}),
     ],
 )
-def test_one_round_gives_a_ratio_and_no_interval(found: Contrast) -> None:
+def test_one_round_gives_a_ratio_and_no_interval(found: estimate.Contrast) -> None:
     assert found.estimate().value == pytest.approx(1.5)
     assert not found.estimate().bounded
     assert math.isnan(found.p_different())
@@ -275,7 +267,7 @@ def test_one_round_gives_a_ratio_and_no_interval(found: Contrast) -> None:
 
 
 def test_p_outside_is_5_percent_exactly_where_the_interval_touches_the_margin() -> None:
-    contrast = paired(A, {r: v * 1.001 for r, v in B.items()})
+    contrast = estimate.paired(A, {r: v * 1.001 for r, v in B.items()})
     high = contrast.estimate().high
     assert high is not None
     assert contrast.p_outside(high - 1) == pytest.approx(0.05)
@@ -284,22 +276,24 @@ def test_p_outside_is_5_percent_exactly_where_the_interval_touches_the_margin() 
 
 def test_a_clock_cannot_tell_less_than_its_step() -> None:
     """Every round one tick apart: without the clock's resolution that would be certain."""
-    one = dict.fromkeys(range(1, 6), 100 * EVENT_STEP_S)
-    two = dict.fromkeys(range(1, 6), 101 * EVENT_STEP_S)
-    for test in (paired, welch):
+    one = dict.fromkeys(range(1, 6), 100 * estimate.EVENT_STEP_S)
+    two = dict.fromkeys(range(1, 6), 101 * estimate.EVENT_STEP_S)
+    for test in (estimate.paired, estimate.welch):
         assert test(one, two).p_different() == 0.0
-        assert test(one, two, step_s=EVENT_STEP_S).p_different() > 0.05
+        assert test(one, two, step_s=estimate.EVENT_STEP_S).p_different() > 0.05
 
 
 def test_adjusted_is_benjamini_hochberg_and_leaves_gaps_alone() -> None:
     # Sorted p times m / rank, made monotone from the largest down.
     p = [0.01, math.nan, 0.04, 0.03, 0.20]
-    assert adjusted(p) == pytest.approx([0.04, math.nan, 0.16 / 3, 0.16 / 3, 0.20], nan_ok=True)
-    assert adjusted([]) == []
+    assert estimate.adjusted(p) == pytest.approx(
+        [0.04, math.nan, 0.16 / 3, 0.16 / 3, 0.20], nan_ok=True
+    )
+    assert estimate.adjusted([]) == []
 
 
-def _sure(log_ratio: float, error: float = 1e-4) -> Contrast:
-    return Contrast(log_ratio, error, 4, 5, "paired")
+def _sure(log_ratio: float, error: float = 1e-4) -> estimate.Contrast:
+    return estimate.Contrast(log_ratio, error, 4, 5, "paired")
 
 
 def test_verdicts() -> None:
@@ -317,14 +311,14 @@ def test_many_points_need_more_evidence_than_one() -> None:
 
 def test_overall_is_the_test_on_geometric_means_of_the_rounds() -> None:
     second = [{r: v * (1.02 + 0.001 * r) for r, v in A.items()}, dict(B)]
-    found = overall([A, B], second, same_run=True)
+    found = estimate.overall([A, B], second, same_run=True)
     assert found is not None
     means = [
         np.mean([math.log(s[r] / f[r]) for f, s in zip([A, B], second, strict=True)]) for r in A
     ]
     truth = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
     assert found.estimate().low == pytest.approx(math.exp(truth.low))
-    assert overall([A, {9: 1.0}], [A, B], same_run=True) is None
+    assert estimate.overall([A, {9: 1.0}], [A, B], same_run=True) is None
 
 
 DEVICES = ("one", "two")

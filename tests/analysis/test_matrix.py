@@ -24,7 +24,7 @@ from nqbench.analysis.matrix import (
 )
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
-from nqbench.runs.layout import recorded_runs
+from nqbench.runs.reading import recorded_runs
 from tests.builders import H100, MINI, TRUTH, device, factorial
 from tests.papers.runs import STEPS, zhang
 

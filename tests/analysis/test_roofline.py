@@ -10,12 +10,11 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, WorkKind, ceilings_of
+from nqbench.analysis.limits.ceilings import Ceiling, GpuCeilings, WorkKind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import NqbenchError
@@ -57,7 +56,7 @@ def run(path: Path, device: str, name: str, kernels: Kernels) -> Path:
 
 
 @pytest.fixture(scope="module")
-def roof(runs: dict[str, Path]) -> Ceilings:
+def roof(runs: dict[str, Path]) -> GpuCeilings:
     return ceilings_of(load_dataset(runs["ceilings"]))
 
 
@@ -87,7 +86,7 @@ def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
     assert low < value < high
 
 
-def test_points_under_the_roof(runs: dict[str, Path], roof: Ceilings) -> None:
+def test_points_under_the_roof(runs: dict[str, Path], roof: GpuCeilings) -> None:
     found, left_out = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
     assert not left_out
     assert [p.system for p in found] == [system for system, _ in KERNELS]
@@ -114,7 +113,9 @@ MEASURED: tuple[tuple[str, WorkKind, float], ...] = (
     ("fma", "float", 1e3),
     ("int_add", "integer", 1e3),
 )
-ROOF = Ceilings("cuda:0", {n: Ceiling(n, n, kind, Estimate(per_s)) for n, kind, per_s in MEASURED})
+ROOF = GpuCeilings(
+    "cuda:0", {n: Ceiling(n, n, kind, Estimate(per_s)) for n, kind, per_s in MEASURED}
+)
 CACHED, DRAM = "all off-chip accesses, cached or not", "device memory"
 
 
@@ -141,7 +142,7 @@ def test_the_limit_is_the_longest_least_time(
     assert shown in roofline_table([point], [], SOURCE).rows[0]
 
 
-def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: Ceilings) -> None:
+def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings) -> None:
     """And a configuration of several sweeps is one kernel."""
     plain = observe(runs["kernels"])
     points = plain.data.points
@@ -157,7 +158,7 @@ def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: Ceilings) ->
     assert left_out[2:] == ["1 other configurations of those above"]
 
 
-def test_what_is_missing_is_said(runs: dict[str, Path], roof: Ceilings, tmp_path: Path) -> None:
+def test_what_is_missing_is_said(runs: dict[str, Path], roof: GpuCeilings, tmp_path: Path) -> None:
     alone = copytree(runs["kernels"], tmp_path / "run")
     bare = {"value_s": 10.0, "registers@evaluate": 32, "registers@apply": 16}
     without_phases = Observed(Path("run"), program(bare, timed=True))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from distributed import Status
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.cluster import connect, host
 from nqbench.cluster.connect import (
     ClusterFile,

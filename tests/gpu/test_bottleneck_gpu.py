@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
 from nqbench.measure.variants import OfVariant
 from nqbench.plan import KernelPlan

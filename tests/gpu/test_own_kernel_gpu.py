@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.study import load_study
 from tests.toys import run_here
 from tests.workloads.own.test_own_kernel import RIGHT, WRONG, measured, with_sources

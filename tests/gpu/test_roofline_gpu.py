@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.observed import observe
 from nqbench.analysis.limits.ceilings import ceilings_of
 from nqbench.analysis.limits.roofline import roof_points

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.errors import DeviceLost
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import RunOutcome

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.measure.budget import Budget
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.claims.functions import counter_of
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError

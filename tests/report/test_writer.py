@@ -14,7 +14,7 @@ from nqbench.facts import DeviceKind
 from nqbench.report.items import ReadRun, items_of, read_run
 from nqbench.report.page import Folder
 from nqbench.report.writer import report_problems, write_report
-from nqbench.runs.layout import default_out
+from nqbench.runs.reading import default_out
 from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study
 from tests.builders import H100, MINI, Builder, factorial

@@ -15,14 +15,9 @@ from hypothesis import strategies as st
 
 from nqbench.errors import StoreError
 from nqbench.record import Record
+from nqbench.runs import reading
 from nqbench.runs.folder import LOCK, RunWriter
 from nqbench.runs.frame import column_of, load
-from nqbench.runs.reading import (
-    MANIFEST,
-    RECORDS,
-    read_manifest,
-    read_records,
-)
 from nqbench.vocabulary import COUNTERS
 
 
@@ -74,15 +69,15 @@ def test_a_record_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> No
     with RunWriter(tmp_path / "r") as writer:
         for round_ in range(3):
             writer.append(record(round_=round_))
-            assert len((tmp_path / "r" / RECORDS).read_bytes().splitlines()) == round_ + 1
-    assert read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
+            assert len((tmp_path / "r" / reading.RECORDS).read_bytes().splitlines()) == round_ + 1
+    assert reading.read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
 
 
 def test_a_run_does_not_go_on_into_a_deleted_file(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with RunWriter(path) as writer:
         writer.append(record("a"))
-        (path / RECORDS).rename(tmp_path / "elsewhere")
+        (path / reading.RECORDS).rename(tmp_path / "elsewhere")
         writer.append(record("b"))  # moved, so nothing is lost
         (tmp_path / "elsewhere").unlink()
         with pytest.raises(StoreError, match="was deleted while the run wrote to it"):
@@ -112,15 +107,15 @@ def test_a_file_cut_anywhere_keeps_every_complete_record(tmp_path: Path, cut: in
     lines = [json.dumps(record(round_=r).as_json()).encode() + b"\n" for r in range(4)]
     content = b"".join(lines)
     content = content[: cut % (len(content) + 1)]
-    (path / RECORDS).write_bytes(content)
+    (path / reading.RECORDS).write_bytes(content)
     complete = content.count(b"\n")
-    found = read_records(path)
+    found = reading.read_records(path)
     assert [r.round for r in found.records] == list(range(complete))
     assert bool(found.torn) == (not content.endswith(b"\n") and bool(content))
     with RunWriter(path) as writer:
         writer.repair()
         writer.append(record(round_=9))
-    assert [r.round for r in read_records(path).records] == [*range(complete), 9]
+    assert [r.round for r in reading.read_records(path).records] == [*range(complete), 9]
 
 
 @pytest.mark.parametrize(
@@ -129,9 +124,9 @@ def test_a_file_cut_anywhere_keeps_every_complete_record(tmp_path: Path, cut: in
 )
 def test_what_is_no_run_folder_is_said(tmp_path: Path, content: str | None, words: str) -> None:
     if content is not None:
-        (tmp_path / MANIFEST).write_text(content)
+        (tmp_path / reading.MANIFEST).write_text(content)
     with pytest.raises(StoreError, match=words):
-        read_manifest(tmp_path)
+        reading.read_manifest(tmp_path)
 
 
 def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -167,12 +162,12 @@ def test_a_folder_that_may_or_can_not_be_written(tmp_path: Path) -> None:
 
 def test_starting_over_loses_nothing(tmp_path: Path) -> None:
     path = run(tmp_path / "r", record())
-    before = (path / RECORDS).read_bytes()
+    before = (path / reading.RECORDS).read_bytes()
     with RunWriter(path) as writer:
         aside = writer.archive()
         assert writer.archive() is None
     assert aside is not None
-    assert (aside / RECORDS).read_bytes() == before
+    assert (aside / reading.RECORDS).read_bytes() == before
     assert sorted(p.name for p in path.iterdir() if p.name != LOCK) == ["old"]
 
 
@@ -180,7 +175,7 @@ def test_a_manifest_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) 
     path = run(tmp_path / "r")
     with RunWriter(path) as writer, pytest.raises(TypeError):
         writer.write_manifest({"bad": object()})
-    assert read_manifest(path)["study"] == {"name": "s"}
+    assert reading.read_manifest(path)["study"] == {"name": "s"}
 
 
 def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) -> None:

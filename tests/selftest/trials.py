@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from nqbench.analysis.compare.runs import compare_levels, compare_runs
-from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, collect
 from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show.listings import show_self_test
 from nqbench.devices.fake.device import FakeDevice, FakeModel

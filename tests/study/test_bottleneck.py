@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks

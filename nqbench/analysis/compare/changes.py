@@ -19,17 +19,8 @@ from typing import Any
 
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.match import Matched, Names
+from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
-from nqbench.analysis.data.estimate import (
-    ALPHA,
-    NOTEWORTHY,
-    Contrast,
-    Estimate,
-    adjusted,
-    between,
-    p_different,
-    paired,
-)
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import effects
 from nqbench.errors import AnalysisError, StudyError
@@ -44,9 +35,9 @@ class Leader:
     """
 
     point: PointResult
-    value: Estimate
+    value: estimate.Estimate
     next: PointResult
-    lead: Estimate
+    lead: estimate.Estimate
     clear: bool
 
 
@@ -71,7 +62,7 @@ class Swap:
 
     one: PointResult
     other: PointResult
-    ratios: tuple[Estimate, Estimate]
+    ratios: tuple[estimate.Estimate, estimate.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ def order_changes(
     Both ratios of such a pair must be clear and large enough to report, in opposite directions. Its
     p is the larger of the two (an intersection-union test), corrected for the number of pairs.
     """
-    tested: list[tuple[Matched, Matched, list[Contrast]]] = []
+    tested: list[tuple[Matched, Matched, list[estimate.Contrast]]] = []
     count = unsure = 0
     for group in _same_work(pairs, by_sweep=True):
         times = [[pair[side].value(what) for pair in group] for side in (0, 1)]
@@ -133,25 +124,27 @@ def order_changes(
                 _contrast(data, group[i][side], group[j][side], what)
                 for side, data in enumerate(sides)
             ]
-            if min(abs(c.log_ratio) for c in contrasts) < math.log(NOTEWORTHY):
+            if min(abs(c.log_ratio) for c in contrasts) < math.log(estimate.NOTEWORTHY):
                 unsure += 1
             else:
                 tested.append((group[i], group[j], contrasts))
     p_values = [max(c.p_different() for c in contrasts) for _, _, contrasts in tested]
     # Pairs in the same order on both sides count as tests too: each could have been reported.
-    p_values = adjusted([*p_values, *[1.0] * (count - len(p_values))])
+    p_values = estimate.adjusted([*p_values, *[1.0] * (count - len(p_values))])
     swaps = [
         Swap(one.first, other.first, (first.estimate(), second.estimate()))
         for (one, other, (first, second)), p in zip(tested, p_values, strict=False)
-        if p <= ALPHA
+        if p <= estimate.ALPHA
     ]
     swaps.sort(key=lambda s: -min(r.distance for r in s.ratios))
     return OrderChanges(count, tuple(swaps), unsure + len(tested) - len(swaps))
 
 
-def _contrast(data: Dataset, one: PointResult, two: PointResult, what: Quantity) -> Contrast:
+def _contrast(
+    data: Dataset, one: PointResult, two: PointResult, what: Quantity
+) -> estimate.Contrast:
     """Of two variants of one run: the time of the second over that of the first."""
-    return paired(one.values(what), two.values(what), step_s=data.event_step_s)
+    return estimate.paired(one.values(what), two.values(what), step_s=data.event_step_s)
 
 
 def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched]]:
@@ -197,7 +190,7 @@ class Reversal:
     names: Names
     quantity: Quantity
     change: Change
-    ratios: tuple[Estimate, Estimate]
+    ratios: tuple[estimate.Estimate, estimate.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +205,8 @@ class EffectDifference:
     names: Names
     quantity: Quantity
     change: Change
-    ratios: tuple[Estimate, Estimate]
-    ratio: Estimate
+    ratios: tuple[estimate.Estimate, estimate.Estimate]
+    ratio: estimate.Estimate
     compared: int
     clear: bool
 
@@ -229,16 +222,16 @@ def most_different(
     both = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
     if not both:
         return None
-    contrasts = [between(one[c], two[c]) for c in both]
-    p_values = adjusted([c.p_different() for c in contrasts])
+    contrasts = [estimate.between(one[c], two[c]) for c in both]
+    p_values = estimate.adjusted([c.p_different() for c in contrasts])
     clear = [
-        (p <= ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(NOTEWORTHY)
+        (p <= estimate.ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(estimate.NOTEWORTHY)
         for c, k, p in zip(both, contrasts, p_values, strict=True)
     ]
     best = max(range(len(both)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
     change, ratio = both[best], contrasts[best].estimate()
     if one[change].exact:
-        ratio = Estimate(ratio.value, exact=True)
+        ratio = estimate.Estimate(ratio.value, exact=True)
     ratios = (one[change], two[change])
     return EffectDifference(names, what, change, ratios, ratio, len(both), clear[best])
 
@@ -262,7 +255,7 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
 
 def _changes_of_both(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
-) -> Iterable[list[tuple[Change, Estimate]]]:
+) -> Iterable[list[tuple[Change, estimate.Estimate]]]:
     """The changes of the two runs on the points of ``pairs`` alone: their effects are those of the
     same points, also where one run was cut short or lacks what did not fit its device."""
     for side, data in enumerate(sides):
@@ -270,7 +263,7 @@ def _changes_of_both(
         yield list(changes(replace(data, points=points), what))
 
 
-def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
+def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
     """Every main effect of a factor, and every step from one version of a system to the next."""
     for sweep in data.sweeps:
         try:
@@ -284,7 +277,7 @@ def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
         yield from _steps(data, sweep, what)
 
 
-def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
+def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
     """From each version of a paper's system to the next, where both were measured once per size."""
     by_size: dict[int, dict[str, list[PointResult]]] = {}
     for point in data.select(sweep, cpu=False):
@@ -295,12 +288,12 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, 
             if len(systems[one]) == len(systems[two]) == 1:
                 values = [systems[s][0].values(what) for s in (one, two)]
                 if what.kind == "time":
-                    found = paired(*values).estimate()
+                    found = estimate.paired(*values).estimate()
                 else:
                     first, second = (next(iter(v.values())) for v in values)
                     if not first or not second:
                         continue
-                    found = Estimate(second / first, exact=True)
+                    found = estimate.Estimate(second / first, exact=True)
                 yield Change(sweep, n, "system", one, two), found
 
 
@@ -316,11 +309,11 @@ def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]
     return [(a, b) for a, b in pairwise(ordered) if a.partition(".")[0] == b.partition(".")[0]]
 
 
-def _clear(changes: Sequence[tuple[Change, Estimate]]) -> dict[Change, Estimate]:
+def _clear(changes: Sequence[tuple[Change, estimate.Estimate]]) -> dict[Change, estimate.Estimate]:
     """Changes that are significant, corrected for their number, and large enough to report."""
-    p_values = adjusted([p_different(ratio) for _, ratio in changes])
+    p_values = estimate.adjusted([estimate.p_different(ratio) for _, ratio in changes])
     return {
         change: ratio
         for (change, ratio), p in zip(changes, p_values, strict=True)
-        if (p <= ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
+        if (p <= estimate.ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
     }

@@ -12,14 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare.match import (
-    Matched,
-    Matching,
-    Missing,
-    Names,
-    match_levels,
-    match_runs,
-)
+from nqbench.analysis.compare import match
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset
 from nqbench.analysis.data.estimate import ALPHA, DEFAULT_MARGIN, Contrast, Estimate
@@ -52,7 +45,7 @@ class ComparedPoint:
     ``reason``  why a verdict is ``unclear``
     """
 
-    pair: Matched
+    pair: match.Matched
     quantity: Quantity
     first: Estimate
     second: Estimate
@@ -109,12 +102,12 @@ class Comparison:
     ``sides``   the runs (the same one twice, for two levels)
     """
 
-    names: Names
+    names: match.Names
     sides: tuple[Dataset, Dataset]
     design: Design
     margin: float
     sections: tuple[ComparedQuantity, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[match.Missing, ...]
     notes: tuple[str, ...]
 
     @property
@@ -131,7 +124,7 @@ class Comparison:
 def compare_runs(
     first: Dataset,
     second: Dataset,
-    names: Names,
+    names: match.Names,
     *,
     margin: float = DEFAULT_MARGIN,
     value: str | None = None,
@@ -143,7 +136,7 @@ def compare_runs(
     nothing matches.
     """
     _check_kinds((first, second), names)
-    matching = match_runs(first, second, names)
+    matching = match.match_runs(first, second, names)
     return _compare(matching, (first, second), names, "welch", margin, value)
 
 
@@ -159,12 +152,12 @@ def compare_levels(
 
     Raises ``StudyError`` for an unknown factor or level, ``AnalysisError`` where nothing matches.
     """
-    matching = match_levels(data, factor, levels)
+    matching = match.match_levels(data, factor, levels)
     names = (f"{factor} {levels[0]}", f"{factor} {levels[1]}")
     return _compare(matching, (data, data), names, "paired", margin, value)
 
 
-def _check_kinds(sides: tuple[Dataset, Dataset], names: Names) -> None:
+def _check_kinds(sides: tuple[Dataset, Dataset], names: match.Names) -> None:
     """Raise ``StudyError`` where times and counts, or real and synthetic ones, would mix."""
     one, two = map(_kind, sides)
     if one != two:
@@ -213,9 +206,9 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdi
 
 
 def _compare(
-    matching: Matching,
+    matching: match.Matching,
     sides: tuple[Dataset, Dataset],
-    names: Names,
+    names: match.Names,
     design: Design,
     margin: float,
     value: str | None,
@@ -255,12 +248,12 @@ def _compare(
     return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
 
 
-def _with_values(pairs: Sequence[Matched], what: Quantity) -> list[Matched]:
+def _with_values(pairs: Sequence[match.Matched], what: Quantity) -> list[match.Matched]:
     return [pair for pair in pairs if all(point.values(what) for point in pair)]
 
 
 def _times(
-    pairs: Sequence[Matched],
+    pairs: Sequence[match.Matched],
     sides: tuple[Dataset, Dataset],
     what: Quantity,
     design: Design,
@@ -300,7 +293,7 @@ def _times(
     return ComparedQuantity(what, rows, whole.estimate() if whole else None, tuple(groups))
 
 
-def _levels(pairs: Sequence[Matched]) -> Iterable[tuple[str, dict[str, list[int]]]]:
+def _levels(pairs: Sequence[match.Matched]) -> Iterable[tuple[str, dict[str, list[int]]]]:
     """Of each factor of ``GROUPED_BY`` that has several levels, which pairs have which."""
     for factor in GROUPED_BY:
         levels: dict[str, list[int]] = {}
@@ -322,7 +315,7 @@ def _why_unclear(c: Contrast, margin: float) -> str:
     return "the interval contains 1 and exceeds the margin; more rounds would narrow it"
 
 
-def _counts(pairs: Sequence[Matched], what: Quantity) -> ComparedQuantity:
+def _counts(pairs: Sequence[match.Matched], what: Quantity) -> ComparedQuantity:
     rows = []
     for pair in pairs:
         one, two = _estimates(pair, what)
@@ -349,7 +342,7 @@ def _exact_mean(rows: Sequence[ComparedPoint]) -> Estimate | None:
     return Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True)
 
 
-def _estimates(pair: Matched, what: Quantity) -> tuple[Estimate, Estimate]:
+def _estimates(pair: match.Matched, what: Quantity) -> tuple[Estimate, Estimate]:
     one, two = (point.estimate(what) for point in pair)
     assert one is not None  # pairs without values were left out
     assert two is not None

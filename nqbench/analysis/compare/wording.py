@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from nqbench.analysis.compare import match
-from nqbench.analysis.compare.changes import (
-    BestVariant,
-    EffectDifference,
-    Leader,
-    OrderChanges,
-    Reversal,
-)
+from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.match import Names
 from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
@@ -80,7 +73,7 @@ def answers(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def best(found: Sequence[BestVariant], names: Names) -> str:
+def best(found: Sequence[changes.BestVariant], names: Names) -> str:
     """The fastest at the largest size, and at which sizes it is another on either side."""
     top = found[0]
     called, (left, right) = top.called, top.leaders
@@ -114,7 +107,7 @@ def best(found: Sequence[BestVariant], names: Names) -> str:
     return text
 
 
-def _lead(top: BestVariant, names: Names) -> str:
+def _lead(top: changes.BestVariant, names: Names) -> str:
     """How far the next variant is behind, on both sides."""
     called, (left, right) = top.called, top.leaders
     if called[left.next] == called[right.next] and left.clear == right.clear:
@@ -132,13 +125,13 @@ def _lead(top: BestVariant, names: Names) -> str:
     )
 
 
-def _next(lead: Leader, called: Mapping[PointResult, str]) -> str:
+def _next(lead: changes.Leader, called: Mapping[PointResult, str]) -> str:
     if lead.clear:
         return f"the next ({called[lead.next]}) takes {ratio(lead.lead)} times as long"
     return f"it is not distinguishable from the next ({called[lead.next]}, {ratio(lead.lead)})"
 
 
-def order(found: OrderChanges, names: Names, what: Quantity) -> str:
+def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     """Which pairs of variants change places."""
     swaps, pairs = found.swaps, f"{found.pairs:,} pair{'' if found.pairs == 1 else 's'}"
     unsure = ""
@@ -159,7 +152,7 @@ def order(found: OrderChanges, names: Names, what: Quantity) -> str:
     )
 
 
-def effect_difference(found: EffectDifference) -> str:
+def effect_difference(found: changes.EffectDifference) -> str:
     """Which effect differs most between the two sides."""
     change = f"{found.change}, N={found.change.n}"
     if not found.clear:
@@ -175,13 +168,13 @@ def effect_difference(found: EffectDifference) -> str:
     )
 
 
-def reversal(found: Reversal) -> str:
+def reversal(found: changes.Reversal) -> str:
     """A change that helps on one device and hurts on the other."""
     one, two = _on_each(found)
     return f"{found.change}: {one}, but {two} (N={found.change.n})."
 
 
-def _on_each(found: EffectDifference | Reversal) -> list[str]:
+def _on_each(found: changes.EffectDifference | changes.Reversal) -> list[str]:
     """What a change does on either side."""
     both = zip(found.ratios, found.names, strict=True)
     return [f"{does(one, found.quantity)} on {name}" for one, name in both]

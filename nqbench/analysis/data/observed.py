@@ -11,8 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.collect import collect, instrumented
-from nqbench.analysis.data.dataset import Dataset, PointResult, missing
+from nqbench.analysis.data.dataset import Dataset, PointResult, collect, instrumented, missing
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured
@@ -44,7 +43,7 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ceilings:
+class GpuCeilings:
     """The ceilings of one GPU, as far as they were measured."""
 
     device: str
@@ -60,7 +59,7 @@ class Ceilings:
         return max(known, key=lambda c: c.per_s.value)
 
 
-def ceilings_of(data: Dataset) -> Ceilings:
+def ceilings_of(data: Dataset) -> GpuCeilings:
     """The best of each operation in a run of the workload ``ceilings``.
 
     Raises ``AnalysisError`` for a run without times of it.
@@ -82,10 +81,10 @@ def ceilings_of(data: Dataset) -> Ceilings:
         raise AnalysisError(
             f"run {data.name!r} has no measured ceiling; run `nqbench run {STUDY}` on the GPU"
         )
-    return Ceilings(data.device, {o: best[o] for o in CEILINGS if o in best})
+    return GpuCeilings(data.device, {o: best[o] for o in CEILINGS if o in best})
 
 
-def ceilings_beside(run: Path, device: str) -> Ceilings | None:
+def ceilings_beside(run: Path, device: str) -> GpuCeilings | None:
     """The ceilings of ``device`` from the run next to ``run``; ``None`` without one."""
     folder = run.resolve().parent / STUDY
     if not (folder / MANIFEST).exists():

@@ -19,7 +19,7 @@ from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
-from nqbench.analysis.limits.ceilings import STUDY, Ceilings, WorkKind
+from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, WorkKind
 from nqbench.errors import AnalysisError
 from nqbench.point import MEASURING, PART
 from nqbench.vocabulary import of_kernel, plain_name
@@ -84,7 +84,7 @@ class RoofPoint:
 
 
 def roof_points(
-    run: Observed, ceilings: Ceilings, simulated: Sequence[Dataset] = ()
+    run: Observed, ceilings: GpuCeilings, simulated: Sequence[Dataset] = ()
 ) -> tuple[list[RoofPoint], list[str]]:
     """The timed kernels of a run whose work is known, and why others are left out.
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
-from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER, printed_numbers
-from nqbench.analysis.claims.judge import NO_EFFECT, WORDS, SizeVerdict, Verdict
+from nqbench.analysis.claims.judge import SizeVerdict, Verdict
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
@@ -51,10 +51,10 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
         " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
-        f" hold; no effect: a ratio whose interval lies within {NO_EFFECT:.0%} of 1",
+        f" hold; no effect: a ratio whose interval lies within {judge.NO_EFFECT:.0%} of 1",
         "size: the measured share of the effect that the paper prints, (ours - 1) / (printed - 1)"
-        f" for ratios; {WEAKER} to {STRONGER} is as large, unclear where the interval straddles a"
-        " limit",
+        f" for ratios; {judge.WEAKER} to {judge.STRONGER} is as large, unclear where the"
+        " interval straddles a limit",
         "counts and counters are exact and judged directly",
         *((TOTALS,) if paper.timed == "total" else ()),
         *(
@@ -72,8 +72,8 @@ def _counted(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for asked in dict.fromkeys(sorted(v.asked_of for v in verdicts)):
         of_word = Counter(v.word for v in verdicts if v.asked_of == asked)
         of_size = Counter(v.size for v in verdicts if v.asked_of == asked)
-        words = ", ".join(f"{of_word[word]} {word}" for word in WORDS if of_word[word])
-        sizes = ", ".join(f"{of_size[size]} {size}" for size in SIZE_WORDS if of_size[size])
+        words = ", ".join(f"{of_word[word]} {word}" for word in judge.WORDS if of_word[word])
+        sizes = ", ".join(f"{of_size[size]} {size}" for size in judge.SIZE_WORDS if of_size[size])
         which = f"asked of {asked}, of which the sentence does not speak: " if asked else ""
         yield f"{which}{words}{f'; of those that hold: {sizes}' if sizes else ''}"
 
@@ -85,15 +85,15 @@ def counts_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         found.setdefault((device_text(verdict), verdict.asked_of), []).append(verdict)
     columns = (
         *(Column("device"), Column("asked of")),
-        *(Column(word, "number") for word in WORDS),
-        *(Column(f"holds, {word}", "number") for word in SIZE_WORDS),
+        *(Column(word, "number") for word in judge.WORDS),
+        *(Column(f"holds, {word}", "number") for word in judge.SIZE_WORDS),
         Column("claims", "number"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             *group,
-            *(sum(v.word == word for v in mine) for word in WORDS),
-            *(sum(v.size == word for v in mine) for word in SIZE_WORDS),
+            *(sum(v.word == word for v in mine) for word in judge.WORDS),
+            *(sum(v.size == word for v in mine) for word in judge.SIZE_WORDS),
             len(mine),
         )
         for group, mine in found.items()
@@ -229,7 +229,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     published = [
         (number, y)
         for y, verdict, size, _ in drawn
-        for number in map(float, printed_numbers(paper, verdict.claim, size.n))
+        for number in map(float, judge.printed_numbers(paper, verdict.claim, size.n))
         if number > 0
     ]
     look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}

@@ -32,7 +32,7 @@ from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
-from nqbench.runs.layout import KINDS, PLOTS, RESULTS, default_out, recorded_runs
+from nqbench.runs.reading import KINDS, PLOTS, RESULTS, default_out, recorded_runs
 
 PAGE: Final = "paper"
 CPU_BASELINE: Final = "cpu_baseline"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from nqbench import load, workloads
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
