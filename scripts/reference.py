@@ -251,7 +251,8 @@ def published() -> list[str]:
                 blocks.append(f"{words}: {_words(keys)}.")
         if any(said.values()):
             blocks.append(table(("key", "meaning"), explained))
-    functions = Values(*[None] * 3).functions  # type: ignore[arg-type]
+    values = Values(None, ())  # type: ignore[arg-type]
+    functions = {name: getattr(values, name) for name in values.functions}
     row = cells.PointRow(None, None, "", 0)  # type: ignore[arg-type]
     of_cells = {name: getattr(row, name, None) or getattr(cells, name) for name in OWN_FUNCTIONS}
     made = (
@@ -300,7 +301,11 @@ def _parameters(function: Any) -> str:
         inspect.Parameter.VAR_POSITIONAL: "...",
     }
     own = inspect.signature(function).parameters.values()
-    return ", ".join(forms.get(p.kind) or p.name + "=" * (p.default is not p.empty) for p in own)
+    said = [forms.get(p.kind) or p.name + "=" * (p.default is not p.empty) for p in own]
+    if said[:1] == ["asked"]:  # made from these arguments of every function of a system
+        words = [word for word in said[1:] if not word.endswith("=")]
+        said = ["system", *words, "N=", "hw=", *said[1 + len(words) :], "FACTOR="]
+    return ", ".join(said)
 
 
 def _plain(text: str) -> str:

@@ -221,7 +221,7 @@ class Values:
 
     def count(self, name: str, **parameters: Any) -> Any:
         """A deterministic count, of an instrumented kernel if a run has it, else enumerated on the
-        CPU; ``notes`` says so of the former. Raises :class:`NotMeasured` where neither knows."""
+        CPU. Those of large boards take minutes, and need ``--full``."""
         given = {"N": self.n, **parameters}
         if "system" in given:
             given["system"] = self.paper.system(given["system"])
