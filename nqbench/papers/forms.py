@@ -6,11 +6,9 @@ The names and formulas in it are marked as such, and ``papers.check`` looks each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict
 
 Words = dict[str, str]
 
@@ -31,32 +29,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _replaced(by: Mapping[str, str]) -> BeforeValidator:
-    """Refuses words that were replaced; the error says by what."""
-
-    def check(kind: object) -> object:
-        if said := by.get(str(kind)):
-            raise PydanticCustomError("replaced", "{said}", {"said": said})
-        return kind
-
-    return BeforeValidator(check)
-
-
-LISTED = "it is points now, with its columns listed under shown"
-REPLACED_TABLES = {
-    **dict.fromkeys(
-        ("environment", "launch", "granularity"), "it is printed now, with our rows under here"
-    ),
-    **dict.fromkeys(("best", "divergence", "pools", "speedups", "threads", "thresholds"), LISTED),
-    **dict.fromkeys(("coalescing", "searches", "against_limits", "limits"), LISTED),
-}
-Reproduction = Annotated[
-    Literal[
-        "series", "devices", "points", "scaled", "profile", "printed", "counters", "annealing",
-        "none",
-    ],
-    _replaced(REPLACED_TABLES),
-]  # fmt: skip
+Reproduction = Literal["series", "devices", "points", "printed", "counters", "annealing", "none"]
 
 
 class Points(_Part):
@@ -188,21 +161,4 @@ class Bars(_Part):
     label: str = ""
 
 
-GONE = "this kind is gone: it showed nothing that a paper prints; write none"
-REPLACED_FIGURES = {
-    **dict.fromkeys(
-        ("mapping", "timeline", "averages", "versions", "limits", "speedup", "distribution"), GONE
-    ),
-    **dict.fromkeys(
-        ("pool", "kernels", "times", "speedups", "thread_curves", "best_threads", "thresholds",
-         "boards", "evaluation_share"),
-        "it is curves now, with what it shows under that key",
-    ),
-    **dict.fromkeys(("bars", "phases"), "it is stacked now, with what it shows under bars"),
-    "requests": "it is grid now, with what it shows under bars",
-    "parts": "it is bottleneck now",
-}  # fmt: skip
-Draw = Annotated[
-    Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"],
-    _replaced(REPLACED_FIGURES),
-]
+Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]

@@ -16,7 +16,7 @@ from nqbench.point import MEASURING
 from nqbench.record import CONDITIONS, Record
 from nqbench.report.figures.axes import SECONDS, exact
 from nqbench.report.items import columns_of
-from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail
+from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
 from nqbench.report.table import Cell, Column, Table, source_of
 from nqbench.runs.frame import level_text
 from nqbench.workloads import KERNEL, with_systems
@@ -141,9 +141,12 @@ def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Deta
         points = [p for p in data.select(sweep) if p.key and p.key not in shown]
         shown.update(point.key for point in points)
         free = _free(data.select(sweep), factors)
-        found_here = (_detail(data, p, found.get(p.key, ()), factors, free) for p in points)
+        found_here = (
+            _detail(data, p, found.get(p.key, ()), factors, free, anchor(run, p.key))
+            for p in points
+        )
         if points:
-            yield Details(f"Points of sweep {sweep}", tuple(found_here), run)
+            yield Details(f"Points of sweep {sweep}", tuple(found_here))
 
 
 def _free(points: Sequence[PointResult], factors: Sequence[str]) -> list[str]:
@@ -160,6 +163,7 @@ def _detail(
     records: Sequence[Record],
     factors: tuple[str, ...],
     free: Sequence[str],
+    place: str,
 ) -> PointDetail:
     last = records[-1] if records else None
     expected = {r.expected for r in records if r.expected}
@@ -180,7 +184,7 @@ def _detail(
     what = data.quantities()[0]
     value = point.value(what)
     return PointDetail(
-        point.key,
+        place,
         f"{wording.describe(point, factors)}, N={point.n}",
         "" if math.isnan(value) else exact(value, what),
         tuple((name, text) for name, text in facts.items() if text),

@@ -17,7 +17,6 @@ from nqbench.report.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 HTML: Final = "html"
 """The format of whole pages; it has no file per table."""
@@ -95,8 +94,6 @@ _LATEX_ESCAPES: Final = {
     "→": r"$\rightarrow$",
     "\n": " ",
 }
-LONG: Final = 40
-"""Rows above which a table no longer fits a page and is set as ``longtable``."""
 
 
 def latex_escape(text: str) -> str:
@@ -105,7 +102,7 @@ def latex_escape(text: str) -> str:
 
 
 def latex(table: Table) -> str:
-    """A ``table`` or ``longtable`` with booktabs rules, to be read with ``\\input``.
+    """A ``longtable`` with booktabs rules, to be read with ``\\input``.
 
     It needs the packages booktabs, longtable and textcomp.
     """
@@ -113,33 +110,25 @@ def latex(table: Table) -> str:
     head = " & ".join(latex_escape(c.heading) for c in table.columns) + r" \\"
     rows = [" & ".join(latex_escape(cell) for cell in row) + r" \\" for row in table.texts()]
     caption = f"{latex_escape(table.title)}. {latex_escape(str(table.source))}."
-    caption = rf"\caption{{{caption}}}\label{{tab:{table.label}}}"
-    rules = [r"\toprule", head, r"\midrule"]
     made = rf"Made by \texttt{{{latex_escape(table.source.command)}}}."
     notes = [rf"{note}\par" for note in (*map(latex_escape, table.notes), made)]
-    small = r"\par\smallskip\footnotesize"
-    if len(rows) > LONG:
-        lines = [
-            rf"\begin{{longtable}}{{{spec}}}",
-            rf"{caption} \\",
-            *(*rules, r"\endhead", *rows, r"\bottomrule", r"\end{longtable}"),
-            *("{" + small, *notes, "}"),
-        ]
-    else:
-        lines = [
-            *(r"\begin{table}", r"\centering", caption),
-            rf"\begin{{tabular}}{{{spec}}}",
-            *(*rules, *rows, r"\bottomrule", r"\end{tabular}"),
-            *(small, *notes, r"\end{table}"),
-        ]
     command = table.source.command.replace("\n", " ")
-    return "\n".join([f"% made by: {command}", *lines]) + "\n"
+    lines = [
+        f"% made by: {command}",
+        rf"\begin{{longtable}}{{{spec}}}",
+        rf"\caption{{{caption}}}\label{{tab:{table.label}}} \\",
+        *(r"\toprule", head, r"\midrule", r"\endhead", *rows, r"\bottomrule"),
+        *(r"\end{longtable}", r"{\par\smallskip\footnotesize", *notes, "}"),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 @cache
 def templates() -> Environment:
     """The templates of reports; everything put into them is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+    from markupsafe import escape as html_escape
 
     made = Environment(
         loader=PackageLoader("nqbench.report", "templates"),
@@ -149,15 +138,11 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["sentence"] = _sentence
+    # What stands between back-ticks is code.
+    made.filters["sentence"] = lambda text: Markup(
+        _CODE.sub(r"<code>\1</code>", str(html_escape(text)))
+    )
     return made
-
-
-def _sentence(text: str) -> Markup:
-    """Escaped text for HTML, what stands between back-ticks as code."""
-    from markupsafe import Markup, escape
-
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {

@@ -17,17 +17,8 @@ from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixRow, effects_matrix
 from nqbench.analysis.wording import number
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
+from nqbench.report.figures import style
 from nqbench.report.figures.axes import digits, ratio_axis
-from nqbench.report.figures.style import (
-    GREY,
-    Drawing,
-    dots,
-    finish,
-    legend,
-    new_figure,
-    series_style,
-    styled,
-)
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
 from nqbench.report.table import Column, Source, Table, joint, source_of
@@ -96,7 +87,7 @@ def add_effects(
     cells = cells_table(matrix, source)
     page.heading(TITLE, level)
     page.add(Paragraph(f"{MEANING}."))
-    with styled():
+    with style.styled():
         drawing = effects_figure(matrix, source)
     page.drawing(drawing, source, level=0)
     page.table(table, level=level + 1)
@@ -227,7 +218,7 @@ _Line = tuple[str, MatrixRow | None]
 """A line of a panel: the heading of a group, or a change with its row."""
 
 
-def effects_figure(matrix: Matrix, source: Source) -> Drawing:
+def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     """Rows down, one logarithmic axis of ratios, a marker per device, the numbers beside it."""
 
     def big(row: MatrixRow) -> bool:
@@ -241,7 +232,7 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
         heights.append(0.7 * (2 + len(matrix.devices) // 2))
     columns = {"N": 0.5, **({"printed": 0.88} if any(row.printed for row in matrix.rows) else {})}
     columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices if few}
-    figure = new_figure(1.0 + _ROW_IN * sum(heights))
+    figure = style.new_figure(1.0 + _ROW_IN * sum(heights))
     widths = (_PLOT_IN, sum(columns.values()))
     shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
     axes = figure.subplots(len(heights), 2, squeeze=False, **shape)
@@ -250,7 +241,7 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
         _numbers(beside, lines, columns, matrix)
     axes[len(shown) - 1][0].set_xlabel("times as fast, logarithmic")
     if few:
-        legend(figure, axes[0][0])
+        style.legend(figure, axes[0][0])
     else:
         for ax in axes[-1]:
             ax.set_axis_off()
@@ -261,7 +252,7 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
-    return finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
+    return style.finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
 
 
 def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
@@ -294,15 +285,15 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
         if device in matrix.simulated:
             look |= {"markerfacecolor": "white", "markeredgewidth": 1.2}
             kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
-        style = series_style(i)
-        dots(ax, found, style.colour, style.marker, label=f"{device}, {kind}", **look)
+        series = style.series_style(i)
+        style.dots(ax, found, series.colour, series.marker, label=f"{device}, {kind}", **look)
     hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
     if hollow:
         look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
         look |= {"marker": "D", "markersize": 4.6, "markeredgewidth": 0.9}
         ax.plot(*zip(*hollow, strict=True), label="printed, the paper's GPU", **look)
     aside: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False}
-    aside |= {"va": "center", "fontsize": 7.5, "color": GREY}
+    aside |= {"va": "center", "fontsize": 7.5, "color": style.GREY}
     for text, side, gap in (("\u25c2 slower", "right", -4), ("faster \u25b8", "left", 4)):
         ax.annotate(text, (1, _HEAD_Y), (gap, 0), ha=side, **aside)
     ax.set_yticks(range(len(lines)), [text if row else "" for text, row in lines])
@@ -328,8 +319,8 @@ def _numbers(
     ax.set_axis_off()
     ax.set_xlim(0, sum(columns.values()))
     ax.set_ylim(len(lines) - 0.4, -0.6)
-    colours = {"N": GREY, "printed": "#000000"}
-    colours |= {device: series_style(i).colour for i, device in enumerate(matrix.devices)}
+    colours = {"N": style.GREY, "printed": "#000000"}
+    colours |= {device: style.series_style(i).colour for i, device in enumerate(matrix.devices)}
     x = 0.0
     for head, width in columns.items():
         x += width

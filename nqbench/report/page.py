@@ -8,25 +8,16 @@ one file that holds everything.
 from __future__ import annotations
 
 import itertools
-import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from nqbench.errors import FolderRefused, StoreError
-from nqbench.report.exporters import (
-    FIGURE_FORMATS,
-    HTML,
-    body,
-    code,
-    escape,
-    exporter,
-    readable,
-    templates,
-)
+from nqbench.report import exporters
 from nqbench.report.figures.inline import inline_svg
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table, slug
@@ -48,7 +39,6 @@ Files = tuple[tuple[str, str], ...]
 class Heading:
     """A heading; level 1 is the largest. Of ``web`` sections only HTML pages have anything."""
 
-    kind: ClassVar[str] = "heading"
     level: int
     text: str
     web: bool = False
@@ -58,7 +48,6 @@ class Heading:
 class Paragraph:
     """Plain text."""
 
-    kind: ClassVar[str] = "paragraph"
     text: str
 
 
@@ -66,7 +55,6 @@ class Paragraph:
 class Bullets:
     """A list of sentences."""
 
-    kind: ClassVar[str] = "bullets"
     texts: tuple[str, ...]
 
 
@@ -74,7 +62,6 @@ class Bullets:
 class Origin:
     """Provenance, device, how much came out, and the command."""
 
-    kind: ClassVar[str] = "origin"
     source: Source
     counts: str
 
@@ -83,23 +70,16 @@ class Origin:
 class Shown:
     """A table on the page.
 
-    ``run``     the run that the points of its rows belong to
-    ``inline``  whether a Markdown page shows it; if not, it only links the files
-    ``size``    text before the links
+    ``anchors``  the place of each row's point on the page; none where rows are not points
+    ``inline``   whether a Markdown page shows it; if not, it only links the files
+    ``size``     text before the links
     """
 
-    kind: ClassVar[str] = "table"
     table: Table
-    run: str = ""
+    anchors: tuple[str, ...] = ()
     inline: bool = True
     files: Files = ()
     size: str = ""
-
-    @property
-    def anchors(self) -> list[str]:
-        """The anchor of each row's point; empty where a row has none."""
-        keys = self.table.points or ("",) * len(self.table.rows)
-        return [anchor(self.run, key) if key else "" for key in keys]
 
     @property
     def charted(self) -> bool:
@@ -112,7 +92,6 @@ class Picture:
     """A figure: the file that a Markdown page shows, and its drawing for HTML; either may be
     empty."""
 
-    kind: ClassVar[str] = "picture"
     alt: str
     link: str = ""
     svg: str = ""
@@ -123,7 +102,6 @@ class Picture:
 class Link:
     """A link to another page."""
 
-    kind: ClassVar[str] = "link"
     text: str
     target: str
 
@@ -132,7 +110,6 @@ class Link:
 class Facts:
     """Names and values, on HTML pages; folded under ``title`` if that is given."""
 
-    kind: ClassVar[str] = "facts"
     rows: tuple[tuple[str, str], ...]
     title: str = ""
 
@@ -141,7 +118,6 @@ class Facts:
 class Code:
     """Commands or a file as they are, on HTML pages; folded under ``title`` if that is given."""
 
-    kind: ClassVar[str] = "code"
     text: str
     title: str = ""
 
@@ -150,11 +126,12 @@ class Code:
 class PointDetail:
     """Everything recorded about a point.
 
+    ``anchor``        its place on the page
     ``measurements``  a row of texts per measurement, below ``headings``
     ``samples``       each measurement's samples, after its name
     """
 
-    key: str
+    anchor: str
     title: str
     value: str
     facts: tuple[tuple[str, str], ...]
@@ -168,14 +145,8 @@ class PointDetail:
 class Details:
     """The points of a sweep, folded, on HTML pages."""
 
-    kind: ClassVar[str] = "details"
     title: str
     points: tuple[PointDetail, ...]
-    run: str = ""
-
-    def anchor(self, point: PointDetail) -> str:
-        """The place of one of its points."""
-        return anchor(self.run, point.key)
 
 
 PageBlock = Heading | Paragraph | Bullets | Origin | Shown | Picture | Link | Facts | Code | Details
@@ -212,18 +183,20 @@ def markdown(blocks: Sequence[PageBlock]) -> str:
 def _markdown(block: PageBlock) -> list[str]:
     match block:
         case Heading(level, text):
-            return [f"{'#' * level} {escape(text)}"]
+            return [f"{'#' * level} {exporters.escape(text)}"]
         case Paragraph(text):
-            return [escape(text)]
+            return [exporters.escape(text)]
         case Bullets(texts):
-            return ["\n".join(f"- {escape(text)}" for text in texts)]
+            return ["\n".join(f"- {exporters.escape(text)}" for text in texts)]
         case Origin(source, counts):
-            where = f"**{escape(source.provenance)}** on {escape(source.device)}"
-            return [f"{where}; {counts}. Made by {code(source.command)}."]
+            where = (
+                f"**{exporters.escape(source.provenance)}** on {exporters.escape(source.device)}"
+            )
+            return [f"{where}; {counts}. Made by {exporters.code(source.command)}."]
         case Shown(table):
-            return [body(table)] * block.inline + _links(block.files, block.size)
+            return [exporters.body(table)] * block.inline + _links(block.files, block.size)
         case Picture(alt, link):
-            return [f"![{escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
+            return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
         case Link(text, target):
             return _links(((text, target),))
         case Facts() | Code() | Details():
@@ -243,8 +216,8 @@ def html(blocks: Sequence[PageBlock], home: str = "") -> str:
     found = sections(blocks)
     title = found[0].title if found else "Report"
     known = [block.source for block in blocks if isinstance(block, Origin)]
-    page = templates().get_template("page.html")
-    return readable(page.render(title=title, sections=found, known=known, home=home))
+    page = exporters.templates().get_template("page.html")
+    return exporters.readable(page.render(title=title, sections=found, known=known, home=home))
 
 
 def sections(blocks: Sequence[PageBlock]) -> list[Section]:
@@ -254,7 +227,6 @@ def sections(blocks: Sequence[PageBlock]) -> list[Section]:
     for block in blocks:
         if isinstance(block, Heading):
             name = unused(slug(block.text), taken)
-            taken.add(name)
             page = found[0].title if found else ""
             short = block.text.removeprefix(page).lstrip(",: ") or block.text
             found.append(Section(name, block.level, block.text, short, []))
@@ -263,54 +235,12 @@ def sections(blocks: Sequence[PageBlock]) -> list[Section]:
     return found
 
 
-@dataclass(slots=True)
-class Folder:
-    """Writes the files of one folder, each atomically; never uses a name twice."""
-
-    path: Path
-    written: list[Path] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-
-    def name(self, wanted: str) -> str:
-        """A name not used yet in this report: a second heat map of one sweep is ``...-2``."""
-        chosen = unused(wanted, self.names)
-        self.names.add(chosen)
-        return chosen
-
-    def text(self, name: str, text: str) -> Path:
-        """Write a text file."""
-        return self.put(name, lambda path: path.write_text(text, encoding="utf-8"))
-
-    def page(self, name: str, text: str) -> Path:
-        """Write the page that links the other files; call it last.
-
-        Files that the earlier page linked and that were not written again are removed: a table that
-        is no longer made would otherwise remain, with old numbers.
-        """
-        old = self.path / name
-        with _folder_errors(self.path):
-            linked = set(LINKED.findall(old.read_text(encoding="utf-8"))) if old.exists() else set()
-            made = {path.stem for path in self.written}
-            for link in linked:
-                if Path(link).stem not in made:
-                    (self.path / link).unlink(missing_ok=True)
-        return self.text(name, text)
-
-    def put(self, name: str, write: Callable[[Path], object]) -> Path:
-        """Let ``write`` make a temporary file and put it in place."""
-        target = self.path / name
-        with _folder_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            with replacing(target) as temporary:
-                write(temporary)
-        self.written.append(target)
-        return target
-
-
 def unused(wanted: str, taken: set[str]) -> str:
-    """The name, or the first of ``NAME-2``, ``NAME-3``, ... that is not taken."""
+    """The name, or the first of ``NAME-2``, ``NAME-3``, ... that is free; taken from now on."""
     names = (wanted if i == 1 else f"{wanted}-{i}" for i in itertools.count(1))
-    return next(name for name in names if name not in taken)
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return name
 
 
 @contextmanager
@@ -329,8 +259,10 @@ def _folder_errors(path: Path) -> Iterator[None]:
 
 
 class Page:
-    """A page that is being built, and the folders of the files it links.
+    """A page that is being built, and the files it links, each written atomically.
 
+    ``files``  those written so far, without the page itself
+    ``run``    the subfolder of what is added now; empty on a page of one run
     Tables of more than ``inline_rows`` rows are linked, not shown. Raises ``StudyError`` for an
     unknown format, before anything is written.
     """
@@ -343,20 +275,20 @@ class Page:
         inline_rows: int | None = None,
         home: str = "",
     ) -> None:
-        self.wants_html = HTML in formats
-        of_figures = [name for name in formats if name in FIGURE_FORMATS]
-        of_tables = [name for name in formats if name != HTML and name not in of_figures]
-        self._exporters = {name: exporter(name) for name in of_tables}
-        self._figure_formats = of_figures or (FIGURE_FORMATS[:1] if of_tables else ())
+        self.wants_html = exporters.HTML in formats
+        of_figures = [name for name in formats if name in exporters.FIGURE_FORMATS]
+        of_tables = [name for name in formats if name != exporters.HTML and name not in of_figures]
+        self._exporters = {name: exporters.exporter(name) for name in of_tables}
+        self._figure_formats = of_figures or (exporters.FIGURE_FORMATS[:1] if of_tables else ())
         self._inline_rows = inline_rows
         self._home = home
-        self._out = Folder(out)
-        self._folders = [self._out]
-        self._labels: set[str] = set()
+        self._out = out
+        self._taken: set[str] = set()
         self._web = False
         self._depth = 0
         self._pictures = 0
         self.run = ""
+        self.files: list[Path] = []
         self.blocks: list[PageBlock] = []
 
     @contextmanager
@@ -380,8 +312,7 @@ class Page:
 
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
-        self.run = self._out.name(name)
-        self._folders.append(Folder(self._out.path / self.run))
+        self.run = unused(name, self._taken)
 
     def add(self, *blocks: PageBlock) -> None:
         """Put blocks at the end."""
@@ -408,21 +339,16 @@ class Page:
         self.heading(table.title, level)
         shown = replace(table, notes=tuple(n for n in table.notes if n not in said))
         inline &= self._inline_rows is None or len(table.rows) <= self._inline_rows
-        files = () if self._web else self._write(table, suffix)
-        self.add(Shown(shown, self.run, inline, files, size))
-
-    def _write(self, table: Table, suffix: str) -> Files:
-        """The files of a table, which is renamed where another one of the page has its label: LaTeX
-        takes one of each, and two runs of one study on one device have tables that are called
-        alike."""
-        label = unused(table.label, self._labels)
-        self._labels.add(label)
-        labelled = replace(table, name=table.name + label.removeprefix(table.label))
-        folder = self._folders[-1]
-        name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
-        return self._linked(
-            [folder.text(f"{name}.{form}", f(labelled)) for form, f in self._exporters.items()]
-        )
+        files: Files = ()
+        if not self._web:
+            # LaTeX takes one table of each label, and runs of one study on one device share them.
+            label = unused(table.label, self._taken)
+            labelled = replace(table, name=table.name + label.removeprefix(table.label))
+            name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
+            made = {form: export(labelled) for form, export in self._exporters.items()}
+            files = self._files(name, {form: _text(text) for form, text in made.items()})
+        anchors = tuple(anchor(self.run, key) if key else "" for key in table.points)
+        self.add(Shown(shown, anchors, inline, files, size))
 
     def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
         """Write a figure in every format, show it and link its files; its heading ends with ``of``.
@@ -431,7 +357,10 @@ class Page:
         """
         if level:
             self.heading(drawing.title + of, level)
-        files = () if self._web else self._save(drawing, source)
+        files: Files = ()
+        if not self._web:
+            saved = dict.fromkeys(self._figure_formats, partial(save, drawing, source=source))
+            files = self._files(f"figure-{drawing.name}", saved)
         links = dict(files)
         shown = next((links[name] for name in _SHOWN_FIRST if name in links), "")
         svg = ""
@@ -440,36 +369,44 @@ class Page:
             svg = inline_svg(drawing, f"f{self._pictures}")
         self.add(Picture(drawing.alt, shown, svg, files if level else ()))
 
-    def _save(self, drawing: Drawing, source: Source) -> Files:
-        folder = self._folders[-1]
-        name = folder.name(f"figure-{drawing.name}")
-        return self._linked(
-            [
-                folder.put(f"{name}.{form}", lambda path: save(drawing, path, source))
-                for form in self._figure_formats
-            ]
-        )
+    def _files(self, name: str, contents: Mapping[str, Callable[[Path], object]]) -> Files:
+        """Write a table or figure in every format; its links from the page.
 
-    def _linked(self, files: Sequence[Path]) -> Files:
-        """Formats and links of files from the page, with forward slashes."""
-        return tuple(
-            (path.suffix[1:], Path(os.path.relpath(path, self._out.path)).as_posix())
-            for path in files
-        )
+        A name that this report has used becomes another one: a second heat map of one sweep is
+        ``...-2``.
+        """
+        stem = unused("/".join(filter(None, (self.run, name))), self._taken)
+        self.files += [self._put(f"{stem}.{form}", write) for form, write in contents.items()]
+        return tuple((form, f"{stem}.{form}") for form in contents)
 
-    @property
-    def files(self) -> list[Path]:
-        """The files written so far, without the page itself."""
-        return [path for folder in self._folders for path in folder.written]
+    def _put(self, name: str, write: Callable[[Path], object]) -> Path:
+        """Let ``write`` make a temporary file and put it in place."""
+        target = self._out / name
+        with _folder_errors(self._out):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as temporary:
+                write(temporary)
+        return target
 
     def write(self, name: str) -> list[Path]:
         """Write ``NAME.md`` and ``NAME.html``; with no other format than ``html``, that one alone.
 
-        Returns every file, the page first. Raises ``StoreError`` if the folder cannot be written.
+        Files that the earlier ``NAME.md`` linked and that were not written again are removed: a
+        table that is no longer made would otherwise remain, with old numbers. Returns every file,
+        the page first. Raises ``StoreError`` if the folder cannot be written.
         """
-        files, pages = self.files, []
+        pages = []
         if self._exporters or not self.wants_html:
-            pages.append(self._out.page(f"{name}.md", markdown(self.blocks)))
+            old, made = self._out / f"{name}.md", {path.stem for path in self.files}
+            with _folder_errors(self._out):
+                for link in LINKED.findall(old.read_text(encoding="utf-8")) if old.exists() else ():
+                    if Path(link).stem not in made:
+                        (self._out / link).unlink(missing_ok=True)
+            pages.append(self._put(f"{name}.md", _text(markdown(self.blocks))))
         if self.wants_html:
-            pages.append(self._out.text(f"{name}.html", html(self.blocks, self._home)))
-        return [*pages, *files]
+            pages.append(self._put(f"{name}.html", _text(html(self.blocks, self._home))))
+        return [*pages, *self.files]
+
+
+def _text(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")

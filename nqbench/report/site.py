@@ -6,16 +6,14 @@ Every page is one file. The index has the findings and the matrix of effects.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.claims.judge import ENUMERATED, Verdict
+from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
-from nqbench.analysis.compare.wording import counted
 from nqbench.analysis.data.observed import Observed, with_baseline
 from nqbench.analysis.matrix import short
 from nqbench.errors import AnalysisError, StudyError
@@ -25,6 +23,7 @@ from nqbench.report.exporters import HTML
 from nqbench.report.items import ReadRun, read_run
 from nqbench.report.matrix import ABLATION, add_effects
 from nqbench.report.page import Bullets, Link, Page, Paragraph, unused
+from nqbench.report.papers.verdicts import counted
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.reading import PLOTS, RESULTS, recorded_runs
@@ -119,19 +118,7 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
             report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
-            about = tuple(_verdicts(report.verdicts)) or ("No claim could be tested",)
-            yield GalleryEntry("papers", title, link, about)
-
-
-def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """A sentence for each device: how many claims hold, fail, ..."""
-    for device in dict.fromkeys(v.device for v in verdicts if v.device != ENUMERATED):
-        words = Counter(v.word for v in verdicts if v.device == device)
-        if words.total() == words["not measured"]:
-            continue
-        rest = ", ".join(f"{n} {word}" for word, n in words.most_common() if word != "holds")
-        holds = f"{device}: {words['holds']} of {words.total()} claims hold"
-        yield f"{holds}; {rest}" if rest else holds
+            yield GalleryEntry("papers", title, link, counted(report.verdicts))
 
 
 def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
@@ -141,7 +128,6 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
         if data.name in paper_names():
             continue
         folder = unused(_place(path), taken)
-        taken.add(folder)
         link = f"{folder}/report.{HTML}"
         write_report([run], (out / link).parent, (HTML,), home=_home(link))
         kind = data.name
@@ -176,7 +162,7 @@ def _comparison(runs: GalleryRuns, link: str, out: Path) -> Iterator[GalleryEntr
         return  # no point in common, or of different kinds
     write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
     about = tuple(
-        counted(comparison, section)
+        wording.counted(comparison, section)
         for comparison in findings.comparisons
         for section in comparison.sections
         if not section.equal_everywhere

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import StudyError
-from nqbench.report.exporters import EXPORTERS, LONG, exporter, latex_escape
+from nqbench.report.exporters import EXPORTERS, exporter, latex_escape
 from nqbench.report.table import Cell, Column, Source, Table
 
 SOURCE = Source("H100 (cuda:0)", "measured, 5 rounds", "nqbench run 'a|b.yaml'", "ablation")
@@ -77,20 +77,17 @@ def unescaped(text: str, character: str) -> int:
     return len(re.findall(rf"(?<!\\){re.escape(character)}", text))
 
 
-def test_latex_escapes_uses_booktabs_and_sets_long_tables_over_pages() -> None:
+def test_latex_escapes_and_uses_booktabs() -> None:
     escaped = latex_escape(NASTY)
     assert all(unescaped(escaped, c) == 0 and f"\\{c}" in escaped for c in "%_#&$")
     assert "~" not in escaped
     assert r"\textbackslash{}" in escaped
     text = exporter("tex")(table(*ROWS))
     assert all(text.count(rule) == 1 for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
-    inside = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    inside = text.split(r"\endhead")[1].split(r"\bottomrule")[0].strip().splitlines()
     assert len(inside) == len(ROWS)
     assert all(unescaped(line, "&") == 3 and line.endswith(r"\\") for line in inside)
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
-    long = exporter("tex")(table(*(("x", None, None, i) for i in range(LONG + 1))))
-    assert r"\begin{longtable}" in long
-    assert r"\begin{table}" not in long
 
 
 def test_markdown_keeps_its_columns_whatever_a_cell_holds() -> None:

@@ -12,7 +12,8 @@ import pytest
 from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.facts import DeviceKind
 from nqbench.report.items import ReadRun, items_of, read_run
-from nqbench.report.page import Folder
+from nqbench.report.page import Page
+from nqbench.report.table import Column, Source, Table
 from nqbench.report.writer import report_problems, write_report
 from nqbench.runs.reading import default_out
 from nqbench.simulator.models import load_model
@@ -202,19 +203,15 @@ def test_a_damaged_report_list_is_a_sentence(entry: Any) -> None:
 
 
 def test_what_is_not_made_any_more_does_not_stay_beside_the_new(tmp_path: Path) -> None:
-    first = Folder(tmp_path)
-    for name in ("table-old.md", "table-old.csv", "table-kept.csv", "figure-old.svg"):
-        first.text(name, "1")
-    first.page(
-        "report.md",
-        "[md](<table-old.md>) [csv](<table-old.csv>) [c](<table-kept.csv>)"
-        " ![](<figure-old.svg>) [x](<../elsewhere.md>) [n](<notes.md>)",
-    )
-    (tmp_path / "notes.md").write_text("mine")
-    (tmp_path / "table-mine.md").write_text("not linked: not ours")
-    again = Folder(tmp_path)
-    again.text("table-kept.md", "2")  # another format of the same: both stay
-    again.page("report.md", "[md](<table-kept.md>)")
+    """Another format of what is made again stays, and what the old page did not link."""
+    for name in ("table-old.md", "table-old.csv", "figure-old.svg", "table-mine.md", "notes.md"):
+        (tmp_path / name).write_text("1")
+    links = "(<table-old.md>) (<table-old.csv>) (<figure-old.svg>) (<notes.md>) (<table-kept.csv>)"
+    (tmp_path / "report.md").write_text(f"{links} (<../table-elsewhere.md>)")
+    (tmp_path / "table-kept.csv").write_text("1")
+    page = Page(tmp_path, ("md",))
+    page.table(Table("kept", "Kept", (Column("a"),), (("1",),), Source("d", "measured", "nqbench")))
+    page.write("report")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"report.md", "notes.md", "table-mine.md", "table-kept.md", "table-kept.csv"}
 

@@ -12,15 +12,8 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
 from nqbench.papers.forms import Curves, Height
 from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.report.figures import style
 from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
-from nqbench.report.figures.style import (
-    GREY,
-    Drawing,
-    interval_curve,
-    ordered_style,
-    panels,
-    series_style,
-)
 from nqbench.report.papers import cells, common
 from nqbench.report.table import Source
 
@@ -71,7 +64,7 @@ class Curve:
 
 def curves(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
+) -> list[style.Drawing]:
     """A panel for each run, size or height. Raises ``NotMeasured`` where no run has a height."""
     spec = figure.curves
     assert spec is not None
@@ -94,10 +87,10 @@ def curves(
     sizes = sorted({c.n for members in shown.values() for c in members if c.n is not None})
     form = _Panels(paper, figure, spec, runs, systems, sizes)
     row_in = 4.4 if spec.across == 1 else 2.7 if len(shown) > 3 else 3.4
-    drawing, axes = panels(len(shown), 1.3, row_in, most=spec.across)
+    drawing, axes = style.panels(len(shown), 1.3, row_in, most=spec.across)
     for ax, (own, members) in zip(axes, shown.items(), strict=True):
         for curve in members:
-            interval_curve(ax, curve.heights, form.style(curve), form.label(curve))
+            style.interval_curve(ax, curve.heights, form.look(curve), form.label(curve))
         if spec.panels == "n":
             ax.set_title(f"N = {own}", fontsize=8)
         elif spec.panels == "runs":
@@ -154,26 +147,28 @@ class _Panels:
             return name
         return f"{name} ({kind})" if name else kind
 
-    def style(self, curve: Curve) -> dict[str, Any]:
+    def look(self, curve: Curve) -> dict[str, Any]:
         """The look of a curve; systems keep theirs in every figure of a paper."""
         hollow = HOLLOW if curve.published else {}
         if self.spec.lines == "n":
-            style = ordered_style(self.sizes.index(curve.n or 0), len(self.sizes))
+            series = style.ordered_style(self.sizes.index(curve.n or 0), len(self.sizes))
         elif self.spec.lines == "systems":
-            style = series_style(self.systems.index(curve.system))
+            series = style.series_style(self.systems.index(curve.system))
             family = self.systems[0].partition(".")[0]
             others = [s for s in self.systems if s.partition(".")[0] != family]
             if curve.system in others:
                 place = others.index(curve.system) % len(OWN_COLOURS)
-                style = replace(style, colour=OWN_COLOURS[place])
+                series = replace(series, colour=OWN_COLOURS[place])
         elif curve.published:
-            return {"color": GREY, "marker": "o", "markersize": 3, **hollow}
+            return {"color": style.GREY, "marker": "o", "markersize": 3, **hollow}
         else:
             place = self.runs.index(curve.run)
-            style = series_style(place * len(self.systems) + self.systems.index(curve.system))
+            series = style.series_style(
+                place * len(self.systems) + self.systems.index(curve.system)
+            )
             # Devices of similar speed overlap: the larger mark shows beneath the smaller.
-            return {**style.keywords, "markersize": SMALL + 1.5 * (len(self.runs) - 1 - place)}
-        return {**style.keywords, "markersize": SMALL, **hollow}
+            return {**series.keywords, "markersize": SMALL + 1.5 * (len(self.runs) - 1 - place)}
+        return {**series.keywords, "markersize": SMALL, **hollow}
 
     def finish(self, ax: Axes, drawn: Sequence[Curve]) -> None:
         """The published marks, the lines, and both axes of a panel."""
@@ -219,6 +214,9 @@ class _Panels:
                     dashes = (3 * i, (2, 3 * len(self.runs) - 2))
                     label = f"{run.name}, {height.line_label}"
                     ax.axhline(
-                        value.value, color=series_style(i).colour, linestyle=dashes, label=label
+                        value.value,
+                        color=style.series_style(i).colour,
+                        linestyle=dashes,
+                        label=label,
                     )
                     yield value.value

@@ -16,7 +16,7 @@ from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
 from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
-from nqbench.papers.forms import HereRow, PointColumn, Points
+from nqbench.papers.forms import HereRow, PointColumn
 from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.papers import annealing, cells, common, series
 from nqbench.report.papers.cells import PointRow
@@ -25,77 +25,11 @@ from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 
 DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
-SCALED: Final = (
-    PointColumn(head="system", value="version"),
-    PointColumn(head="N", value="N", kind="number"),
-    PointColumn(head="the paper's launch", value="launch(system)"),
-    PointColumn(head="scaled launch", value="launch()"),
-    PointColumn(head="threads, the paper's", value='level("threads", system)', kind="number"),
-    PointColumn(head="threads, scaled", value="threads", kind="number"),
-    PointColumn(head="time, the paper's", value="time(system)", kind="time", needed=True),
-    PointColumn(head="time, scaled", value="time()", kind="time", needed=True),
-    PointColumn(head="speed-up by scaling", value="time(system) / time()", kind="ratio"),
-)
-"""The paper's launch beside launches scaled to the device: the sweeps ``scaled`` of a study."""
-
-
-def _counted(head: str, counter: str, unit: str = "", scale: float = 1.0) -> PointColumn:
-    value = f'{scale:g} * counter("{counter}")'
-    kind = "time" if counter == "duration_ns" else "number"
-    return PointColumn(head=head, value=value, kind=kind, unit=unit, interval=False, optional=True)
-
-
-PROFILE: Final = (
-    PointColumn(head="system", value="version"),
-    PointColumn(head="N", value="N", kind="number"),
-    _counted("warp instructions", "warp_instructions", "M", 1e-6),
-    _counted("active lanes", "lane_efficiency", "%", 100),
-    _counted("branches", "branches", "M", 1e-6),
-    _counted("divergent branches", "divergent_branches", "M", 1e-6),
-    _counted("shared-memory requests", "shared_requests", "M", 1e-6),
-    _counted("bank conflicts", "bank_conflicts", "M", 1e-6),
-    _counted("local sectors (32 B)", "local_sectors", "M", 1e-6),
-    _counted("global sectors (32 B)", "global_sectors", "M", 1e-6),
-    _counted("L1 hits", "l1_hit_percent", "%"),
-    _counted("device memory", "dram_bytes", "MB", 1e-6),
-    _counted("achieved occupancy", "achieved_occupancy", "%", 100),
-    _counted("duration", "duration_ns", "", 1e-9),
-    PointColumn(head="launch", value="launch()"),
-)
-"""Counters of the kernels of the sweep ``counted``, by Nsight Compute or the simulator."""
 
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
     return FORMS[table.reproduce](paper, table, run)
-
-
-def _scaled(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    empty = "the run has no time of a launch scaled to the device"
-    lacks = no_time(run.data) if run.data.simulated else empty
-    return _fixed(paper, table, run, "scaled", SCALED, lacks)
-
-
-def _profile(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    by = "the simulator" if run.data.simulated else "Nsight Compute, one launch of each kernel"
-    own = table.model_copy(update={"notes": [f"counted by {by}"]})
-    return _fixed(paper, own, run, "counted", PROFILE, "the run has no counters of the kernels")
-
-
-def _fixed(
-    paper: Paper,
-    table: PaperTable,
-    run: Observed,
-    sweep: str,
-    columns: Sequence[PointColumn],
-    empty: str,
-) -> Table:
-    """A table that several papers have, of the points of a sweep; ``empty`` if there is none."""
-    own = {"points": Points(sweeps=[sweep]), "shown": list(columns)}
-    try:
-        return _points(paper, table.model_copy(update=own), run)
-    except NotMeasured as error:
-        raise NotMeasured(empty, "" if run.data.simulated else run.data.command) from error
 
 
 def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -120,8 +54,13 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
             lacks |= row.lacks
         if lacks:
             raise NotMeasured(*next(iter(lacks.items())))
-        system = next(iter(cells.systems_of(paper, [run], table.points.systems)), "")
-        common.refuse(run, system, "no point")
+        if table.points.sweeps and not rows:
+            if run.data.simulated:
+                raise NotMeasured(no_time(run.data))
+            sweeps = ", ".join(table.points.sweeps)
+            raise NotMeasured(f"the run has no point of the sweep {sweeps}", run.data.command)
+        systems = cells.systems_of(paper, [run], table.points.systems)
+        common.refuse(run, next(iter(systems), rows[0].system if rows else ""), "no point")
     used = [
         i for i, c in enumerate(columns) if not c.optional or any(r[i] is not None for r in kept)
     ]
@@ -302,8 +241,6 @@ FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "series": series.by_size,
     "devices": series.by_device,
     "points": _points,
-    "scaled": _scaled,
-    "profile": _profile,
     "printed": _printed,
     "counters": _counters,
     "annealing": annealing.quartiles,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.claims import judge
@@ -24,7 +24,7 @@ from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
-from nqbench.report.table import Cell, Column, Source, Table, slug, tabulate
+from nqbench.report.table import Column, Source, Table, slug, tabulate
 
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
@@ -47,7 +47,8 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         (Column("remark"), lambda v: v.reason),
     )
     notes = (
-        *_counted(verdicts),
+        *counted(verdicts),
+        "asked of: the sentence is about another compute capability than the device's",
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
         " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
@@ -67,43 +68,19 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     return Table(slug("claims", paper.id), title, columns, rows, source, notes)
 
 
-def _counted(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts in numbers, those asked of another architecture apart."""
-    for asked in dict.fromkeys(sorted(v.asked_of for v in verdicts)):
-        of_word = Counter(v.word for v in verdicts if v.asked_of == asked)
-        of_size = Counter(v.size for v in verdicts if v.asked_of == asked)
+def counted(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """The verdicts of each device in numbers, those asked of another architecture apart."""
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        asked = f", asked of {verdict.asked_of}" if verdict.asked_of else ""
+        groups.setdefault(f"{device_text(verdict)}{asked}", []).append(verdict)
+    texts = []
+    for group, mine in groups.items():
+        of_word, of_size = Counter(v.word for v in mine), Counter(v.size for v in mine)
         words = ", ".join(f"{of_word[word]} {word}" for word in judge.WORDS if of_word[word])
         sizes = ", ".join(f"{of_size[size]} {size}" for size in judge.SIZE_WORDS if of_size[size])
-        which = f"asked of {asked}, of which the sentence does not speak: " if asked else ""
-        yield f"{which}{words}{f'; of those that hold: {sizes}' if sizes else ''}"
-
-
-def counts_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
-    """Number of claims by device and both words; those asked of another architecture apart."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in verdicts:
-        found.setdefault((device_text(verdict), verdict.asked_of), []).append(verdict)
-    columns = (
-        *(Column("device"), Column("asked of")),
-        *(Column(word, "number") for word in judge.WORDS),
-        *(Column(f"holds, {word}", "number") for word in judge.SIZE_WORDS),
-        Column("claims", "number"),
-    )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            *group,
-            *(sum(v.word == word for v in mine) for word in judge.WORDS),
-            *(sum(v.size == word for v in mine) for word in judge.SIZE_WORDS),
-            len(mine),
-        )
-        for group, mine in found.items()
-    )
-    title = f"Verdicts on {paper.title}, counted"
-    notes = (
-        "asked of: the sentence is about another compute capability than the device's",
-        "not every claim that holds prints a size",
-    )
-    return Table(slug("claims", paper.id, "counted"), title, columns, rows, source, notes)
+        texts.append(f"{group}: {words}{f'; of those that hold: {sizes}' if sizes else ''}")
+    return tuple(texts)
 
 
 def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:

@@ -30,7 +30,7 @@ from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers import annealing, bars, curves
 from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
+from nqbench.report.papers.verdicts import claims_table, counted, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, default_out, recorded_runs
 
@@ -85,9 +85,10 @@ def write_paper(
     baselines = {run.baseline.path: run.baseline for run in runs if run.baseline}
     page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
     page.section("Verdicts")
-    page.table(counts_table(paper, verdicts, source), level=3)
     claims = with_cpu(claims_table(paper, verdicts, source), runs)
-    page.table(claims, level=3)
+    counts = counted(verdicts)
+    page.add(Bullets(counts))
+    page.table(claims, level=3, said=counts)
     page.table(details_table(paper, verdicts, source), level=3, inline=False)
     _figures(page, paper, runs, verdicts)
     _tables(page, paper, runs)

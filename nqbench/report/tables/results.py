@@ -14,15 +14,7 @@ from nqbench.analysis.wording import describe
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, sweep_of, sweeps_of, title_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of, tabulate
-from nqbench.report.tables.common import (
-    cpu_notes,
-    factor_fields,
-    interval_note,
-    level_cells,
-    plain,
-    program_notes,
-    value_fields,
-)
+from nqbench.report.tables import common
 from nqbench.runs.frame import RESOURCES
 from nqbench.study.report_items import ReportItem
 
@@ -60,7 +52,12 @@ def results(data: Dataset, item: ReportItem) -> list[Table]:
 
 
 def _results(
-    data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult], part: str
+    data: Dataset,
+    item: ReportItem,
+    sweep: str,
+    points: Sequence[PointResult],
+    part: str,
+    form: str = "results",
 ) -> list[Table]:
     if not points:
         return []
@@ -69,24 +66,29 @@ def _results(
     phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
     metrics = [m for m in data.metrics.values() if any(p.values(m) for p in points)]
     metrics = [] if item.value else metrics
+
     columns, rows = tabulate(
         points,
-        *factor_fields(columns_of(data, sweep)),
+        *common.factor_fields(columns_of(data, sweep)),
         (Column("N", "number"), lambda p: p.n),
-        *value_fields([*((CPU_TIME,) if part else data.quantities(item.value)), *metrics]),
+        *common.value_fields([*((CPU_TIME,) if part else data.quantities(item.value)), *metrics]),
         *((Column(one.label, "time"), lambda p, one=one: _phase(p, one)) for one in phases),
         *([(Column("rounds", "number"), lambda p: len(p.measurements) or None)] if timed else []),
         *([(Column("samples", "number"), _samples)] if timed else []),
         (Column("status"), lambda p: p.status),
     )
-    title = title_of(data, item, f"Results of sweep {sweep}")
-    notes = [interval_note(not timed, data.rounds), *cpu_notes(points), *program_notes(points)]
+    title = title_of(data, item, f"{form.capitalize()} of sweep {sweep}")
+    notes = [
+        common.interval_note(not timed, data.rounds),
+        *common.cpu_notes(points),
+        *common.program_notes(points),
+    ]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     heading = f"{title}: CPU baselines, measured times" if part else title
     source = source_of(data, cpu=bool(part))
     keys = tuple(p.key for p in points)
-    name = slug("results", sweep, part)
+    name = slug(form, sweep, item.value or "", part)
     return [Table(name, heading, columns, rows, source, tuple(notes), keys)]
 
 
@@ -109,7 +111,7 @@ def systems(data: Dataset, item: ReportItem) -> list[Table]:
     baselines = [p for p in points if p.cpu]
     if not data.simulated:
         return [_by_size(data, item, sweep, [*kernels, *baselines])]
-    tables = [_by_counter(data, item, sweep, kernels)] if kernels else []
+    tables = _results(data, item, sweep, kernels, "", "systems")
     if any(p.ok for p in baselines):
         tables.append(_by_size(data, item, sweep, baselines))
     return tables
@@ -123,31 +125,15 @@ def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[Point
     rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
     for point in points:
         value = point.estimate(what) if point.ok else point.status
-        rows.setdefault(level_cells(point, factors), {})[point.n] = value
+        rows.setdefault(common.level_cells(point, factors), {})[point.n] = value
     columns = (*map(Column, factors), *(Column(f"N={n}", "time", spread=True) for n in sizes))
     cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
-    interval = f"{what.label}; {interval_note(False, data.rounds)}"
-    notes = (interval, *cpu_notes(points), *program_notes(points))
+    interval = f"{what.label}; {common.interval_note(False, data.rounds)}"
+    notes = (interval, *common.cpu_notes(points), *common.program_notes(points))
     name = slug("systems", sweep, item.value or "", "cpu" if baselines else "")
     title = title_of(data, item, f"Systems of sweep {sweep}")
     heading = f"{title}: CPU baselines, measured times" if baselines else title
     return Table(name, heading, columns, cells, source_of(data, cpu=baselines), notes)
-
-
-def _by_counter(
-    data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult]
-) -> Table:
-    columns, rows = tabulate(
-        points,
-        *factor_fields(columns_of(data, sweep)),
-        (Column("N", "number"), lambda p: p.n),
-        *value_fields(data.quantities(item.value)),
-        (Column("status"), lambda p: p.status),
-    )
-    name = slug("systems", sweep, item.value or "")
-    title = title_of(data, item, f"Systems of sweep {sweep}")
-    keys, notes = tuple(p.key for p in points), (interval_note(True, 0),)
-    return Table(name, title, columns, rows, source_of(data), notes, keys)
 
 
 def effects(data: Dataset, item: ReportItem) -> list[Table]:
@@ -173,7 +159,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
         "Each ratio compares points that differ in this factor only, within the same round, and"
         " averages over all such pairs",
         "Below 1 means less (for times: faster), above 1 more",
-        interval_note(data.simulated, data.rounds),
+        common.interval_note(data.simulated, data.rounds),
     ]
     methods = {effect.method for effect in found}
     if "totals" in methods:
@@ -218,7 +204,7 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
         " their ratio, and 1 means no interaction",
         "reversed: a factor whose effect changes direction with the level of the other (both"
         " intervals exclude 1)",
-        interval_note(data.simulated, data.rounds),
+        common.interval_note(data.simulated, data.rounds),
     )
     title = title_of(data, item, f"Two-way interactions of sweep {sweep}")
     name = slug("interactions", sweep, item.value or "")
@@ -245,8 +231,8 @@ def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     present = [name for name in shown if any(p.detail(name) is not None for p in points)]
     rows: dict[tuple[tuple[Cell, ...], tuple[Cell, ...]], list[int]] = {}
     for point in points:
-        found = tuple(plain(point.detail(name)) for name in present)
-        rows.setdefault((level_cells(point, factors), found), []).append(point.n)
+        found = tuple(common.plain(point.detail(name)) for name in present)
+        rows.setdefault((common.level_cells(point, factors), found), []).append(point.n)
     cells = tuple(
         (*levels, ", ".join(map(str, sizes)), *found) for (levels, found), sizes in rows.items()
     )
