@@ -37,6 +37,7 @@ from scipy.stats import spearmanr
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.simulator.launching import SimPrepared
 from nqbench.simulator.models import CACHE, TIME, Model, load_model
 from nqbench.study import expand, load_study
 from nqbench.workloads import get
@@ -181,6 +182,7 @@ def simulate(
         device = SimDevice(gpus[0], modes=(TIME,))
         device.simulation = replace(device.simulation, model=models[gpus[0]])
         with device.prepare(sliced(whole, key[-1], SLICES[n])) as prepared:
+            assert isinstance(prepared, SimPrepared)
             clocks = prepared.launch().detail["modelled_clocks"]
             ms = {gpu: 1e3 * prepared.modelled(model).seconds for gpu, model in models.items()}
         yield Simulated(n, key, ms, clocks)

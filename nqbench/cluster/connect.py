@@ -131,7 +131,7 @@ def gpu_workers(gpus: str) -> list[WorkerPart]:
     """One worker per GPU of this computer: ``all``, or those numbered. Raises ``StudyError``."""
     from nqbench.devices.cuda.query import find_gpus
 
-    there = [gpu.spec for gpu in find_gpus()]
+    there = [*find_gpus()]
     wanted = there if gpus == "all" else [f"cuda:{_number(part)}" for part in gpus.split(",")]
     for spec in wanted:
         if spec not in there:

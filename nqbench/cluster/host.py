@@ -310,7 +310,7 @@ def _gpus() -> list[str]:
     from nqbench.devices.cuda.query import find_gpus
 
     try:
-        return [gpu.spec for gpu in find_gpus()]
+        return [*find_gpus()]
     except DeviceUnavailable:
         return []
 

@@ -79,16 +79,16 @@ def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
 
     try:
         found = find_gpus()
-        first = next((gpu for gpu in found if name.lower() in gpu.name.lower()), None)
+        first = next((s for s, gpu in found.items() if name.lower() in gpu.name.lower()), None)
         if first is None:
-            here = ", ".join(gpu.name for gpu in found)
+            here = ", ".join(gpu.name for gpu in found.values())
             raise DeviceUnavailable(f"no GPU here is called {name}; here are: {here}")
     except DeviceUnavailable as absence:
         if name:
             raise
         cause = str(absence).partition(";")[0]  # behind it: advice to name another device
         return DeviceChoice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
-    return DeviceChoice(first.spec, f"the first CUDA GPU: {first.name}")
+    return DeviceChoice(first, f"the first CUDA GPU: {found[first].name}")
 
 
 def open_device(spec: str) -> Device:
@@ -150,7 +150,10 @@ def list_devices() -> list[DeviceRow]:
 
     rows: list[DeviceRow] = []
     try:
-        rows += [DeviceRow(gpu.spec, "cuda", gpu.name, True, gpu.note) for gpu in find_gpus()]
+        for spec, gpu in find_gpus().items():
+            size = f"{gpu.arch}, {gpu.memory_bytes / 2**30:.0f} GiB"
+            note = f"{gpu.multiprocessors} multiprocessors, {size}"
+            rows.append(DeviceRow(spec, "cuda", gpu.name, True, note))
     except DeviceUnavailable as absence:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
     compiler = _compiler_absence()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from nqbench.device import Device
 from nqbench.errors import DeviceError
-from nqbench.plan import KernelPlan, MultiLaunchPlan, Plan
+from nqbench.plan import Plan
 from nqbench.simulator.simulation import simulation
 
 if TYPE_CHECKING:
@@ -29,15 +29,6 @@ class SimDevice(Device):
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter."""
         return self.simulation.identity()
-
-    @overload
-    def prepare(self, plan: KernelPlan) -> SimPrepared: ...
-
-    @overload
-    def prepare(self, plan: MultiLaunchPlan) -> SimProgram: ...
-
-    @overload
-    def prepare(self, plan: Plan) -> SimPrepared | SimProgram: ...
 
     def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
         """See ``simulator.programs.prepare``; ``DeviceError`` for a plan for the CPU."""

@@ -34,7 +34,6 @@ from nqbench.cluster.host import Offer
 from nqbench.cluster.jobs import RemoteJobs
 from nqbench.cluster.members import Cluster, unfit
 from nqbench.devices.cuda import query
-from nqbench.devices.cuda.query import UsableGpu
 from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.events import RunOutcome
@@ -321,7 +320,7 @@ def test_each_gpu_of_this_computer_gets_a_worker(
 ) -> None:
     specs = ("cuda:0", "cuda:1", "cuda:2")
     here = [Offer(s, s.partition(":")[0], s, "", f"nqbench-{s}") for s in (*specs, "cpu")]
-    monkeypatch.setattr(query, "find_gpus", lambda: [UsableGpu(spec, spec, "") for spec in specs])
+    monkeypatch.setattr(query, "find_gpus", lambda: dict.fromkeys(specs))
     monkeypatch.setattr(connect, "offers", lambda: here)
     monkeypatch.setattr(connect, "cpu_count", lambda: 12)
     if isinstance(found, str):

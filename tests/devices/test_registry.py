@@ -6,7 +6,6 @@ import pytest
 
 from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
-from nqbench.devices.cuda.query import UsableGpu
 from nqbench.devices.registry import (
     choose_device,
     facts_for,
@@ -15,11 +14,12 @@ from nqbench.devices.registry import (
     open_device,
 )
 from nqbench.errors import DeviceUnavailable
+from nqbench.facts import DeviceFacts
 
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> list[UsableGpu]:
+    def absent() -> None:
         raise DeviceUnavailable("there is no NVIDIA driver on this machine")
 
     monkeypatch.setattr(cuda, "find_gpus", absent)
@@ -27,7 +27,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [UsableGpu("cuda:0", "H100", "132 multiprocessors"), UsableGpu("cuda:1", "T4", "40")]
+    found = {f"cuda:{i}": DeviceFacts(n, "cuda", (9, 0), 132) for i, n in enumerate(("H100", "T4"))}
     monkeypatch.setattr(cuda, "find_gpus", lambda: found)
 
 

@@ -16,7 +16,7 @@ import pytest
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.devices.cuda.driver import LoadedCopy
-from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
+from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT, CudaKernel
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 from nqbench.simulator.models import is_model, load_model
 from tests.compiling import compile_cubin
@@ -122,6 +122,7 @@ def test_the_carveout_is_what_the_function_reports(
         plan(kernels, "turn", ("sum", np.int32(8)), buffers, shared_bytes=32, cache=cache)
     ) as prepared:
         names = device.cuda.function_attribute
+        assert isinstance(prepared, CudaKernel)
         loaded = prepared._kernel
         assert loaded is not None
         reported = loaded._function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.devices.cuda.blocking_kernel import LIMIT_S, BlockingKernel
+from nqbench.device import Prepared
+from nqbench.devices.cuda.gpu import LIMIT_S, BlockingKernel
+from nqbench.devices.cuda.kernel import CudaKernel
 from nqbench.devices.cuda.nvml import CLOCK_REASONS
 from nqbench.errors import DeviceError
 from nqbench.measure.measurement import SPENT
@@ -24,13 +26,12 @@ from tests.gpu.test_cuda_gpu import plan
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
-    from nqbench.devices.cuda.kernel import CudaKernel
 
 WORDS = 1 << 21
 """8 MiB: far more than L1, far less than the L2 cache of a data-centre GPU."""
 
 
-def median_s(prepared: CudaKernel, launches: int = 30) -> float:
+def median_s(prepared: Prepared, launches: int = 30) -> float:
     return statistics.median(prepared.launch().kernel_s or 0.0 for _ in range(launches))
 
 
@@ -50,6 +51,7 @@ def test_a_blocked_launch_contains_no_launch_latency(device: CudaDevice, kernels
         assert not prepared.launch().blocked
         assert prepared.launch().blocked
         blocked_s = median_s(prepared)
+        assert isinstance(prepared, CudaKernel)
         loaded = prepared._kernel
         assert loaded is not None
         free = []

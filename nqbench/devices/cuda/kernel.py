@@ -19,8 +19,8 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.device import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT
-from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, L2Flush, Owner, late
+from nqbench.devices.cuda.gpu import ABANDONED, DEFAULT_CARVEOUT, Gpu, L2Flush, late
+from nqbench.devices.cuda.memory import DeviceMemory
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.errors import DeviceError
 from nqbench.multi_launch import symbol_bytes
@@ -51,7 +51,7 @@ _POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does
 class CudaKernel(Prepared):
     """A plan of one kernel on a GPU: the loaded kernel and its buffers."""
 
-    def __init__(self, device: Owner, plan: KernelPlan, compiled: Mapping[str, Compiled]) -> None:
+    def __init__(self, device: Gpu, plan: KernelPlan, compiled: Mapping[str, Compiled]) -> None:
         self._device = device
         self._label = label_of(plan)
         self._memory = DeviceMemory(device, self._label, plan.buffers)
@@ -174,7 +174,7 @@ class LoadedKernel:
     """
 
     def __init__(
-        self, device: Owner, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]
+        self, device: Gpu, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]
     ) -> None:
         self._device, self._kernel = device, kernel
         self._grid = tuple(map(int, kernel.grid))

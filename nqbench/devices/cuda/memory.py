@@ -1,84 +1,20 @@
-"""Memory of a CUDA GPU: a plan's buffers, and the buffer that flushes the L2 cache."""
+"""Memory of a CUDA GPU: the buffers of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.cuda.blocking_kernel import BlockingKernel
-from nqbench.errors import DeviceError, LaunchTimeout
-from nqbench.facts import DeviceFacts
+from nqbench.devices.cuda.gpu import ABANDONED, Gpu
+from nqbench.errors import DeviceError
 from nqbench.plan import Buffer
 from nqbench.system.timing import timed
 
-ABANDONED: Final[list[Any]] = []
-"""Driver objects of a lost process, kept so that nothing tries to free them."""
-
-FLUSH_TIMES: Final = 2
-"""Bytes written to flush an L2 cache, over its size. Caches place lines by a hash of the address
-and replace them by approximate age, so one pass over the size leaves some of the old lines."""
-
 UNWRITTEN: Final = 0xFF
 """Each byte of an output before the first launch: NaN as a float, -1 or the largest number else."""
-
-
-class L2Flush:
-    """Empties the L2 cache. Raises ``DeviceError`` if its size is unknown or memory is short."""
-
-    def __init__(self, cuda: Any, spec: str, l2_bytes: int) -> None:
-        if l2_bytes <= 0:
-            raise DeviceError(
-                f"{spec} does not report the size of its L2 cache, so it cannot be flushed;"
-                " measure with l2: hot"
-            )
-        self._cuda = cuda
-        self.nbytes = FLUSH_TIMES * l2_bytes
-        try:
-            self._buffer = cuda.mem_alloc(self.nbytes)
-        except cuda.MemoryError as error:
-            raise DeviceError(
-                f"{spec} has no {self.nbytes} bytes of memory left for flushing its L2 cache;"
-                " measure with l2: hot, or a smaller configuration"
-            ) from error
-
-    def queue(self) -> None:
-        """Write the buffer, in the order of the stream and without waiting."""
-        self._cuda.memset_d8(self._buffer, 0, self.nbytes)
-
-
-class Owner(Protocol):
-    """The device, as prepared plans use it."""
-
-    cuda: Any
-    spec: str
-    facts: DeviceFacts
-    lost: bool
-
-    def synchronize(self) -> None:
-        """Wait until the GPU is idle."""
-
-    def translated(self, action: str | Callable[[], str]) -> AbstractContextManager[None]:
-        """Turn PyCUDA's errors into ``LaunchError``; ``action`` may be known only then."""
-
-    def blocking_kernel(self) -> BlockingKernel | None:
-        """Keeps launch latency out of kernel times, if this GPU can do it."""
-
-    def stop_blocking(self) -> None:
-        """Stop blocking the stream in this process."""
-
-    def l2_flush(self) -> L2Flush:
-        """The L2 flush."""
-
-
-def late(device: Owner, label: str, timeout_s: float) -> LaunchTimeout:
-    """The error of a launch that outlasted its limit; the process is lost, as it still runs."""
-    error = LaunchTimeout(f"{device.spec}: {label} did not end within {timeout_s:g} s")
-    error.fatal = device.lost = True
-    return error
 
 
 class DeviceMemory:
@@ -88,7 +24,7 @@ class DeviceMemory:
     one by one; the others come with ``allocate_all``.
     """
 
-    def __init__(self, device: Owner, label: str, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, device: Gpu, label: str, buffers: Sequence[Buffer]) -> None:
         self._device, self._cuda, self._label = device, device.cuda, label
         self._buffers = {buffer.name: buffer for buffer in buffers}
         self._lasting = tuple(buffer for buffer in buffers if not buffer.per_run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final
 
 from nqbench.device import Reading, Sensor
@@ -89,9 +90,32 @@ class NvmlSensor(Sensor):
             self._open = False
             self._nvml.nvmlShutdown()
 
-    def _ask(self, question: Callable[..., Any], *arguments: Any) -> int | None:
-        value = _ask(self._nvml, question, *arguments)
-        return None if value is None else int(value)
+    def settings(self) -> dict[str, object]:
+        """The settings by the names of :data:`SETTINGS`; ``None`` for what is not reported."""
+        nvml, gpu = self._nvml, self._gpu
+        driver = self._ask(nvml.nvmlSystemGetDriverVersion)
+        limit = self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
+        clocks = (nvml.nvmlDeviceGetMaxClockInfo, nvml.nvmlDeviceGetApplicationsClock)
+        modes = ("EccMode", "MigMode", "PersistenceMode")
+        values = (
+            driver.decode() if isinstance(driver, bytes) else driver,
+            *(
+                self._ask(q, gpu, c)
+                for q in clocks
+                for c in (nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM)
+            ),
+            None if limit is None else limit / 1000,
+            *(_switch(self._ask(getattr(nvml, f"nvmlDeviceGet{mode}"), gpu)) for mode in modes),
+        )
+        return dict(zip(SETTINGS, values, strict=True))
+
+    def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer; ``None`` if this chip does not support the question, or it is not
+        permitted."""
+        try:
+            return question(*arguments)
+        except self._nvml.NVMLError:
+            return None
 
 
 def nvml_settings(bus_id: str) -> dict[str, object]:
@@ -100,46 +124,10 @@ def nvml_settings(bus_id: str) -> dict[str, object]:
     What NVML does not report (no library, no permission) is ``None``.
     """
     try:
-        nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-    except ImportError:
+        with closing(NvmlSensor(bus_id)) as sensor:
+            return sensor.settings()
+    except DeviceError:
         return dict.fromkeys(SETTINGS)
-    except nvml.NVMLError:
-        return dict.fromkeys(SETTINGS)
-    try:
-        gpu = _ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId, bus_id)
-        return dict.fromkeys(SETTINGS) if gpu is None else _settings(nvml, gpu)
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _settings(nvml: Any, gpu: Any) -> dict[str, object]:
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-        return _ask(nvml, question, *arguments)
-
-    driver = ask(nvml.nvmlSystemGetDriverVersion)
-    limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
-    sm, memory = nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM
-    values = (
-        driver.decode() if isinstance(driver, bytes) else driver,
-        ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, sm),
-        ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, memory),
-        ask(nvml.nvmlDeviceGetApplicationsClock, gpu, sm),
-        ask(nvml.nvmlDeviceGetApplicationsClock, gpu, memory),
-        None if limit is None else limit / 1000,
-        _switch(ask(nvml.nvmlDeviceGetEccMode, gpu)),
-        _switch(ask(nvml.nvmlDeviceGetMigMode, gpu)),
-        _switch(ask(nvml.nvmlDeviceGetPersistenceMode, gpu)),
-    )
-    return dict(zip(SETTINGS, values, strict=True))
-
-
-def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer; ``None`` if this chip does not support the question, or it is not permitted."""
-    try:
-        return question(*arguments)
-    except nvml.NVMLError:
-        return None
 
 
 def _switch(value: Any) -> bool | None:

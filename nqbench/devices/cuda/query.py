@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 from nqbench.devices.cuda import driver as cuda_driver
@@ -17,15 +17,19 @@ from nqbench.simulator.models import capability_facts
 from nqbench.system.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
-
-
-@dataclass(frozen=True, slots=True)
-class UsableGpu:
-    """A GPU that nqbench can use."""
-
-    spec: str
-    name: str
-    note: str
+ATTRIBUTES: Final = {
+    "multiprocessors": "MULTIPROCESSOR_COUNT",
+    "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+    "max_blocks_per_multiprocessor": "MAX_BLOCKS_PER_MULTIPROCESSOR",
+    "max_grid_x": "MAX_GRID_DIM_X",
+    "registers_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "registers_per_block": "MAX_REGISTERS_PER_BLOCK",
+    "shared_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
+    "shared_per_block_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "shared_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "shared_reserved_per_block": "RESERVED_SHARED_MEMORY_PER_BLOCK",
+}
+"""Facts that an attribute of the driver gives."""
 
 
 def load_pycuda() -> Any:
@@ -51,24 +55,17 @@ def load_pycuda() -> Any:
     return cuda
 
 
-def find_gpus() -> list[UsableGpu]:
-    """All usable GPUs, at least one, without creating a context.
+def find_gpus() -> dict[str, DeviceFacts]:
+    """All usable GPUs by spec, at least one, without creating a context.
 
     Raises ``DeviceUnavailable`` naming what is missing: driver, PyCUDA or GPU.
     """
-    cuda = load_pycuda()
-    count = cuda.Device.count()
+    count = load_pycuda().Device.count()
     if count == 0:
         raise DeviceUnavailable(
             "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and 'nvidia-smi'"
         )
-    found = []
-    for index in range(count):
-        facts = gpu_facts(index)
-        gib = facts.memory_bytes / 2**30
-        note = f"{facts.multiprocessors} multiprocessors, {facts.arch}, {gib:.0f} GiB"
-        found.append(UsableGpu(f"cuda:{index}", facts.name, note))
-    return found
+    return {f"cuda:{index}": gpu_facts(index) for index in range(count)}
 
 
 def _hidden() -> str:
@@ -96,34 +93,18 @@ def gpu_facts(index: int) -> DeviceFacts:
     def ask(name: str) -> int:
         return int(device.get_attribute(getattr(cuda.device_attribute, name)))
 
-    major, minor = device.compute_capability()
-    rules = capability_facts(major, minor)  # what no attribute gives
+    capability = device.compute_capability()
+    asked: dict[str, Any] = {fact: ask(attribute) for fact, attribute in ATTRIBUTES.items()}
     threads, warp = ask("MAX_THREADS_PER_MULTIPROCESSOR"), ask("WARP_SIZE")
-    return DeviceFacts(
+    return replace(
+        capability_facts(*capability),  # what no attribute gives
         name=device.name(),
-        kind="cuda",
-        compute_capability=(major, minor),
-        multiprocessors=ask("MULTIPROCESSOR_COUNT"),
+        compute_capability=capability,
         warp_size=warp,
-        max_threads_per_block=ask("MAX_THREADS_PER_BLOCK"),
         max_threads_per_multiprocessor=threads,
         max_warps_per_multiprocessor=threads // warp,
-        max_blocks_per_multiprocessor=ask("MAX_BLOCKS_PER_MULTIPROCESSOR"),
-        max_grid_x=ask("MAX_GRID_DIM_X"),
-        registers_per_multiprocessor=ask("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-        registers_per_block=ask("MAX_REGISTERS_PER_BLOCK"),
-        max_registers_per_thread=rules.max_registers_per_thread,
-        register_allocation_unit=rules.register_allocation_unit,
-        warp_allocation_granularity=rules.warp_allocation_granularity,
-        shared_per_block=ask("MAX_SHARED_MEMORY_PER_BLOCK"),
-        shared_per_block_optin=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        shared_per_multiprocessor=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        shared_reserved_per_block=ask("RESERVED_SHARED_MEMORY_PER_BLOCK"),
-        shared_allocation_unit=rules.shared_allocation_unit,
-        shared_banks=rules.shared_banks,
         memory_bytes=int(device.total_memory()),
-        shared_carveouts=rules.shared_carveouts,
-        register_allocation=rules.register_allocation,
+        **asked,
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from nqbench.devices.cuda import blocking_kernel
+from nqbench.devices.cuda import gpu as cuda_gpu
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import KernelPlan
@@ -42,7 +42,7 @@ def test_one_kernel_with_a_time_limit_blocks_for_a_whole_process(
                 prepared.launch()
     assert gpu.names().count("pagelocked_zeros") == 1
     blocks = [call for call in gpu.calls if call[0] == "block"]
-    assert blocks == [("block", (1, 1, 1), (1, 1, 1), round(blocking_kernel.LIMIT_S * 1e9))] * 4
+    assert blocks == [("block", (1, 1, 1), (1, 1, 1), round(cuda_gpu.LIMIT_S * 1e9))] * 4
 
 
 def test_a_launch_that_fails_releases_the_stream(gpu: FakeDriver, plan: KernelPlan) -> None:

@@ -15,8 +15,9 @@ import pytest
 from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
-from nqbench.devices.cuda.memory import ABANDONED
+from nqbench.devices.cuda.gpu import ABANDONED
 from nqbench.devices.cuda.query import find_gpus
+from nqbench.devices.registry import list_devices
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
@@ -327,9 +328,9 @@ def test_a_context_that_cannot_be_made_is_a_sentence(gpu: FakeDriver, plan: Kern
 
 
 def test_gpus_are_found_without_a_context(gpu: FakeDriver) -> None:
-    (found,) = find_gpus()
-    assert (found.spec, found.name) == ("cuda:0", "Pretended H100")
-    assert "132 multiprocessors, sm_90" in found.note
+    (row,) = (row for row in list_devices() if row.kind == "cuda")
+    assert (row.spec, row.name) == ("cuda:0", "Pretended H100")
+    assert row.note == "132 multiprocessors, sm_90, 1 GiB"
     assert gpu.contexts == 0
     with pytest.raises(DeviceUnavailable, match="no GPU cuda:4; GPUs here: cuda:0"):
         CudaDevice(4)

@@ -14,9 +14,8 @@ import pytest
 
 from nqbench.compiler.nvjitlink import linker_version
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.context import PINNED_BYTES
 from nqbench.devices.cuda.device import CudaDevice
-from nqbench.devices.cuda.program import CudaProgram
+from nqbench.devices.cuda.program import PINNED_BYTES, CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
@@ -123,7 +122,7 @@ def test_the_time_is_of_the_whole_run_and_of_nothing_else(
     steps: FakeDriver, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with prepared(plan("sleeps")) as program:
-        monkeypatch.setattr(program._memory, "renew", lambda: clock.sleep(0.05))
+        monkeypatch.setattr(program.memory, "renew", lambda: clock.sleep(0.05))
         assert program.launch().kernel_s == pytest.approx(0.01)
     assert clock.now == pytest.approx(0.06)
 
@@ -201,7 +200,7 @@ def test_host_work_counts_apart_from_the_operations_inside(
     steps: FakeDriver, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with prepared(plan("thinks")) as program:
-        monkeypatch.setattr(program._device.cuda, "memcpy_htod", lambda *_: clock.sleep(0.03))
+        monkeypatch.setattr(program.device.cuda, "memcpy_htod", lambda *_: clock.sleep(0.03))
         phases = program.phases()
     found = {name: phases[name] for name in ("outer", "inner", "transfer", "total")}
     assert found == pytest.approx({"outer": 0.02, "inner": 0.01, "transfer": 0.03, "total": 0.06})
