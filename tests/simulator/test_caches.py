@@ -204,6 +204,7 @@ def test_sizes_of_l1(model: str, cache: str, nbytes: int) -> None:
     plan = workload.plan(factors, None, device.facts)
     assert isinstance(plan, KernelPlan)
     with device.prepare(plan) as prepared:
+        assert isinstance(prepared, SimPrepared)
         caches = prepared.geometry.caches
     assert caches is not None
     assert caches[0] == nbytes
