@@ -13,6 +13,7 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
+from nqbench.simulator.launching import SimPrepared
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import Rules, ptx, run
 
