@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Final
 
+from nqbench.simulator.layout import align
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.ptx import (
     WIDTHS,
@@ -43,6 +45,10 @@ MAX_INSTRUCTIONS: Final = 200_000
 STACK_BYTES: Final = 16384
 """Of each lane, for functions that call themselves."""
 STACK: Final = "__call_stack"
+MARGIN: Final = 2048
+"""Bytes of the stack that the deepest frame may need."""
+MAX_KEPT: Final = 64
+"""Registers that a frame has room for."""
 
 Find = Callable[[str], PtxKernel | None]
 
@@ -67,10 +73,13 @@ class _Instance:
     def label(self, name: str) -> str:
         return name + self.suffix
 
+    def register(self, register: Register) -> Register:
+        return Register(register.name + self.suffix, register.width)
+
     def operand(self, operand: Operand) -> Operand:
         """An operand as this copy's own."""
         if isinstance(operand, Register):
-            return Register(operand.name + self.suffix, operand.width)
+            return self.register(operand)
         if isinstance(operand, Memory):
             return Memory(self.operand(operand.base), operand.offset)
         if isinstance(operand, Vector):
@@ -78,11 +87,11 @@ class _Instance:
         if isinstance(operand, Pair):
             return Pair(self.operand(operand.first), self.operand(operand.second))
         if isinstance(operand, Negated):
-            return Negated(Register(operand.register.name + self.suffix, 1))
+            return Negated(self.register(operand.register))
         return operand
 
     def instruction(self, i: Instruction) -> Instruction:
-        guard = None if i.guard is None else Register(i.guard.name + self.suffix, 1)
+        guard = i.guard and self.register(i.guard)
         return replace(i, operands=tuple(map(self.operand, i.operands)), guard=guard)
 
     def parameter(self, name: str) -> str:
@@ -102,12 +111,19 @@ class _Machine:
     def pointer(self) -> Register:
         return Register(f"%stack{self.suffix}", 32)
 
-    def entry(self, name: str) -> str:
-        return f"{name}{self.suffix}"
-
     @property
     def table(self) -> str:
         return f"returns{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call in a body, and the caller's names of the results and of what is passed."""
+
+    at: _Instance
+    item: Instruction
+    gives: list[str]
+    takes: list[str]
 
 
 class _Flattening:
@@ -120,12 +136,10 @@ class _Flattening:
         self.circles: dict[str, dict[str, PtxKernel]] = {}
 
     def run(self) -> None:
-        kernel = self.kernel
         self.targets: dict[str, tuple[str, ...]] = {}
         self._take_addresses()
-        self._body(_Instance(kernel, ""), end=None)
-        kernel.body = self.out
-        kernel.targets = self.targets
+        self._body(_Instance(self.kernel, ""), end=None)
+        self.kernel.body, self.kernel.targets = self.out, self.targets
 
     def _take_addresses(self) -> None:
         """Give an address to every function that something refers to without calling it."""
@@ -165,14 +179,14 @@ class _Flattening:
             if isinstance(item, Label):
                 self.out.append(Label(at.label(item.name)))
             elif item.opcode == "call":
-                self._guarded(at, item)
+                self._call(at, item)
             else:
                 self._plain(at, item, end)
 
     def _plain(self, at: _Instance, item: Instruction, end: str | None) -> None:
         i = at.instruction(item)
         if item.opcode == "ret" and at.machine is not None:
-            self._return(at, i)
+            self._return(at.machine, i)
         elif item.opcode == "ret" and end is not None:
             self.out.append(replace(i, opcode="bra", modifiers=("uni",), operands=(Name(end),)))
         elif item.opcode in ("bra", "brx"):
@@ -193,7 +207,7 @@ class _Flattening:
                 continue
             variable = at.function.variables.get(operand.name)
             if at.machine is not None and variable is not None and variable.space == "local":
-                return self._own_memory(at, i, operand)
+                return self._own_memory(at.machine, at.function, i, operand)
             if operand.name not in self.kernel.variables and self._function(operand.name):
                 operands[place] = Immediate(self._address_of(operand.name))
         return replace(i, operands=tuple(operands))
@@ -211,10 +225,9 @@ class _Flattening:
     def _parameter_access(self, at: _Instance, item: Instruction) -> Iterator[Instruction]:
         place = item.operands[1 if item.opcode == "ld" else 0]
         assert isinstance(place, Memory)
-        if not isinstance(place.base, Name):
-            yield at.instruction(item)
-            return
-        if place.base.name in self.kernel.parameters and not at.suffix:
+        if not isinstance(place.base, Name) or (
+            place.base.name in self.kernel.parameters and not at.suffix
+        ):
             yield at.instruction(item)
             return
         kind = item.modifiers[-1]
@@ -224,13 +237,11 @@ class _Flattening:
         for number, one in enumerate(values):
             register = self._register(name, place.offset + number * step, kind, item)
             own = at.operand(one)
-            if item.opcode == "st":
-                operands: tuple[Operand, ...] = (register, own)
-                yield replace(
-                    at.instruction(item), opcode="mov", modifiers=(kind,), operands=operands
-                )
-            else:
+            if item.opcode == "ld":
                 yield _move_from(at.instruction(item), own, register, kind)
+            else:
+                i = at.instruction(item)
+                yield replace(i, opcode="mov", modifiers=(kind,), operands=(register, own))
 
     def _register(self, name: str, offset: int, kind: str, item: Instruction) -> Register:
         """The register of a parameter's part; all accesses to it must agree on its place."""
@@ -250,88 +261,76 @@ class _Flattening:
 
     # calls
 
-    def _guarded(self, at: _Instance, item: Instruction) -> None:
-        """A call under a predicate is a branch around it."""
-        if item.guard is None:
-            self._call(at, item)
-            return
-        after = self._fresh("skip")
-        self._skip(at.instruction(item), after)
-        self._call(at, replace(item, guard=None))
-        self.out.append(Label(after))
-
     def _call(self, at: _Instance, item: Instruction) -> None:
+        """A call under a predicate is a branch around it."""
+        if item.guard is not None:
+            after = self._fresh("skip")
+            self._skip(at.instruction(item), after)
+            self._call(at, replace(item, guard=None))
+            self.out.append(Label(after))
+            return
         given = [o for o in item.operands if isinstance(o, Vector)]
         callee = next(o for o in item.operands if isinstance(o, Name | Register))
         before = item.operands.index(callee)
         gives = _names(given[0]) if before else []
-        takes = _names(given[before]) if len(given) > before else []
+        call = _Call(at, item, gives, _names(given[before]) if len(given) > before else [])
         if isinstance(callee, Register):
-            self._indirect(at, item, callee, gives, takes)
+            self._indirect(call, callee)
         elif callee.name in BUILT_IN:
-            self._built_in(at, item, callee.name, gives, takes)
+            self._built_in(call, callee.name)
         else:
-            self._direct(at, item, callee.name, gives, takes)
+            self._direct(call, callee.name)
 
-    def _built_in(
-        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
-    ) -> None:
-        arguments = [
-            Register(f"{at.parameter(take)}+0", self.widths[at.parameter(take), 0])
-            for take in takes
-        ]
+    def _built_in(self, call: _Call, name: str) -> None:
+        takes, gives = (map(call.at.parameter, names) for names in (call.takes, call.gives))
+        arguments = [Register(f"{take}+0", self.widths[take, 0]) for take in takes]
         result: list[Operand] = []
         for give in gives:
-            self.widths.setdefault((at.parameter(give), 0), 32)
-            result.append(Register(f"{at.parameter(give)}+0", 32))
+            self.widths.setdefault((give, 0), 32)
+            result.append(Register(f"{give}+0", 32))
         operands = (*(result or [Name("_")]), Name(name), *arguments)
-        self.out.append(replace(item, operands=operands))
+        self.out.append(replace(call.item, operands=operands))
 
-    def _direct(
-        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
-    ) -> None:
+    def _direct(self, call: _Call, name: str) -> None:
+        at, item = call.at, call.item
         function = self.find(name)
         if function is None:
             why = "has no body in this module"
             if name.startswith(LAUNCHES):
                 why = "launches a kernel from a kernel, which is not simulated"
             raise UnsupportedPtx(f"a call of {name}, which {why},", item.where)
-        if at.machine is not None and name in at.machine.members:
-            self._jump(at, item, name, gives, takes)
-            return
         self._emit(item, "call", item.modifiers)
+        if at.machine is not None and name in at.machine.members:
+            self._jump(call, at.machine, name)
+            return
         circle = self._circle(name)
         self.count += 1
         suffix = f"#{self.count}"
         if circle:
-            self._enter(at, item, _Machine(suffix, circle), name, gives, takes)
+            self._enter(call, _Machine(suffix, circle), name)
             return
-        inner = _Instance(function, suffix)
-        names = [*zip(function.returns, gives, strict=False)]
-        names += zip(function.parameters, takes, strict=False)
-        inner.parameters = {own: at.parameter(theirs) for own, theirs in names}
+        names = [*zip(function.returns, call.gives, strict=False)]
+        names += zip(function.parameters, call.takes, strict=False)
         end = self._fresh("return")
-        self._body(inner, end)
+        parameters = {own: at.parameter(theirs) for own, theirs in names}
+        self._body(_Instance(function, suffix, parameters), end)
         self.out.append(Label(end))
 
-    def _indirect(
-        self, at: _Instance, item: Instruction, callee: Register, gives: list[str], takes: list[str]
-    ) -> None:
+    def _indirect(self, call: _Call, callee: Register) -> None:
         """One of the functions whose address is taken and that take and give as many values."""
-        pointer = at.operand(callee)
+        item, pointer = call.item, call.at.operand(callee)
         end = self._fresh("called")
         for name, address in list(self.kernel.functions.items()):
             function = self.find(name)
             assert function is not None
-            if (len(function.returns), len(function.parameters)) != (len(gives), len(takes)):
+            wanted = len(call.gives), len(call.takes)
+            if (len(function.returns), len(function.parameters)) != wanted:
                 continue
             other = self._fresh("other")
             equal = Register(self._fresh("%is"), 1)
-            self.out += [
-                _made(item, "setp", ("ne", "u64"), equal, pointer, Immediate(address)),
-                Instruction("bra", (), (Name(other),), equal, False, item.where),
-            ]
-            self._direct(at, item, name, gives, takes)
+            self._emit(item, "setp", ("ne", "u64"), equal, pointer, Immediate(address))
+            self.out.append(Instruction("bra", (), (Name(other),), equal, False, item.where))
+            self._direct(call, name)
             self.out += [_made(item, "bra", ("uni",), Name(end)), Label(other)]
         self.out += [_made(item, "call", ("nowhere",), Name("_"), pointer), Label(end)]
 
@@ -363,55 +362,50 @@ class _Flattening:
                         pending.append(name_)
         return found
 
-    def _enter(
-        self, at: _Instance, item: Instruction, machine: _Machine, name: str,
-        gives: list[str], takes: list[str],
-    ) -> None:  # fmt: skip
+    def _enter(self, call: _Call, machine: _Machine, name: str) -> None:
         """The first call of such a function: its stack is empty."""
+        item = call.item
         self.kernel.variables.setdefault(STACK, PtxVariable(STACK, "local", 16, STACK_BYTES))
         end = self._fresh("return")
         machine.returns.append(end)
-        function = machine.members[name]
         self._emit(item, "mov", ("u32",), machine.pointer, Name(STACK))
         self.out.append(_stored(item, machine.pointer, 0, Immediate(0), 32))
-        for own, theirs in zip(function.parameters, takes, strict=False):
-            self._copies(at.parameter(theirs), own + machine.suffix, item)
-        self._emit(item, "bra", ("uni",), Name(machine.entry(name)))
+        self._pass(call, machine, name)
         for member, body in machine.members.items():
-            self.out.append(Label(machine.entry(member)))
-            self._body(_Instance(body, machine.suffix + member, _own(body, machine), machine), None)
+            self.out.append(Label(member + machine.suffix))
+            # All callers share the parameters and results.
+            own = {part: part + machine.suffix for part in (*body.parameters, *body.returns)}
+            self._body(_Instance(body, machine.suffix + member, own, machine), None)
         self.out.append(Label(end))
-        for own, theirs in zip(function.returns, gives, strict=False):
-            self._copies(own + machine.suffix, at.parameter(theirs), item)
+        for own_name, theirs in zip(machine.members[name].returns, call.gives, strict=False):
+            self._copies(own_name + machine.suffix, call.at.parameter(theirs), item)
         self.targets[machine.table] = tuple(machine.returns)
 
-    def _jump(
-        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
-    ) -> None:
+    def _pass(self, call: _Call, machine: _Machine, name: str) -> None:
+        """Hand the parameters over, and jump to the function."""
+        for own, theirs in zip(machine.members[name].parameters, call.takes, strict=False):
+            self._copies(call.at.parameter(theirs), own + machine.suffix, call.item)
+        self._emit(call.item, "bra", ("uni",), Name(name + machine.suffix))
+
+    def _jump(self, call: _Call, machine: _Machine, name: str) -> None:
         """A further call: keep what is still needed, then jump."""
-        machine = at.machine
-        assert machine is not None
-        self._emit(item, "call", item.modifiers)
-        back = self._fresh("return")
-        number = len(machine.returns)
+        at, item, sp = call.at, call.item, machine.pointer
+        back, number = self._fresh("return"), len(machine.returns)
         machine.returns.append(back)
-        kept = [at.operand(r) for r in _needed(at.function, item)]
-        size = _frame(at.function, len(kept))
-        sp = machine.pointer
+        kept = [at.register(r) for r in _needed(at.function, item)]
+        variables = sum(align(v.nbytes, 16) for v in _local(at.function))
+        size = 16 + (8 * MAX_KEPT + variables if variables else align(8 * len(kept), 16))
         for place, register in enumerate(kept):
             self._keep(item, sp, 16 + 8 * place, register)
         self._emit(item, "add", ("u32",), sp, sp, Immediate(size))
         self._emit(item, "call", ("depth",), Name("_"), sp, Name(STACK, STACK_BYTES - MARGIN))
         self.out.append(_stored(item, sp, 0, Immediate(number), 32))
-        function = machine.members[name]
-        for own, theirs in zip(function.parameters, takes, strict=False):
-            self._copies(at.parameter(theirs), own + machine.suffix, item)
-        self._emit(item, "bra", ("uni",), Name(machine.entry(name)))
+        self._pass(call, machine, name)
         self.out.append(Label(back))
         self._emit(item, "sub", ("u32",), sp, sp, Immediate(size))
         for place, register in enumerate(kept):
             self._restore(item, sp, 16 + 8 * place, register)
-        for own, theirs in zip(function.returns, gives, strict=False):
+        for own, theirs in zip(machine.members[name].returns, call.gives, strict=False):
             self._results(own + machine.suffix, at.parameter(theirs), at.function, theirs, item)
 
     def _results(
@@ -428,9 +422,7 @@ class _Flattening:
                     b = self._register(own, place.offset, kind, other)
                     self._emit(item, "mov", (f"b{a.width}",), a, b)
 
-    def _return(self, at: _Instance, i: Instruction) -> None:
-        machine = at.machine
-        assert machine is not None
+    def _return(self, machine: _Machine, i: Instruction) -> None:
         after = self._fresh("stay")
         if i.guard is not None:
             self._skip(i, after)
@@ -439,16 +431,14 @@ class _Flattening:
         self._emit(i, "brx", ("idx",), number, Name(machine.table))
         self.out.append(Label(after))
 
-    def _keep(self, item: Instruction, sp: Register, offset: int, register: Operand) -> None:
-        assert isinstance(register, Register)
+    def _keep(self, item: Instruction, sp: Register, offset: int, register: Register) -> None:
         if register.width == 1:
             number = Register(self._fresh("%kept"), 32)
             self._emit(item, "selp", ("u32",), number, Immediate(1), Immediate(0), register)
             register = number
         self.out.append(_stored(item, sp, offset, register, register.width))
 
-    def _restore(self, item: Instruction, sp: Register, offset: int, register: Operand) -> None:
-        assert isinstance(register, Register)
+    def _restore(self, item: Instruction, sp: Register, offset: int, register: Register) -> None:
         if register.width > 1:
             self.out.append(_loaded(item, register, sp, offset))
             return
@@ -456,19 +446,16 @@ class _Flattening:
         self.out.append(_loaded(item, number, sp, offset))
         self._emit(item, "setp", ("ne", "u32"), register, number, Immediate(0))
 
-    def _own_memory(self, at: _Instance, i: Instruction, name: Name) -> Instruction:
+    def _own_memory(
+        self, machine: _Machine, function: PtxKernel, i: Instruction, name: Name
+    ) -> Instruction:
         """The address of a variable of this activation: it lies at the end of its frame."""
-        assert at.machine is not None
-        place = 0
-        for variable in _local(at.function):
-            if variable.name == name.name:
-                break
-            place += -(-variable.nbytes // 16) * 16
-        start = 16 + 8 * MAX_KEPT + place + name.offset
+        before = takewhile(lambda variable: variable.name != name.name, _local(function))
+        start = 16 + 8 * MAX_KEPT + sum(align(v.nbytes, 16) for v in before) + name.offset
         target = i.operands[0]
         assert isinstance(target, Register)
         number = Register(self._fresh("%own"), 32)
-        self._emit(i, "add", ("u32",), number, at.machine.pointer, Immediate(start))
+        self._emit(i, "add", ("u32",), number, machine.pointer, Immediate(start))
         return _made(i, "cvt", (f"u{target.width}", "u32"), target, number)
 
     def _emit(
@@ -487,28 +474,8 @@ class _Flattening:
         return f"{stem}#{self.count}"
 
 
-MARGIN: Final = 2048
-"""Bytes of the stack that the deepest frame may need."""
-MAX_KEPT: Final = 64
-"""Registers that a frame has room for."""
-
-
-def _frame(function: PtxKernel, kept: int) -> int:
-    """Bytes of an activation: where to return, registers, variables."""
-    own = sum(-(-v.nbytes // 16) * 16 for v in _local(function))
-    if not own:
-        return 16 + -(-8 * kept // 16) * 16
-    return 16 + 8 * MAX_KEPT + own
-
-
 def _local(function: PtxKernel) -> list[PtxVariable]:
     return [v for v in function.variables.values() if v.space == "local"]
-
-
-def _own(function: PtxKernel, machine: _Machine) -> dict[str, str]:
-    """Its parameters and results, which all of its callers share."""
-    names = (*function.parameters, *function.returns)
-    return {name: name + machine.suffix for name in names}
 
 
 def _needed(function: PtxKernel, call: Instruction) -> list[Register]:

@@ -36,81 +36,26 @@ row. A load that sees it asks whether the buffer started so."""
 CACHE_LINE = 64
 
 
-class Context(IntEnum):
-    """Fields of a launch."""
-
-    GLOBAL = 0
-    PAGE_LOW = 1
-    PAGE_HIGH = 2
-    PAGES = 3
-    PARAMETERS = 4
-    THREAD_INDICES = 5
-    THREAD_STRIDE = 6
-    GRID_X = 7
-    GRID_Y = 8
-    GRID_Z = 9
-    BLOCK_X = 10
-    BLOCK_Y = 11
-    BLOCK_Z = 12
-    SHARED_BYTES = 13
-    BLOCK_COUNTS = 14
-    SITE_COUNTS = 15
-    WARPS = 16
-    WARP_STRIDE = 17
-    WARPS_PER_BLOCK = 18
-    SLOTS = 19
-    SLOT_STRIDE = 20
-    SLOT_COUNT = 21
-    SHARED = 22
-    SHARED_STRIDE = 23
-    NEXT_BLOCK = 24
-    TOTAL_BLOCKS = 25
-    LIVE_SLOTS = 26
-    THREADS_PER_BLOCK = 27
-    QUANTUM = 28
-    REVERSE = 29
-    STEPS = 30
-    MULTIPROCESSORS = 31
-    DYNAMIC_SHARED_BYTES = 32
-    FAULT_KIND = 33
-    FAULT_INSTRUCTION = 34
-    FAULT_LANE = 35
-    FAULT_ADDRESS = 36
-    FAULT_WARP = 37
-    FAULT_LANES = 38
-    WARP_MASKS = 39
-    WARP_LOCAL = 40
-    WARP_LOCAL_BYTES = 41
-    PRINTED = 42
-    PRINTS = 43
-    PRINT_ROOM = 44
-    PAGE_UNDEFINED = 45
-    GRID_SYNC = 46
-    PARAMETER_COPY = 47
-    L1 = 48
-    L1_BYTES = 49
-    L2 = 50
-    L2_BYTES = 51
-    CACHE_COUNTS = 52
-    WATCH = 53
-    BLOCK_COUNTS_STRIDE = 54
-    SITE_COUNTS_STRIDE = 55
-
+Context = IntEnum(
+    "Context",
+    "GLOBAL PAGE_LOW PAGE_HIGH PAGES PARAMETERS THREAD_INDICES THREAD_STRIDE"
+    " GRID_X GRID_Y GRID_Z BLOCK_X BLOCK_Y BLOCK_Z SHARED_BYTES BLOCK_COUNTS SITE_COUNTS"
+    " WARPS WARP_STRIDE WARPS_PER_BLOCK SLOTS SLOT_STRIDE SLOT_COUNT SHARED SHARED_STRIDE"
+    " NEXT_BLOCK TOTAL_BLOCKS LIVE_SLOTS THREADS_PER_BLOCK QUANTUM REVERSE STEPS"
+    " MULTIPROCESSORS DYNAMIC_SHARED_BYTES"
+    " FAULT_KIND FAULT_INSTRUCTION FAULT_LANE FAULT_ADDRESS FAULT_WARP FAULT_LANES"
+    " WARP_MASKS WARP_LOCAL WARP_LOCAL_BYTES PRINTED PRINTS PRINT_ROOM"
+    " PAGE_UNDEFINED GRID_SYNC PARAMETER_COPY L1 L1_BYTES L2 L2_BYTES CACHE_COUNTS WATCH"
+    " BLOCK_COUNTS_STRIDE SITE_COUNTS_STRIDE",
+    start=0,
+)
+"""Fields of a launch."""
 
 PRINTED_BYTES = 256
 """Of the values of one ``printf``."""
 
-
-class Print(IntEnum):
-    """Fields of what one lane printed; the values follow."""
-
-    TEXT = 0
-    THREAD = 1
-    BLOCK_X = 2
-    BLOCK_Y = 3
-    BLOCK_Z = 4
-    END = 5
-
+Print = IntEnum("Print", "TEXT THREAD BLOCK_X BLOCK_Y BLOCK_Z END", start=0)
+"""Fields of what one lane printed; the values follow."""
 
 PRINT_RECORD = 8 * Print.END + PRINTED_BYTES
 
@@ -128,73 +73,31 @@ class BlockSlot(IntEnum):
     END = RESULT_ALL + BARRIERS
 
 
-class Warp(IntEnum):
-    """Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number
-    in the grid; BITS is followed by one word per 64 basic blocks."""
+Warp = IntEnum(
+    "Warp",
+    "STATE ALIVE WAITING SLOT SHARED SHADOW INDEX CTAID_X CTAID_Y CTAID_Z SMID CLOCK NUMBER"
+    " ORDINAL BITS",
+    start=0,
+)
+"""Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number
+in the grid; BITS is followed by one word per 64 basic blocks."""
 
-    STATE = 0
-    ALIVE = 1
-    WAITING = 2
-    SLOT = 3
-    SHARED = 4
-    SHADOW = 5
-    INDEX = 6
-    CTAID_X = 7
-    CTAID_Y = 8
-    CTAID_Z = 9
-    SMID = 10
-    CLOCK = 11
-    NUMBER = 12
-    ORDINAL = 13
-    BITS = 14
+State = IntEnum("State", "EMPTY READY PARKED DONE", start=0)
+"""What a warp is doing. EMPTY is 0: a slot that never got a block has such warps."""
 
+Step = IntEnum("Step", "QUANTUM IDLE FAULT", start=0)
+"""Why a warp came back to the scheduler."""
 
-class State(IntEnum):
-    """What a warp is doing. EMPTY is 0: a slot that never got a block has such warps."""
+Outcome = IntEnum("Outcome", "DONE PAUSE FAULT DEADLOCK", start=0)
+"""Why the scheduler came back to Python."""
 
-    EMPTY = 0
-    READY = 1
-    PARKED = 2
-    DONE = 3
-
-
-class Step(IntEnum):
-    """Why a warp came back to the scheduler."""
-
-    QUANTUM = 0
-    IDLE = 1
-    FAULT = 2
-
-
-class Outcome(IntEnum):
-    """Why the scheduler came back to Python."""
-
-    DONE = 0
-    PAUSE = 1
-    FAULT = 2
-    DEADLOCK = 3
-
-
-class Fault(IntEnum):
-    """Kinds of fault, as recorded in the context."""
-
-    NONE = 0
-    OUT_OF_BOUNDS = 1
-    MISALIGNED = 2
-    UNWRITTEN = 3
-    DIVISION = 4
-    BARRIER_SPLIT = 5
-    STUCK = 6
-    MEMBERS = 7
-    INACTIVE_SOURCE = 8
-    TRAP = 9
-    BARRIER_COUNT = 10
-    SPACE = 11
-    ASSERTION = 12
-    DEPTH = 13
-    NOT_A_FUNCTION = 14
-    UNDEFINED = 15
-    SKIPPED = 16
+Fault = IntEnum(
+    "Fault",
+    "NONE OUT_OF_BOUNDS MISALIGNED UNWRITTEN DIVISION BARRIER_SPLIT STUCK MEMBERS"
+    " INACTIVE_SOURCE TRAP BARRIER_COUNT SPACE ASSERTION DEPTH NOT_A_FUNCTION UNDEFINED SKIPPED",
+    start=0,
+)
+"""Kinds of fault, as recorded in the context."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,15 +39,10 @@ SECTORS_PER_SLOT: Final = 4
 """Sectors that one issue slot moves: a 128-byte line, the unit of the L1's tag stage."""
 
 
-class AccessKind(IntEnum):
-    """How an access goes off the chip. The first three may be served by an L1 cache."""
-
-    LOAD = 0
-    LOCAL_LOAD = 1
-    LOCAL_STORE = 2
-    UNCACHED_LOAD = 3
-    STORE = 4
-    ATOMIC = 5
+AccessKind = IntEnum(
+    "AccessKind", "LOAD LOCAL_LOAD LOCAL_STORE UNCACHED_LOAD STORE ATOMIC", start=0
+)
+"""How an access goes off the chip. The first three may be served by an L1 cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,25 +37,13 @@ SECTORS: Final = 4
 ALL: Final = (1 << SECTORS) - 1
 
 
-class CacheCount(IntEnum):
-    """What the caches count, in sectors of 32 bytes (64-bit each)."""
+CacheCount = IntEnum(
+    "CacheCount", "L1_HITS L1_MISSES L2_HITS L2_MISSES READ WRITTEN CLOCK END", start=0
+)
+"""What the caches count, in sectors of 32 bytes (64-bit each)."""
 
-    L1_HITS = 0
-    L1_MISSES = 1
-    L2_HITS = 2
-    L2_MISSES = 3
-    READ = 4
-    WRITTEN = 5
-    CLOCK = 6
-    END = 7
-
-
-class Asks(IntEnum):
-    """What a level asks of the one below."""
-
-    READ = 0
-    WRITE = 1
-    BOTH = 2
+Asks = IntEnum("Asks", "READ WRITE BOTH", start=0)
+"""What a level asks of the one below."""
 
 
 def set_bytes(ways: int) -> int:

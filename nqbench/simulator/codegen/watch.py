@@ -67,35 +67,17 @@ class Field(IntEnum):
     END = 38
 
 
-class Found(IntEnum):
-    """A row of what was found: one for each kind and pair of instructions."""
+Found = IntEnum(
+    "Found", "KIND WHERE OTHER_WHERE COUNT ADDRESS THREAD OTHER OLD NEW SIZE SPACE END", start=0
+)
+"""A row of what was found: one for each kind and pair of instructions."""
 
-    KIND = 0
-    WHERE = 1
-    OTHER_WHERE = 2
-    COUNT = 3
-    ADDRESS = 4
-    THREAD = 5
-    OTHER = 6
-    OLD = 7
-    NEW = 8
-    SIZE = 9
-    SPACE = 10
-    END = 11
-
-
-class FindingKind(IntEnum):
-    """What can be found."""
-
-    OUT_OF_BOUNDS = 1
-    MISALIGNED = 2
-    UNINITIALISED = 3
-    WRITE_WRITE = 4
-    READ_AFTER_WRITE = 5
-    WRITE_AFTER_READ = 6
-    LOST_UPDATE = 7
-    DIVERGENT_BARRIER = 8
-
+FindingKind = IntEnum(
+    "FindingKind",
+    "OUT_OF_BOUNDS MISALIGNED UNINITIALISED WRITE_WRITE READ_AFTER_WRITE WRITE_AFTER_READ"
+    " LOST_UPDATE DIVERGENT_BARRIER",
+)
+"""What can be found."""
 
 MAX_FOUND: Final = 512
 MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
