@@ -11,8 +11,7 @@ from nqbench.plan import Plan
 from nqbench.simulator.simulation import simulation
 
 if TYPE_CHECKING:
-    from nqbench.simulator.launching import SimPrepared
-    from nqbench.simulator.programs import SimProgram
+    from nqbench.simulator.launching import SimPlan
 
 
 class SimDevice(Device):
@@ -30,12 +29,12 @@ class SimDevice(Device):
         """Everything that can change a counter."""
         return self.simulation.identity()
 
-    def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
-        """See ``simulator.programs.prepare``; ``DeviceError`` for a plan for the CPU."""
+    def prepare(self, plan: Plan) -> SimPlan:
+        """See ``simulator.launching.prepare``; ``DeviceError`` for a plan for the CPU."""
         if plan.on_cpu:
             raise DeviceError(
                 f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
             )
-        from nqbench.simulator.programs import prepare
+        from nqbench.simulator.launching import prepare
 
         return prepare(self.simulation, plan)

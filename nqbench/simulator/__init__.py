@@ -17,23 +17,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nqbench.device import Launch
     from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
-    from nqbench.simulator.launching import SimPrepared
-    from nqbench.simulator.programs import SimProgram
+    from nqbench.simulator.launching import SimPlan
     from nqbench.simulator.sanitizer import Finding
 
 __all__ = ["check", "compile", "counters", "launch"]
 
 
-def compile(
-    plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any
-) -> SimPrepared | SimProgram:
+def compile(plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any) -> SimPlan:
     """A plan compiled and loaded, to be launched any number of times; close it after use.
 
     ``model`` is a name (``nqbench devices`` lists them) or the path of a YAML file; ``settings``
     and errors are those of :func:`nqbench.simulator.simulation.simulation`. Also raises
     ``CompileError``, and ``KernelFault`` for PTX that is not simulated.
     """
-    from nqbench.simulator.programs import prepare
+    from nqbench.simulator.launching import prepare
     from nqbench.simulator.simulation import simulation
 
     return prepare(simulation(model, **settings), plan)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -255,28 +254,26 @@ def _zeros(nbytes: int) -> NDArray[np.uint8]:
     return raw[shift : shift + nbytes]
 
 
-def parameter_bytes(
-    code: Translation, arguments: tuple[Any, ...], addresses: Mapping[str, int]
-) -> bytes:
+def parameter_bytes(code: Translation, arguments: tuple[Any, ...], memory: GlobalMemory) -> bytes:
     """The kernel's parameter memory. Raises ``DeviceError`` if the arguments do not fit it."""
     places = list(code.kernel.parameters.values())
     if len(places) != len(arguments):
         raise DeviceError(
             f"the kernel takes {len(places)} arguments, but {len(arguments)} are given"
         )
-    memory = bytearray(code.kernel.parameter_bytes)
+    found = bytearray(code.kernel.parameter_bytes)
     for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
         if isinstance(argument, str):
-            if argument not in addresses:
+            if argument not in memory.by_name:
                 raise DeviceError(
                     f"argument {number} names buffer {argument!r}, which is not there"
                 )
-            data = addresses[argument].to_bytes(8, "little")
+            data = memory.address(argument).to_bytes(8, "little")
         else:
             data = argument.tobytes()
         if len(data) != nbytes:
             raise DeviceError(
                 f"argument {number} has {len(data)} bytes, but the kernel's parameter has {nbytes}"
             )
-        memory[offset : offset + nbytes] = data
-    return bytes(memory)
+        found[offset : offset + nbytes] = data
+    return bytes(found)

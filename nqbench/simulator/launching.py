@@ -1,33 +1,40 @@
-"""From a kernel to a launch: a kernel alone, and what programs of several share with it."""
+"""Plans in the simulator: kernels compiled and laid out, one alone or several as a program, and
+their launches.
+
+A program has one memory, and one run of its CPU function drives all kernels.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nqbench import multi_launch
 from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.occupancy import occupancy, shared_storage
 from nqbench.compiler.resources import resources_of
 from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
-from nqbench.multi_launch import symbol_bytes
-from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, Outputs
+from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports, timing
 from nqbench.simulator.attribution import readable, targets
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes, resident_blocks
-from nqbench.simulator.global_memory import GlobalMemory, starts_undefined, with_own
+from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import Outcome, align
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import Instruction, UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
 from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.simulation import Simulation
-from nqbench.simulator.tally import Tally
+from nqbench.simulator.tally import Tally, combined
 from nqbench.simulator.translation import Translation, build
+from nqbench.vocabulary import of_kernel
 
 MAX_WAITING: Final = 1024
 """Loop iterations of a turn at most, in a cooperative launch."""
@@ -45,15 +52,10 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
             " simulated; run it on a GPU (--device cuda:0)"
         )
     compiled = compile_kernel(kernel, simulation.facts.arch, "ptx")
+    undefined, watched = starts_undefined(buffers), simulation.checked
+    text = compiled.image.decode()
     try:
-        undefined = starts_undefined(buffers)
-        code = build(
-            compiled.image.decode(),
-            compiled.symbol,
-            simulation.rules,
-            undefined=undefined,
-            watched=simulation.checked,
-        )
+        code = build(text, compiled.symbol, simulation.rules, undefined=undefined, watched=watched)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
     return with_contents(kernel, compiled, code)
@@ -66,7 +68,7 @@ def with_contents(kernel: Kernel, compiled: Compiled, code: Translation) -> Tran
     for variable in code.symbols.module:
         if variable.name in given:
             name = given[variable.name]
-            data = symbol_bytes(kernel, name, variable.nbytes)
+            data = multi_launch.symbol_bytes(kernel, name, variable.nbytes)
             variable = replace(variable, initial=data + variable.initial[len(data) :])
         module.append(variable)
     return replace(code, symbols=replace(code.symbols, module=tuple(module))) if given else code
@@ -130,26 +132,82 @@ def _caches(
     return storage - given, l2
 
 
-def check(
-    run: SimLaunch, outcome: Outcome, entry: str, timeout_s: float | None, exhausted: bool
-) -> None:
-    """Raise the error of a launch that did not end well: ``KernelFault`` or ``LaunchTimeout``.
+class SimKernel:
+    """One kernel of a plan: its code, and the state that all its launches share."""
 
-    ``exhausted`` tells a launch that took all the steps it had from one that took too long.
-    """
-    if outcome is Outcome.FAULT:
-        raise reports.fault(run, entry)
-    if outcome is Outcome.DEADLOCK:
-        raise reports.deadlock(run, entry)
-    if outcome is Outcome.PAUSE and exhausted:
-        raise LaunchTimeout(
-            f"kernel {entry}: still running after {run.steps:,} loop iterations;"
-            " it may be endless, or max_steps of SimDevice is too small for it"
-            f"{reports.standing(run)}"
-        )
-    if outcome is Outcome.PAUSE:
-        where = reports.standing(run)
-        raise LaunchTimeout(f"kernel {entry}: still running after {timeout_s:g} s{where}")
+    def __init__(self, simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) -> None:
+        self.simulation, self.kernel = simulation, kernel
+        self.code = load(simulation, kernel, buffers)
+        self.geometry = geometry(simulation, kernel, self.code)
+        self.resources = {
+            "resident_blocks": self.geometry.resident_blocks,
+            "warps_per_block": self.geometry.warps,
+        }
+        self.launches = 0
+        self.printed: list[str] = []
+        self._names: dict[Instruction, str] | None = None
+        self._run: SimLaunch | None = None
+
+    def begin(self) -> None:
+        """Forget the counts of the last run."""
+        self.launches, self.printed = 0, []
+        if self._run is not None:
+            self._run.forget()
+
+    def launch(
+        self,
+        memory: GlobalMemory,
+        parameters: bytes,
+        max_steps: int,
+        timeout_s: float | None = None,
+        left_s: float | None = None,
+    ) -> SimLaunch:
+        """Launch it once, for at most ``left_s`` of a run's ``timeout_s`` seconds.
+
+        Raises ``KernelFault`` or ``LaunchTimeout``."""
+        memory.use(self.code)
+        self.launches += 1
+        if self._run is None:
+            modelled = TIME in self.simulation.modes
+            self._run = SimLaunch(self.code, memory, parameters, self.geometry, per_warp=modelled)
+        else:
+            self._run.again(parameters)
+        run, entry = self._run, self.kernel.entry
+        outcome = run.go(max_steps, left_s)
+        if outcome is Outcome.FAULT:
+            raise reports.fault(run, entry)
+        if outcome is Outcome.DEADLOCK:
+            raise reports.deadlock(run, entry)
+        if outcome is Outcome.PAUSE:
+            limit = "" if timeout_s is None else f"{timeout_s:g} s"
+            if run.steps >= max_steps:
+                limit = (
+                    f"{run.steps:,} loop iterations; it may be endless, or max_steps of SimDevice"
+                    " is too small for it"
+                )
+            where = reports.standing(run)
+            raise LaunchTimeout(f"kernel {entry}: still running after {limit}{where}")
+        if self.code.prints:
+            self.printed += reports.printed(run)
+        return run
+
+    @property
+    def watch(self) -> LaunchWatch | None:
+        """What the checked mode saw in the launches."""
+        return None if self._run is None else self._run.watch
+
+    @property
+    def tally(self) -> Tally | None:
+        """Sums over the launches of one run."""
+        return None if self._run is None else Tally(self._run)
+
+    def lines(self, tally: Tally | None) -> list[dict[str, Any]]:
+        """These sums for each access and branch."""
+        if tally is None:
+            return []
+        if self._names is None:
+            self._names = access_names(self.code, self.kernel.arguments)
+        return tally.lines(self._names)
 
 
 def access_names(code: Translation, arguments: tuple[Any, ...]) -> dict[Instruction, str]:
@@ -163,57 +221,93 @@ def access_names(code: Translation, arguments: tuple[Any, ...]) -> dict[Instruct
     return targets(code.blocks, variables, parameters)
 
 
-class SimPrepared(Prepared):
-    """A plan in the simulator's memory."""
+class SimPlan(Prepared):
+    """What a kernel and a program in the simulator's memory have in common.
+
+    ``kernels`` by name, and those that run ``before``, once, and are not counted."""
+
+    def __init__(
+        self, simulation: Simulation, plan: KernelPlan | MultiLaunchPlan,
+        kernels: Mapping[str, Kernel], before: tuple[Kernel, ...] = (),
+    ) -> None:  # fmt: skip
+        self.simulation = simulation
+        self.kernels = {
+            name: SimKernel(simulation, kernel, plan.buffers) for name, kernel in kernels.items()
+        }
+        self.before = [SimKernel(simulation, kernel, plan.buffers) for kernel in before]
+        codes = [kernel.code for kernel in (*self.kernels.values(), *self.before)]
+        self.buffers = with_own(plan.buffers, kernels.values(), codes)
+        self.name = plan.name
+        self._memory: GlobalMemory | None = GlobalMemory(codes[0], self.buffers, *codes[1:])
+        self.memory.begin(self.buffers)
+
+    @property
+    def memory(self) -> GlobalMemory:
+        """The simulated memory. Raises ``LaunchError`` if the plan was closed."""
+        if self._memory is None:
+            raise LaunchError(f"{self.name}: the plan was closed")
+        return self._memory
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._memory = None
+
+    def renew(self) -> None:
+        """Make the memory ready for a launch of the plan."""
+        self.memory.renew_module()
+        self.memory.renew(self.buffers)
+        for kernel in self.kernels.values():
+            kernel.begin()
+
+    def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
+        """What each line of the source cost in the last run, by kernel; see ``Tally.by_source``."""
+        tallies = [(k.kernel, k.tally) for k in self.kernels.values()]
+        return [(kernel, tally.by_source() if tally else []) for kernel, tally in tallies]
+
+    def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
+        """What the checked mode saw in the last run, by kernel."""
+        every = (*self.before, *self.kernels.values())
+        return [(k.kernel, k.watch) for k in every if k.watch is not None]
+
+
+class SimPrepared(SimPlan):
+    """A kernel in the simulator's memory."""
 
     def __init__(self, simulation: Simulation, plan: KernelPlan) -> None:
-        """Raises what ``programs.prepare`` raises."""
-        self.simulation = simulation
+        """Raises what :func:`prepare` raises."""
+        before = () if plan.prepare is None else (plan.prepare,)
+        super().__init__(simulation, plan, {plan.entry: plan}, before)
         self.plan = plan
-        self.code = code = load(simulation, plan, plan.buffers)
-        self.geometry = geometry(simulation, plan, code)
-        self._watches: dict[Kernel, LaunchWatch] = {}
-        self._tally: Tally | None = None
+        (self.kernel,) = self.kernels.values()
+        self.code, self.resources = self.kernel.code, self.kernel.resources
         self._work: timing.KernelWork | None = None
-        before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
-        self.buffers = with_own(plan.buffers, [plan], [code, *before])
-        self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
-        self.memory.begin(self.buffers)
-        addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
-        if plan.prepare is not None:
-            self._prepare(plan.prepare, before[0], addresses)
-        self.parameters = parameter_bytes(code, plan.arguments, addresses)
-        self.names = access_names(code, plan.arguments)
-        self.resources: Mapping[str, int | float | str] = {
-            "resident_blocks": self.geometry.resident_blocks,
-            "warps_per_block": self.geometry.warps,
-        }
+        for kernel in self.before:
+            self.memory.renew(self.buffers)
+            parameters = parameter_bytes(kernel.code, kernel.kernel.arguments, self.memory)
+            kernel.launch(self.memory, parameters, simulation.max_steps)
+        self.parameters = parameter_bytes(self.code, plan.arguments, self.memory)
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Run the kernel once. The same plan gives the same counters, bit for bit."""
-        memory = self._memory()
-        memory.renew_module()
-        memory.renew(self.buffers)
-        per_warp = TIME in self.simulation.modes
-        run = SimLaunch(self.code, memory, self.parameters, self.geometry, per_warp=per_warp)
-        if run.watch is not None:
-            self._watches[self.plan] = run.watch
-        outcome = run.go(self.simulation.max_steps, timeout_s)
-        check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
-        self._tally = tally = Tally(run)
+        kernel, simulation = self.kernel, self.simulation
+        self.renew()
+        run = kernel.launch(
+            self.memory, self.parameters, simulation.max_steps, timeout_s, timeout_s
+        )
+        tally = Tally(run)
         counters = tally.totals()
         detail = {
-            "lines": tally.lines(self.names),
-            "resident_blocks": self.geometry.resident_blocks,
-            "order": self.simulation.order,
-            "quantum": self.simulation.quantum,
+            "lines": kernel.lines(tally),
+            "resident_blocks": kernel.geometry.resident_blocks,
+            "order": simulation.order,
+            "quantum": simulation.quantum,
             "steps": run.steps,
         }
         if self.code.prints:
-            detail["printed"] = reports.printed(run)
-        if per_warp:
+            detail["printed"] = kernel.printed
+        if TIME in simulation.modes:
             self._work = self._measured_work(run, counters)
-            time = self.modelled(self.simulation.model)
+            time = self.modelled(simulation.model)
             counters["modelled_ms"] = 1e3 * time.seconds
             detail["modelled_clocks"] = dict(time.clocks)
         return Launch(None, counters, detail)
@@ -234,7 +328,7 @@ class SimPrepared(Prepared):
         capability. Registers are those of the architecture that it compiles for."""
         if self._work is None:
             raise LaunchError(f"kernel {self.plan.entry} was not launched in the mode {TIME!r}")
-        facts, g = model.facts, self.geometry
+        facts, g = model.facts, self.kernel.geometry
         taken = resources_of(compile_kernel(self.plan, facts.arch)).registers
         registers = min(taken, facts.max_registers_per_thread)
         fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.plan.cache)
@@ -249,36 +343,135 @@ class SimPrepared(Prepared):
             )
         return timing.modelled(self._work, model, g.warps, fits.blocks_per_multiprocessor)
 
-    def _prepare(self, kernel: Kernel, code: Translation, addresses: Mapping[str, int]) -> None:
-        """Run the kernel that makes the input; it is not part of what a launch counts."""
-        memory = self._memory()
-        memory.renew(self.buffers)
-        memory.use(code)
-        parameters = parameter_bytes(code, kernel.arguments, addresses)
-        run = SimLaunch(code, memory, parameters, geometry(self.simulation, kernel, code))
-        if run.watch is not None:
-            self._watches[kernel] = run.watch
-        outcome = run.go(self.simulation.max_steps, None)
-        check(run, outcome, kernel.entry, None, run.steps >= self.simulation.max_steps)
-        memory.use(self.code)
-
-    def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
-        """What each line of the source cost in the last launch, see ``Tally.by_source``."""
-        return [] if self._tally is None else [(self.plan, self._tally.by_source())]
-
-    def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
-        """What the checked mode saw in the last launch, by kernel."""
-        return list(self._watches.items())
-
     def fetch(self) -> Outputs:
         """Copies of the output buffers."""
-        return self._memory().outputs(self.plan.buffers)
+        return self.memory.outputs(self.plan.buffers)
 
-    def close(self) -> None:
-        """Free the memory."""
-        self.memory = None
 
-    def _memory(self) -> GlobalMemory:
-        if self.memory is None:
-            raise LaunchError(f"kernel {self.plan.entry}: the plan was closed")
-        return self.memory
+class SimContext(multi_launch.ProgramContext):
+    """A program context over simulated memory; every operation is done at once."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        plan: MultiLaunchPlan,
+        kernels: Mapping[str, SimKernel],
+        memory: GlobalMemory,
+        timeout_s: float | None,
+    ) -> None:
+        super().__init__(simulation.facts, plan)
+        self.steps = 0
+        self._kernels, self._memory = kernels, memory
+        self._max_steps = simulation.max_steps
+        self._timeout_s = timeout_s
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        for name in self._own:
+            memory.hide(name)
+
+    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
+        """See ``ProgramContext``. Raises ``KernelFault`` and ``LaunchTimeout`` as a launch does."""
+        described = multi_launch.kernel_of(self._plan, kernel)
+        arguments = multi_launch.launch_arguments(kernel, described, variables)
+        loaded = self._kernels[kernel]
+        parameters = parameter_bytes(loaded.code, arguments, self._memory)
+        if described.cooperative:
+            self._memory.bytes_of(GRID_SYNC.name)[:] = 0
+        left = max(self._max_steps - self.steps, 1)
+        run = loaded.launch(self._memory, parameters, left, self._timeout_s, self._left_s())
+        self.steps += run.steps
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way."""
+
+    def _allocate(self, buffer: Buffer) -> None:
+        """The contents are bytes that look wrong."""
+        self._memory.show(buffer.name)
+        self._memory.undefine(buffer.name)
+
+    def _free(self, buffer: Buffer) -> None:
+        """A kernel that still reaches the buffer is at fault from now on."""
+        self._memory.hide(buffer.name)
+
+    def _write(self, buffer: Buffer, values: NDArray[Any]) -> None:
+        self._memory.fill(buffer.name, values, buffer.dtype)
+
+    def _zero(self, buffer: Buffer) -> None:
+        self._memory.clear(buffer.name)
+
+    def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
+        return self._memory.bytes_of(buffer.name).view(buffer.dtype)[:count].copy()
+
+    def _left_s(self) -> float | None:
+        if self._deadline is None:
+            return None
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise LaunchTimeout(f"{self._plan.name}: still running after {self._timeout_s:g} s")
+        return left
+
+
+class SimProgram(SimPlan):
+    """A program in the simulator's memory; every kernel is compiled and laid out once."""
+
+    def __init__(self, simulation: Simulation, plan: MultiLaunchPlan) -> None:
+        """Raises what :func:`prepare` raises."""
+        multi_launch.check_kernels(plan)
+        self.function = multi_launch.find_function(plan.function)
+        super().__init__(simulation, plan, plan.kernels)
+        self.plan = plan
+        found: dict[str, int | float | str] = {}
+        for name, kernel in self.kernels.items():
+            found = {**kernel.resources, **found}  # the plain names are the main, first kernel's
+            found |= {of_kernel(what, name): value for what, value in kernel.resources.items()}
+        self.resources = found
+        self._kept: Outputs = {}
+        self._ran = False
+
+    def launch(self, timeout_s: float | None = None) -> Launch:
+        """Run the program once. The same plan gives the same counters, bit for bit."""
+        self.renew()
+        context = SimContext(self.simulation, self.plan, self.kernels, self.memory, timeout_s)
+        self.function(context, *self.plan.arguments)
+        context.end()
+        self._kept, self._ran = context.kept, True
+        parts: dict[str, dict[str, int | float]] = {}
+        kernels = {}
+        for name, kernel in self.kernels.items():
+            tally = kernel.tally
+            parts[name] = {**(tally.totals() if tally else {}), "launches": kernel.launches}
+            kernels[name] = {"launches": kernel.launches, "lines": kernel.lines(tally)}
+            if kernel.code.prints:
+                kernels[name]["printed"] = kernel.printed
+        counters = combined(list(parts.values()))
+        for name, part in parts.items():
+            counters |= {of_kernel(what, name): value for what, value in part.items()}
+        detail = {
+            "order": self.simulation.order,
+            "quantum": self.simulation.quantum,
+            "steps": context.steps,
+            "kernels": kernels,
+        }
+        return Launch(None, counters, detail)
+
+    def fetch(self) -> Outputs:
+        """Copies of the output buffers, and what the program kept."""
+        if not self._ran:
+            raise DeviceError(f"nothing to fetch: {self.plan.name} was not run yet")
+        lasting = tuple(b for b in self.plan.buffers if not b.per_run)
+        return {**self.memory.outputs(lasting), **self._kept}
+
+
+def prepare(simulation: Simulation, plan: KernelPlan | MultiLaunchPlan) -> SimPlan:
+    """Compile a plan to PTX and to native code, allocate, copy.
+
+    Raises ``CompileError``, ``DeviceError`` (the plan does not fit), or ``KernelFault`` for PTX
+    that is not simulated.
+    """
+    if isinstance(plan, KernelPlan):
+        return SimPrepared(simulation, plan)
+    if TIME in simulation.modes:
+        raise DeviceError(
+            f"{simulation.spec}: {plan.name} is a program of several kernels; the time of single"
+            " kernels is modelled"
+        )
+    return SimProgram(simulation, plan)

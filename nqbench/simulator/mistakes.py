@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nqbench.errors import KernelFault, LaunchTimeout
 from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
-from nqbench.simulator.programs import prepare
+from nqbench.simulator.launching import prepare
 from nqbench.simulator.sanitizer import CodePlace, Finding, Thread
 from nqbench.simulator.simulation import Simulation
 

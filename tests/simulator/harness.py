@@ -78,15 +78,13 @@ def run(
     memory = GlobalMemory(program, buffers)
     for buffer, array in zip(buffers, arrays, strict=True):
         memory.bytes_of(buffer.name)[:] = array.view(np.uint8)
-    addresses = {b.name: memory.address(b.name) for b in buffers}
     shared = program.symbols.static_shared_bytes + dynamic
     geometry = LaunchShape(
         (blocks, 1, 1), (threads, 1, 1), shared, dynamic, min(blocks, 4), 2, order, quantum,
         caches=caches,
     )  # fmt: skip
-    launch = SimLaunch(
-        program, memory, parameter_bytes(program, tuple(addresses), addresses), geometry
-    )
+    parameters = parameter_bytes(program, tuple(b.name for b in buffers), memory)
+    launch = SimLaunch(program, memory, parameters, geometry)
     outcome = launch.go(1 << 24, None)
     assert outcome is Outcome.DONE, outcome
     tally = Tally(launch)

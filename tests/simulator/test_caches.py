@@ -13,7 +13,6 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
-from nqbench.simulator.launching import SimPrepared
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import Rules, ptx, run
 
@@ -205,7 +204,6 @@ def test_sizes_of_l1(model: str, cache: str, nbytes: int) -> None:
     plan = workload.plan(factors, None, device.facts)
     assert isinstance(plan, KernelPlan)
     with device.prepare(plan) as prepared:
-        assert isinstance(prepared, SimPrepared)
-        caches = prepared.geometry.caches
-    assert caches is not None
-    assert caches[0] == nbytes
+        (kernel,) = prepared.kernels.values()
+    assert kernel.geometry.caches is not None
+    assert kernel.geometry.caches[0] == nbytes
