@@ -7,21 +7,24 @@ another path where the count is written down.
 
 from __future__ import annotations
 
+import operator
 import queue
 import random
 import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import reduce
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from nqbench.count.choice import MAX_JOBS, KernelChoice
+from nqbench.count.choice import MAX_JOBS, KernelChoice, choice_for
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, UnclaimedChunks
-from nqbench.device import Device
+from nqbench.devices.registry import open_device
+from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.system.machine import cpu_count
@@ -31,19 +34,27 @@ from nqbench.workloads.counting.plans import kernel_plan
 if TYPE_CHECKING:
     from nqbench.cluster.jobs import Who
 
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
+
 CPU: Final = "cpu"
 LAUNCH_S: Final = 1.0
 """Seconds of a launch on a GPU: what a kill costs, and long beside the 10 ms between launches."""
-MAX_GROWTH: Final = 8
-"""Chunks of a launch over those of the one before it. The first one is as much shorter than is
-predicted: it shows the rate, and is computed again."""
+MIN_LAUNCH_S: Final = 0.03
+"""Less work is not worth a launch of its own: preparing one takes some 10 ms."""
+SHORTER: Final = 8
+"""The first range of a device is as much shorter than is predicted: it shows the rate, or is
+computed again on another path, which may take many times as long."""
+AHEAD: Final = 2
+"""Ranges that a GPU has at a time: the jobs of the second are made while the first is searched."""
 LAUNCH_JOBS: Final = 1 << 21
 """Jobs of a launch, at least: a dozen for every thread of a large GPU."""
 MIN_ROWS_LEFT: Final = 8
 """Rows that a launch searches, at least: fewer would be more jobs than work."""
 SAMPLE: Final = 4
 """Chunks whose jobs are counted to know those of all."""
-CHECK: Final[tuple[str, Mapping[str, Level]]] = ("zhang2011.pool_monolithic", {"symmetry": "full"})
+CHECK: Final = "zhang2011.pool_monolithic"
+CHECK_LEVELS: Final[Mapping[str, Level]] = {"symmetry": "full"}
 """Another kernel: its loop and its form of the rule (``search.cuh``, ``border.cuh``) are not those
 of the kernels written for speed (``frontier.cuh``)."""
 
@@ -52,15 +63,16 @@ of the kernels written for speed (``frontier.cuh``)."""
 class ChunkSlot:
     """A device that counts ``parallel`` ranges at a time, each with ``rate`` chunks per second.
 
-    It may have ``ahead`` ranges, waiting ones included. In a cluster ``who`` may count for it, on
-    their device ``spec``. It has ``flying`` ranges of ``owed`` chunks
-    together, and has searched them ``since`` then.
+    It may have ``ahead`` ranges, waiting ones included. If the rate is not ``sure``, its first ones
+    are short. In a cluster ``who`` may count for it, on their device ``spec``. It has ``flying``
+    ranges of ``owed`` chunks together, and has searched them ``since`` then.
     """
 
     name: str
     parallel: int
     ahead: int
     rate: float = 0.0
+    sure: bool = True
     spec: str = ""
     who: Who = ({}, ())
     checked: bool = False
@@ -83,9 +95,11 @@ class ChunkSlot:
             self.since = time.monotonic()
         self.flying, self.owed = self.flying + 1, self.owed + chunks.count
 
-    def end(self, count: int) -> None:
-        """It has a range of ``count`` chunks less."""
+    def end(self, count: int, took_s: float) -> None:
+        """It has a range of ``count`` chunks less, which took so long (0: unknown)."""
         self.flying, self.owed, self.since = self.flying - 1, self.owed - count, time.monotonic()
+        if took_s > 0:
+            self.rate, self.sure = count / took_s, True
 
 
 class ChunkCounter(ABC):
@@ -141,9 +155,21 @@ class ChunkCounter(ABC):
     def _look(self) -> None:
         """Keep a slot for every device that is there. Raises ``DeviceLost`` if none is left."""
 
-    @abstractmethod
     def _size(self, slot: ChunkSlot) -> int:
-        """Most chunks of a device's next range; 0 if it has enough."""
+        """Most chunks of a device's next range, 0 if it has enough: a second's work, less where
+        little is left, so that all devices end at the same time."""
+        waiting = len(self._unclaimed)
+        now, slots = time.monotonic(), self._slots.values()
+        share = slot.speed / (sum(other.speed for other in slots) or 1.0)
+        left = waiting + sum(other.left(now) for other in slots)
+        fair = (share * left - slot.left(now)) / slot.parallel
+        least = slot.rate * MIN_LAUNCH_S
+        if fair < least and slot.flying >= slot.parallel:
+            return 0
+        short = self._unchecked(slot) or not slot.sure
+        most = slot.rate * LAUNCH_S / (SHORTER if short else 1)
+        size = min(most, max(fair, least))
+        return waiting if waiting - size < least else max(1, round(size))
 
     @abstractmethod
     def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
@@ -158,7 +184,45 @@ class ChunkCounter(ABC):
         """Give up what is under way."""
 
 
-class CpuCounter(ChunkCounter):
+class LocalCounter(ChunkCounter):
+    """Chunks in ``_threads`` threads of this process, each for a range at a time."""
+
+    _threads: int
+
+    def parts(
+        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
+    ) -> Generator[ChunkSum, None, None]:
+        """See ``ChunkCounter``."""
+        self._slot = self._new_slot(board)
+        self._done: queue.SimpleQueue[Future[ChunkSum]] = queue.SimpleQueue()
+        with ThreadPoolExecutor(self._threads) as self._pool:
+            yield from super().parts(board, left, checked)
+
+    def _look(self) -> None:
+        self._slots = {self._slot.name: self._slot}
+
+    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:  # noqa: ARG002
+        future = self._pool.submit(self._count, self._board, chunks, again)
+        future.add_done_callback(self._done.put)
+
+    def _next(self) -> ChunkSum:
+        found = self._done.get().result()
+        self._slot.end(found.count, found.took_s)
+        return found
+
+    def _cancel(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    @abstractmethod
+    def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
+        """What counts this board here."""
+
+    @abstractmethod
+    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+        """Count chunks."""
+
+
+class CpuCounter(LocalCounter):
     """Chunks on ``threads`` cores (0: all); again by a search without the rule, which weighs whole
     boards."""
 
@@ -169,31 +233,14 @@ class CpuCounter(ChunkCounter):
     def __init__(self, threads: int = 0) -> None:
         self._threads = threads or cpu_count()
 
-    def parts(
-        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
-    ) -> Generator[ChunkSum, None, None]:
-        """See ``ChunkCounter``."""
-        self._done: queue.SimpleQueue[Future[ChunkSum]] = queue.SimpleQueue()
-        with ThreadPoolExecutor(self._threads) as self._pool:
-            yield from super().parts(board, left, checked)
+    def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:  # noqa: ARG002
+        return ChunkSlot(CPU, self._threads, 4 * self._threads)
 
-    def _look(self) -> None:
-        self._slots = self._slots or {CPU: ChunkSlot(CPU, self._threads, 4 * self._threads)}
-
-    def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002 (the same for all)
+    def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002
         return 1
 
-    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:  # noqa: ARG002
-        future = self._pool.submit(count_on_core, self._board, chunks, again)
-        future.add_done_callback(self._done.put)
-
-    def _next(self) -> ChunkSum:
-        found = self._done.get().result()
-        self._slots[CPU].end(found.count)
-        return found
-
-    def _cancel(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+        return count_on_core(board, chunks, again)
 
 
 def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
@@ -207,96 +254,108 @@ def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> Chunk
 
 
 class KernelLauncher:
-    """Launches of the chosen kernel below the jobs of chunks, on a GPU or in the simulator."""
+    """Launches on one GPU, or in the simulator, below the jobs of chunks.
 
-    def __init__(self, device: Device, choice: KernelChoice) -> None:
-        self.device, self.choice = device, choice
+    One thread has the device, and launches one after the other; jobs are made in the callers'.
+    ``alone`` holds the device during a launch. Without ``choice`` it is the best one for a board.
+    """
 
-    def plan(
+    def __init__(
         self,
-        board: ChunkedBoard,
-        chunks: ChunkRange,
-        depth: int,
-        system: str = "",
-        levels: Mapping[str, Level] | None = None,
-    ) -> KernelPlan:
-        """A launch below some chunks; ``system`` and ``levels`` replace the chosen ones."""
-        own = self.choice.levels if levels is None else levels
-        given = {**own, "n": board.n, "depth": depth}
-        system = system or self.choice.system
-        return kernel_plan(given, system, self.device.facts, board.jobs_of(chunks))
+        spec: str,
+        choice: KernelChoice | None = None,
+        alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self.device = self.run(open_device, spec)
+        self._choice, self._alone = choice, alone
+        self._launches: dict[int, tuple[int, int]] = {}
 
-    def launch(self, plan: KernelPlan) -> tuple[int, float, float]:
+    def run(
+        self, function: Callable[Args, Result], *args: Args.args, **more: Args.kwargs
+    ) -> Result:
+        """Call a function in the thread that has the device."""
+        return self._thread.submit(function, *args, **more).result()
+
+    def close(self) -> None:
+        """Release the device."""
+        self.run(self.device.close)
+        self._thread.shutdown()
+
+    def choice(self, n: int) -> KernelChoice:
+        """The kernel for a board."""
+        return self._choice or choice_for(self.device.facts, n)[0]
+
+    def count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+        """Count chunks, by several launches if one would have too many jobs."""
+        if board.n not in self._launches:
+            self._launches[board.n] = self._depth(board)
+        depth, most = self._launches[board.n]
+        starts = range(chunks.first, chunks.end, most)
+        ranges = [ChunkRange(first, min(most, chunks.end - first)) for first in starts]
+        return reduce(operator.add, (self._sum(board, part, depth, again) for part in ranges))
+
+    def _sum(self, board: ChunkedBoard, part: ChunkRange, depth: int, again: bool) -> ChunkSum:
+        choice, facts, jobs = self.choice(board.n), self.device.facts, board.jobs_of(part)
+        given: dict[str, Level] = {"n": board.n, "depth": depth}
+        plan = kernel_plan({**choice.levels, **given}, choice.system, facts, jobs)
+        weights, took_s, began = self.run(self._launch, plan)
+        second = None
+        if again:
+            plan = kernel_plan({**CHECK_LEVELS, **given}, CHECK, facts, jobs)
+            second = self.run(self._launch, plan)[0]
+        return ChunkSum(part.first, part.count, weights, took_s, second, began)
+
+    def _launch(self, plan: KernelPlan) -> tuple[int, float, float]:
         """Sum of the weights, seconds of the kernel, and Unix time at which it was launched."""
-        with self.device.prepare(plan) as prepared:
+        with self._alone(), self.device.prepare(plan) as prepared:
             began, started = time.time(), time.perf_counter()
             done = prepared.launch()
             took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
             return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s, began
 
-    def depth(self, board: ChunkedBoard, size: int) -> tuple[int, int]:
-        """Rows at which a launch of so many chunks has enough jobs, and the most chunks of one."""
+    def _depth(self, board: ChunkedBoard) -> tuple[int, int]:
+        """Rows at which a launch of a second has enough jobs, and the most chunks of a launch."""
+        choice = self.choice(board.n)
+        size = max(1, int(chunk_rate(board, choice, self.device.facts) * LAUNCH_S))
         sample = min(size, board.chunks, SAMPLE)
         depth, each = board.depth, 0.0
         deepest = max(board.depth, board.n - MIN_ROWS_LEFT)
-        least = max(board.depth, min(self.choice.wanted_depth(board.n), deepest))
-        some, closed = board.jobs_of(ChunkRange(0, sample)), self.choice.closed_jobs
+        least = max(board.depth, min(choice.wanted_depth(board.n), deepest))
+        some = board.jobs_of(ChunkRange(0, sample))
         for depth in range(least, deepest + 1):
-            found = border.count_jobs(board.n, depth, closed=closed, above=some)
+            found = border.count_jobs(board.n, depth, closed=choice.closed_jobs, above=some)
             each = found / sample
             if each * size >= LAUNCH_JOBS:
                 break
         return depth, max(1, int(MAX_JOBS / each))
 
 
-class KernelCounter(ChunkCounter):
-    """Launches of about ``launch_s`` on a GPU or in the simulator; again by another kernel.
+def chunk_rate(board: ChunkedBoard, choice: KernelChoice, device: DeviceFacts) -> float:
+    """Predicted chunks per second."""
+    return board.chunks / choice.seconds(board.n, device)
+
+
+class KernelCounter(LocalCounter):
+    """Launches of about a second on a GPU or in the simulator; again by another kernel.
 
     While one launch runs, the cores make the jobs of the next.
     """
 
     launches = True
+    _threads = AHEAD
 
-    def __init__(self, device: Device, choice: KernelChoice, launch_s: float = LAUNCH_S) -> None:
-        self.name = f"{choice.system} on {device.spec}"
-        self.check_name = f"{CHECK[0]} on {device.spec}"
+    def __init__(self, launcher: KernelLauncher, n: int) -> None:
+        """``n``: the board that it will count."""
+        device = launcher.device
+        self._launcher, self._choice = launcher, launcher.choice(n)
+        self.name = f"{self._choice.system} on {device.spec}"
+        self.check_name = f"{CHECK} on {device.spec}"
         self.timed = device.timed
-        self._launcher, self._launch_s = KernelLauncher(device, choice), launch_s
 
-    def parts(
-        self, board: ChunkedBoard, left: Sequence[int], checked: float | None
-    ) -> Generator[ChunkSum, None, None]:
-        """See ``ChunkCounter``."""
-        launcher = self._launcher
-        rate = board.chunks / launcher.choice.seconds(board.n, launcher.device.facts)
-        size = max(1, int(rate * self._launch_s))
-        self._depth, self._most = launcher.depth(board, size)
-        self._next_size = max(1, min(size // MAX_GROWTH, self._most))
-        self._made: deque[tuple[ChunkSlot, ChunkRange, bool, Future[KernelPlan]]] = deque()
-        with ThreadPoolExecutor(1) as self._maker:
-            yield from super().parts(board, left, checked)
+    def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
+        rate = chunk_rate(board, self._choice, self._launcher.device.facts)
+        return ChunkSlot(self.name, 1, AHEAD, rate, sure=False)
 
-    def _look(self) -> None:
-        self._slots = self._slots or {self.name: ChunkSlot(self.name, 1, 2)}
-
-    def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002 (there is one)
-        return self._next_size
-
-    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
-        plan = self._maker.submit(self._launcher.plan, self._board, chunks, self._depth)
-        self._made.append((slot, chunks, again, plan))
-
-    def _next(self) -> ChunkSum:
-        slot, chunks, again, plan = self._made.popleft()
-        weights, took_s, began = self._launcher.launch(plan.result())
-        size = int(self._launch_s * chunks.count / took_s)
-        self._next_size = max(1, min(size, MAX_GROWTH * chunks.count, self._most))
-        second = None
-        if again:
-            other = self._launcher.plan(self._board, chunks, self._depth, *CHECK)
-            second = self._launcher.launch(other)[0]
-        slot.end(chunks.count)
-        return ChunkSum(chunks.first, chunks.count, weights, took_s, second, began)
-
-    def _cancel(self) -> None:
-        self._maker.shutdown(cancel_futures=True)
+    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+        return self._launcher.count(board, chunks, again)

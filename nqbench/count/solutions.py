@@ -19,9 +19,9 @@ import numpy as np
 
 from nqbench.count.choice import KernelChoice, choice_for, recorded_choice
 from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog, LogLine
-from nqbench.count.counters import CPU, ChunkCounter, CpuCounter, KernelCounter
+from nqbench.count.counters import CPU, ChunkCounter, CpuCounter, KernelCounter, KernelLauncher
 from nqbench.device import Device
-from nqbench.devices.registry import DeviceChoice, choose_device, facts_for, open_device
+from nqbench.devices.registry import DeviceChoice, choose_device, facts_for
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import Launched, launch
 from nqbench.point import Level
@@ -95,16 +95,17 @@ def count_solutions(
             found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
             return _describe(n, found, name, "counting")
         return in_chunks(n, CpuCounter(), name, log, progress)
-    device = open_device(spec)
+    launcher = KernelLauncher(spec)
     try:
+        device = launcher.device
         choice, why = choice_for(device.facts, n)
         about = f"{why}; {device.remark}" if device.remark else why
         name = f"{choice.system} on {device.spec} ({about})"
         if log is None and choice.seconds(n, device.facts) <= WHOLE_S:
-            return _describe(n, _at_once(n, device, choice), name, "kernel")
-        return in_chunks(n, KernelCounter(device, choice), name, log, progress)
+            return _describe(n, launcher.run(_at_once, n, device, choice), name, "kernel")
+        return in_chunks(n, KernelCounter(launcher, n), name, log, progress)
     finally:
-        device.close()
+        launcher.close()
 
 
 def _at_once(n: int, device: Device, choice: KernelChoice) -> Launched:

@@ -14,7 +14,7 @@ import pytest
 
 from nqbench.cluster.members import Cluster, Member
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
-from nqbench.count.cluster import ClusterCounter, CountRequest
+from nqbench.count.cluster import ChunkRequest, ClusterCounter
 from nqbench.count.counters import ChunkSlot, count_on_core
 from nqbench.count.solutions import Counted, count_in_chunks
 from nqbench.errors import DeviceLost, WrongAnswer
@@ -66,14 +66,14 @@ class Workers:
         self.members = {name: Member(name, {"host": name, "cores": 1}) for name in names}
         self.liars = liars
         self.out: dict[str, str] = {}
-        self.done: list[tuple[str, CountRequest]] = []
-        self.before: Callable[[CountRequest], None] = lambda _: None
+        self.done: list[tuple[str, ChunkRequest]] = []
+        self.before: Callable[[ChunkRequest], None] = lambda _: None
         self._keys = itertools.count()
 
     def look(self) -> dict[str, Member]:
         return self.members
 
-    def submit(self, task: object, asked: CountRequest, workers: list[str], **_: object) -> Task:
+    def submit(self, task: object, asked: ChunkRequest, workers: list[str], **_: object) -> Task:
         self.before(asked)
         key, (name,) = str(next(self._keys)), workers
         if name not in self.members:
@@ -118,7 +118,7 @@ def test_chunks_are_shared_and_resumed(tmp_path: Path) -> None:
 def test_a_worker_that_leaves_or_joins() -> None:
     workers = Workers("ab")
 
-    def change(_: CountRequest) -> None:
+    def change(_: ChunkRequest) -> None:
         if len(workers.done) == 5:
             workers.members.pop("b", None)  # with what it was given
             workers.members["c"] = Member("c", {"host": "c", "cores": 1})

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.count.choice import choice_for
-from nqbench.count.counters import CpuCounter, KernelCounter
+from nqbench.count import counters
+from nqbench.count.counters import CpuCounter, KernelCounter, KernelLauncher
 from nqbench.count.solutions import count_in_chunks
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
@@ -222,12 +222,13 @@ def test_a_killed_count_is_resumed(tmp_path: Path, device: CudaDevice) -> None:
 
 
 def test_chunks_are_counted_again_by_another_kernel_and_resumed_by_the_cpu(
-    tmp_path: Path, device: CudaDevice
+    tmp_path: Path, device: CudaDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counter = KernelCounter(device, choice_for(device.facts)[0], launch_s=0.001)
+    monkeypatch.setattr(counters, "LAUNCH_S", 0.001)
+    launcher = KernelLauncher(device.spec)
     for n in (8, 12, 16):
         log = tmp_path / str(n)
-        found = count_in_chunks(n, counter, log, checked=1)
+        found = count_in_chunks(n, KernelCounter(launcher, n), log, checked=1)
         assert (found.solutions, found.checked) == (A000170[n], found.chunks)
         lines = log.read_text().splitlines()
         assert len(lines) == 1 + found.parts
@@ -235,3 +236,4 @@ def test_chunks_are_counted_again_by_another_kernel_and_resumed_by_the_cpu(
         missing = json.loads(lines[-1]).get("count", 1)
         again = count_in_chunks(n, CpuCounter(), log)
         assert (again.solutions, again.resumed) == (A000170[n], again.chunks - missing)
+    launcher.close()

@@ -1,9 +1,9 @@
 """Expressions over arrays: ``a.T``, ``np.cumsum(x)``, ``rng.integers(0, 256, n)``.
 
 A study's own kernel says with them what its buffers hold and what they should hold afterwards. The
-text is parsed, every node checked against the lists below, and evaluated here: no ``eval``, no
-loops, no strings but names of types and subscripts of ``einsum``, no functions that touch files or
-make Python objects. What needs more is a Python function (``function: check.py:expected``).
+text is parsed, every node checked against the lists below, and evaluated by simpleeval: no loops,
+no strings but names of types and subscripts of ``einsum``, no functions that touch files or make
+Python objects. What needs more is a Python function (``function: check.py:expected``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import chain, pairwise
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from simpleeval import EvalWithCompoundTypes
 
 from nqbench.errors import StudyError
 from nqbench.system.suggest import suggestion
@@ -82,26 +84,23 @@ PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
 }
 _OBJECTS: Final = ("object", "o", "str", "bytes")
 """Types that hold Python's objects and texts."""
-_BINARY: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
+_ARITHMETIC: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
     **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod},
     **{ast.Pow: operator.pow, ast.MatMult: operator.matmul},
     **{ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor},
     **{ast.LShift: operator.lshift, ast.RShift: operator.rshift},
 }
-_UNARY: Final[Mapping[type[ast.AST], Callable[[Any], Any]]] = {
+_OTHERS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
     **{ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert},
-    ast.Not: operator.not_,
-}
-_COMPARE: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
-    **{ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le},
-    **{ast.Gt: operator.gt, ast.GtE: operator.ge},
+    **{ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne},
+    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
 }
 _NODES: Final = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Call, ast.keyword),
     *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple),
     ast.List,
-    *(*_BINARY, *_UNARY, *_COMPARE),
+    *(*_ARITHMETIC, *_OTHERS),
 )
 _NUMBERS: Final = (int, float, complex, np.ndarray, np.generic)
 
@@ -144,14 +143,15 @@ def value(text: str, names: Mapping[str, Any], seed: Any = 0) -> Any:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _value(tree.body, known)
-    except StudyError:
-        raise
+            found = _Evaluator(known).eval(text, previously_parsed=tree.body)
     except MemoryError as error:
         raise StudyError(f"`{text}` needs more memory than there is") from error
     except Exception as error:  # numpy raises many kinds
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise StudyError(f"`{text}` has no value: {said}") from error
+    if isinstance(found, SimpleNamespace | np.random.Generator):
+        raise StudyError(f"`{text}` has no value: it is no array")
+    return found
 
 
 def _check(node: ast.AST, text: str) -> None:
@@ -210,58 +210,8 @@ def _owner(node: ast.Attribute) -> str:
     return ""
 
 
-def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
-    def of(part: ast.AST) -> Any:
-        return _value(part, names)
-
-    match node:
-        case ast.Constant():
-            return node.value
-        case ast.Name():
-            return names[node.id]
-        case ast.Attribute():
-            return _attribute(node, names)
-        case ast.Call():
-            given = {str(k.arg): of(k.value) for k in node.keywords}
-            function = PLAIN[node.func.id] if isinstance(node.func, ast.Name) else of(node.func)
-            return function(*map(of, node.args), **given)
-        case ast.BinOp():
-            return _binary(type(node.op), of(node.left), of(node.right))
-        case ast.UnaryOp():
-            return _UNARY[type(node.op)](of(node.operand))
-        case ast.Compare():
-            sides = [of(node.left), *map(of, node.comparators)]
-            parts = [
-                _COMPARE[type(o)](*pair) for o, pair in zip(node.ops, pairwise(sides), strict=True)
-            ]
-            return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
-        case ast.IfExp():
-            return of(node.body) if of(node.test) else of(node.orelse)
-        case ast.Subscript():
-            return of(node.value)[of(node.slice)]
-        case ast.Slice():
-            return slice(*(part and of(part) for part in (node.lower, node.upper, node.step)))
-        case ast.Tuple():
-            return tuple(map(of, node.elts))
-        case ast.List():
-            return [of(part) for part in node.elts]
-    raise AssertionError(node)  # checked when it was parsed
-
-
-def _attribute(node: ast.Attribute, names: Mapping[str, Any]) -> Any:
-    owner = _owner(node)
-    if owner.startswith("np"):
-        return getattr(np if owner == "np" else getattr(np, owner[3:]), node.attr)
-    whole = _value(node.value, names)
-    drawn = isinstance(whole, np.random.Generator)
-    if not (node.attr in DRAWS if drawn else isinstance(whole, np.ndarray | np.generic)):
-        raise TypeError(f"only arrays have .{node.attr}")
-    if not drawn and node.attr not in METHODS | PROPERTIES:
-        raise TypeError(f"an array has no .{node.attr}")
-    return getattr(whole, node.attr)
-
-
-def _binary(kind: type[ast.AST], left: Any, right: Any) -> Any:
+def _checked(kind: type[ast.AST], left: Any, right: Any) -> Any:
+    """Arithmetic that neither repeats a text nor makes a huge number."""
     if not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)):
         raise TypeError("arithmetic takes numbers and arrays")
     if isinstance(left, int) and isinstance(right, int):
@@ -271,7 +221,35 @@ def _binary(kind: type[ast.AST], left: Any, right: Any) -> Any:
         }
         if grown.get(kind, 0) > MAX_BITS:
             raise ValueError("the number is out of range")
-    return _BINARY[kind](left, right)
+    return _ARITHMETIC[kind](left, right)
+
+
+def _namespace(module: Any, names: Collection[str], **more: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{name: getattr(module, name) for name in names}, **more)
+
+
+_INNER_OF_NUMPY: Final = {name: _namespace(getattr(np, name), INNER[name]) for name in INNER}
+_NUMPY: Final = _namespace(np, FUNCTIONS | CONSTANTS, **_INNER_OF_NUMPY)
+_ARRAYS: Final[tuple[type, ...]] = (np.ndarray, *(np.dtype(name).type for name in DTYPES))
+_ATTRIBUTES: Final[Mapping[type, Collection[str]]] = {
+    **{SimpleNamespace: {*vars(_NUMPY), *chain(*INNER.values())}, np.random.Generator: DRAWS},
+    **dict.fromkeys(_ARRAYS, METHODS | PROPERTIES),
+}
+
+
+class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
+    """simpleeval, whose comparisons stop at the first that is false, with arrays compared."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        arithmetic = {kind: partial(_checked, kind) for kind in _ARITHMETIC}
+        known = {**names, "np": _NUMPY}
+        super().__init__({**arithmetic, **_OTHERS}, dict(PLAIN), known, _ATTRIBUTES)
+
+    def _eval_compare(self, node: ast.Compare) -> Any:
+        sides = [self._eval(part) for part in (node.left, *node.comparators)]
+        compare = [_OTHERS[type(kind)] for kind in node.ops]
+        parts = [is_so(*pair) for is_so, pair in zip(compare, pairwise(sides), strict=True)]
+        return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
 
 
 def made(
