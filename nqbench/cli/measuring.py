@@ -11,7 +11,6 @@ from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
-    from nqbench.point import Point
     from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport
     from nqbench.study import ReportItem, Study
@@ -37,13 +36,12 @@ def choose(device: str, name: str = "") -> str:
 def measure(
     study: Study,
     spec: str,
-    points: Sequence[Point] | None = None,
     *,
     out: Path | None = None,
     fresh: bool = False,
     budget_s: float | None = None,
 ) -> RunOutcome:
-    """Measure a study with progress. ``points``: in place of those in its file."""
+    """Measure a study with progress."""
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import facts_for
     from nqbench.measure.runner import run_study
@@ -51,9 +49,8 @@ def measure(
     from nqbench.study import expand
 
     with progress() as listener:
-        if points is None:
-            study.check_device(spec, facts := facts_for(spec))
-            points = expand(study, facts, warn=listener.message)
+        study.check_device(spec, facts := facts_for(spec))
+        points = expand(study, facts, warn=listener.message)
         return run_study(
             study,
             points,

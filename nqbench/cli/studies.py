@@ -159,13 +159,11 @@ def bottleneck(
     fresh: options.Fresh = False,
 ) -> None:
     """Time kernels without their arithmetic and without their memory; say what limits them."""
-    from nqbench.devices.registry import facts_for
     from nqbench.study import ReportItem
     from nqbench.study.asked import variants_study
 
-    asked, spec = variants_study(words, n or ()), choose(device)
-    points = asked.points(facts_for(spec))
-    outcome = measure(asked.study, spec, points, out=out, fresh=fresh)
+    study = variants_study(words, n or ())
+    outcome = measure(study, choose(device), out=out, fresh=fresh)
     conclude([outcome], items=[ReportItem("table", "bottleneck")])
     if code := exit_code(outcome):
         raise typer.Exit(code)

@@ -1,30 +1,27 @@
 """What words of a command line ask for: points of a system or of a study, kernels as variants.
 
-``nqbench check`` and ``nqbench explain`` run chosen points. For ``nqbench bottleneck`` every kernel
-becomes three points that differ in the factor ``part``; they are measured, recorded and resumed as
-those of any study.
+``nqbench check`` and ``nqbench explain`` run chosen points; ``nqbench bottleneck`` measures a study
+that is made of its words.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Final
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.point import PART, Level, Point, text
+from nqbench.point import Level, Point, text
 from nqbench.study.check import problem
 from nqbench.study.expand import expand
 from nqbench.study.load import load_study
-from nqbench.study.model import Measure, Study
-from nqbench.study.report_items import ReportItem
+from nqbench.study.model import NAME_LENGTH, Study
 from nqbench.system.suggest import listing, suggestion
 from nqbench.workloads import find_system, with_systems
-from nqbench.workloads.base import VARIANTS, Workload, check_variants
+from nqbench.workloads.base import Workload, check_variants
 
 SMALL_SIZES: Final = (8, 12, 32, 128, 4096)
 """Sizes tried for a system, in this order: what goes wrong in a kernel does so at small ones."""
@@ -65,6 +62,8 @@ def chosen_points(
 def _of_system(
     name: str, facts: DeviceFacts, conditions: Sequence[str], sizes: Sequence[int]
 ) -> list[Point]:
+    """Every combination of the levels asked for, at the sizes given, or at the smallest that it
+    takes."""
     workload, _ = find_system(name)
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
@@ -74,38 +73,42 @@ def _of_system(
         if not word.isdecimal():
             raise StudyError(f"--point n={word}: a size is a whole number")
         given.append(int(word))
-    words = [
-        [level_of(f"{factor}={v}", [(name, workload)]) for v in vs] for factor, vs in wanted.items()
-    ]
+    words = [[(f, _level_of(f, v, name, workload)) for v in vs] for f, vs in wanted.items()]
     points = []
     for levels in map(dict, product(*words)):
-        points += _sized(name, workload, levels, facts, given)
+        refusals = []
+        for n in given or SMALL_SIZES:
+            try:
+                resolved = workload.resolve({**levels, "n": n}, name, facts)
+                workload.plan(resolved.factors, name, facts)
+            except (InfeasibleError, StudyError) as error:
+                refusals.append(error)
+                if given or len(refusals) == len(SMALL_SIZES):
+                    raise refusals[0] from None
+                continue
+            about = (name, SYSTEM, workload.name, name)
+            points.append(Point(*about, resolved.factors, resolved.derived))
+            if not given:
+                break
     return points
 
 
-def _sized(
-    name: str,
-    workload: Workload,
-    levels: Mapping[str, Level],
-    facts: DeviceFacts,
-    sizes: Sequence[int],
-) -> list[Point]:
-    """A system with these levels at the sizes given, or at the smallest that it takes."""
-    if sizes:
-        return [_point(name, workload, {**levels, "n": n}, facts) for n in sizes]
-    refusals = []
-    for n in SMALL_SIZES:
-        try:
-            return [_point(name, workload, {**levels, "n": n}, facts)]
-        except (InfeasibleError, StudyError) as error:
-            refusals.append(error)
-    raise refusals[0]
+def _level_of(factor: str, word: str, system: str, workload: Workload) -> Level:
+    """The level that a word stands for. Raises ``StudyError`` unless the system takes it."""
+    level = _read_level(word)
+    if factor not in workload.factors:
+        hint = suggestion(factor, workload.factors)
+        raise StudyError(f"{factor}={word}: {system} has no factor {factor!r}; {hint}")
+    if said := problem(workload.factors[factor], level):
+        raise StudyError(f"{factor}={word}: {said}")
+    return level
 
 
-def _point(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
-    resolved = workload.resolve(levels, name, facts)
-    workload.plan(resolved.factors, name, facts)
-    return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)
+def _read_level(word: str) -> Level:
+    """``2/SM``, a whole number, or a name."""
+    if per_sm := _PER_SM.fullmatch(word):
+        return {"per_sm": int(per_sm[1])}
+    return int(word) if word.lstrip("-").isdecimal() else word
 
 
 def _condition(word: str) -> tuple[str, list[str]]:
@@ -164,114 +167,40 @@ def _follows(name: str, points: Sequence[Point]) -> bool:
     return len(levels) == len({point.n for point in points})
 
 
-@dataclass(frozen=True)
-class VariantsStudy:
-    """What to build as variants: systems of any workload, sizes, and levels for all of them.
+def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> Study:
+    """The study of a command line: names of systems of one workload, ``factor=level`` words for all
+    of them. Each kernel becomes three points that differ in the factor ``part``. Without ``sizes``
+    the workload proposes one for each kind of device.
 
-    ``sizes`` is empty for what each workload proposes (``variant_n``).
+    Raises ``StudyError`` for an unknown name, size or level, ``InfeasibleError`` for a system that
+    runs on the CPU or whose workload cannot separate arithmetic from memory accesses.
     """
-
-    systems: tuple[tuple[str, Workload], ...]
-    sizes: tuple[int, ...] = ()
-    levels: Mapping[str, Level] = field(default_factory=dict)
-    measure: Measure = field(default_factory=Measure)
-
-    @property
-    def name(self) -> str:
-        """One run folder for each choice of systems."""
-        return "-".join([BOTTLENECK, *(name for name, _ in self.systems)])
-
-    @property
-    def study(self) -> Study:
-        """As a study in a file would be recorded."""
-        return Study.in_memory(
-            self.name,
-            self.measure,
-            f"# made by the command {BOTTLENECK}: {', '.join(name for name, _ in self.systems)}\n",
-            about="Kernels without arithmetic and without memory, next to the full kernel",
-            workload=self.systems[0][1].name,
-            n=list(self.sizes),
-            sweeps=[{"name": PARTS, "matrix": {PART: list(VARIANTS)}, "fixed": dict(self.levels)}],
-            report=(ReportItem("table", BOTTLENECK), ReportItem("figure", BOTTLENECK)),
-        )
-
-    def points(self, facts: DeviceFacts) -> list[Point]:
-        """Three points for each system and size.
-
-        Raises ``InfeasibleError`` with the reason for a system without variants, and
-        ``StudyError`` for a size or level that is not one.
-        """
-        return [
-            point
-            for name, workload in self.systems
-            for n in self.sizes or _proposed(name, workload, facts)
-            for point in self._points(name, workload, n, facts)
-        ]
-
-    def _points(self, name: str, workload: Workload, n: int, facts: DeviceFacts) -> list[Point]:
-        resolved = workload.resolve({**self.levels, "n": n}, name, facts)
-        plan = workload.plan(resolved.factors, name, facts)
-        check_variants(workload, name)
-        workload.variant(plan, "full")
-        return [
-            Point(
-                *(self.name, PARTS, workload.name, name),
-                {**resolved.factors, PART: part},
-                resolved.derived,
-            )
-            for part in VARIANTS
-        ]
-
-
-def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> VariantsStudy:
-    """The study of a command line: names of systems, and ``factor=level`` words for all of them.
-
-    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system that runs on the CPU
-    or whose workload cannot separate arithmetic from memory accesses.
-    """
-    names = [word for word in words if "=" not in word]
+    names = list(dict.fromkeys(word for word in words if "=" not in word))
     if not names:
         raise StudyError("bottleneck needs a system; `nqbench kernels` lists them")
-    systems = []
-    for name in dict.fromkeys(names):
-        workload, _ = find_system(name)
+    if any(word.startswith("n=") for word in words):
+        raise StudyError("the size is an option: write --n")
+    workloads = [find_system(name)[0] for name in names]
+    for name, workload in zip(names, workloads, strict=True):
         if name in workload.cpu_systems:  # before a reason about kernels
             raise InfeasibleError(f"{name} runs on the CPU: only kernels have variants")
         check_variants(workload, name)
-        systems.append((name, workload))
-    if any(word.startswith("n=") for word in words):
-        raise StudyError("the size is an option: write --n")
-    if wrong := [size for size in sizes if size < 1]:
-        raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
-    levels = dict(level_of(word, systems) for word in words if "=" in word)
-    return VariantsStudy(tuple(systems), tuple(sizes), levels)
-
-
-def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
-    """The size at which the workload's kernels fill such a device."""
-    check_variants(workload, name)
-    sizes = workload.variant_n
-    if facts.kind not in sizes:
-        raise WrongDeviceError(
-            f"bottleneck times variants of GPU kernels, which device {facts.name} cannot run; use"
-            " --device sim or cuda:0"
-        )
-    return (sizes[facts.kind],)
-
-
-def level_of(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Level]:
-    """``factor=level`` as a study has it. Raises ``StudyError`` unless all workloads take it."""
-    name, _, text = word.partition("=")
-    per_sm = _PER_SM.fullmatch(text)
-    level: Level = text
-    if per_sm:
-        level = {"per_sm": int(per_sm[1])}
-    elif text.lstrip("-").isdecimal():
-        level = int(text)
-    for system, workload in systems:
-        if name not in workload.factors:
-            hint = suggestion(name, workload.factors)
-            raise StudyError(f"{word}: {system} has no factor {name!r}; {hint}")
-        if said := problem(workload.factors[name], level):
-            raise StudyError(f"{word}: {said}")
-    return name, level
+        if workload is not workloads[0]:
+            first = f"{names[0]} of {workloads[0].name}"
+            raise StudyError(f"{name} is of workload {workload.name}, {first}: measure them apart")
+    levels = {
+        factor: _level_of(factor, level, names[0], workloads[0])
+        for factor, _, level in (word.partition("=") for word in words if "=" in word)
+    }
+    sweep = {"name": PARTS, "systems": names, **({"fixed": levels} if levels else {})}
+    return load_study(
+        {
+            "name": "-".join((BOTTLENECK, *names))[:NAME_LENGTH],
+            "about": "Kernels without arithmetic and without memory, next to the full kernel",
+            "workload": workloads[0].name,
+            "n": list(sizes) or dict(workloads[0].variant_n),
+            "sweeps": [sweep],
+            "measure": {"variants": [PARTS]},
+            "report": [{"table": BOTTLENECK}, {"figure": BOTTLENECK}],
+        }
+    )

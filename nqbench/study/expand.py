@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -255,34 +254,14 @@ class _Expansion:
                 )
 
     def infeasible(self, error: InfeasibleError, given: Given) -> StudyError:
-        """A combination that cannot run, as a mistake at the line to change."""
+        """A combination that cannot run, as a mistake at the line to change: that of the factor
+        that the error names, else of the system or the sweep."""
         message = str(error).rstrip(".") + context(self.sweep, given)
+        item = given.get(error.factor) or given.get("system")
         return self.study.source.error(
             f"{message}; `infeasible: skip` would list such points as skipped",
-            self.blame(error, given),
+            error.keys or (item.path if item else self.sweep.path),
         )
-
-    def blame(self, error: InfeasibleError, given: Given) -> KeyPath:
-        """The key to change: the factor that the error names, else one that its text mentions.
-
-        A factor followed by its value is the best match. ``memory`` or ``rows`` alone may be
-        ordinary words, so names with an underscore come first, and a bare ``n`` does not count.
-        """
-        if error.keys:
-            return error.keys
-        if error.factor in given:
-            return given[error.factor].path
-        mentions: list[tuple[bool, bool, int, KeyPath]] = []
-        for factor, item in given.items():
-            name = "[Nn]" if factor == "n" else re.escape(factor).replace("_", "[ _-]")
-            value = rf"\W+(?:is )?['`]?{re.escape(plain(item.value))}"
-            for pattern, loose in ((name + value, False), (name, True)):
-                match = re.search(rf"(?<![\w.])(?:{pattern})(?![\w.])", str(error))
-                if match and not (loose and factor == "n"):
-                    mentions.append((loose, "_" not in factor, match.start(), item.path))
-        if mentions:
-            return min(mentions, key=lambda mention: mention[:3])[3]
-        return given["system"].path if "system" in given else self.sweep.path
 
     def check_names(self) -> None:
         """Refuse names that no point has, in parts of `and` and `or` that were never evaluated."""

@@ -16,7 +16,8 @@ from nqbench.system.files import printable
 from nqbench.system.yaml_marks import KeyPath, Source
 from nqbench.workloads import ExternalWorkload
 
-NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+NAME_LENGTH: Final = 64
+NAME_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{NAME_LENGTH - 1}}}$"
 NAME_RULE: Final = (
     "a name has letters, digits, '_', '-' and '.', starts with a letter or digit and has at most 64"
     " characters (it names a folder)"

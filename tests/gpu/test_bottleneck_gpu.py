@@ -12,7 +12,7 @@ from nqbench.measure.variants import OfVariant
 from nqbench.plan import KernelPlan
 from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.figures.style import styled
-from nqbench.study import Measure, ReportItem
+from nqbench.study import Measure, ReportItem, expand
 from nqbench.study.asked import variants_study
 from nqbench.workloads import get
 from nqbench.workloads.base import VARIANTS, Variant
@@ -38,7 +38,7 @@ def taken_apart(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) ->
         variants_study(["ceilings.fma", "steps=4"], [MOVED]),
         variants_study(["ceilings.fma", "ceilings.int_add"], [WORKED]),
     )
-    points = [point for study in studies for point in study.points(device.facts)]
+    points = [point for study in studies for point in expand(study, device.facts)]
     joint = ToyStudy(points, MEASURE, "bottleneck")
     folder = tmp_path_factory.mktemp("bottleneck") / "run"
     outcome = run_here(joint, device.spec, folder, isolate=True)

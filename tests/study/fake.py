@@ -67,7 +67,7 @@ class FakeWorkload(Workload):
         if device.kind == "cpu":
             raise WrongDeviceError("a GPU kernel cannot run on a CPU; choose a GPU")
         if n < 5:
-            raise InfeasibleError(f"N={n} is below 5, the smallest board that kernels take")
+            raise InfeasibleError(f"N={n} is below 5, the smallest board that kernels take", "n")
         levels = {**_DEFAULTS, **self.systems.get(system or "", {}), **given}
         if levels["depth"] == "auto":
             levels["depth"] = max(2, n - 11)
@@ -80,12 +80,13 @@ class FakeWorkload(Workload):
         assert isinstance(depth, int)
         assert isinstance(block, int)
         if depth > n - 3:
-            raise InfeasibleError(f"depth {depth} leaves fewer than 3 of {n} rows")
+            raise InfeasibleError(f"depth {depth} leaves fewer than 3 of {n} rows", "depth")
         shared = 16 * (n - depth) * block if levels["memory"] == "shared" else 0
         if shared > device.shared_per_block:
             raise InfeasibleError(
                 f"{shared} bytes of shared memory per block exceed the limit of"
-                f" {device.shared_per_block}; make block_size smaller"
+                f" {device.shared_per_block}; make block_size smaller",
+                "block_size",
             )
         return Resolved(levels, {"jobs": 10**depth, "shared_bytes": shared})
 

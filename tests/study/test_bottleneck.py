@@ -21,13 +21,12 @@ from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.bottleneck import bottleneck_table as tabulate
 from nqbench.report.figures.style import styled
 from nqbench.simulator.models import load_model
-from nqbench.study import Measure, ReportItem
-from nqbench.study.asked import VariantsStudy, variants_study
+from nqbench.study import ReportItem, expand, load_study
+from nqbench.study.asked import variants_study
 from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD as CEILINGS
 from tests.toys import TOY, run_here
 
-QUICK = Measure(rounds=3, samples=5, budget_s=1.0)
 ITEM = ReportItem("table", "bottleneck")
 H100 = load_model("sm_90").facts
 
@@ -54,12 +53,17 @@ def test_rows_of_the_figure_hold_one_size(kernels: list[int], wanted: list[int])
 
 
 def test_words_of_the_command_line() -> None:
-    study = variants_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
-    assert [name for name, _ in study.systems] == ["ceilings.fma", "ceilings.copy"]
-    assert study.levels == {"steps": 7, "block_size": 64}
-    named = variants_study(["local_search.fused", "instance=some/file.tsp"])
-    assert named.levels == {"instance": "some/file.tsp"}
-    assert study.name == "bottleneck-ceilings.fma-ceilings.copy"
+    study = variants_study(
+        ["ceilings.fma", "steps=7", "ceilings.int_add", "block_size=64"], [64, 128]
+    )
+    points = expand(study, H100)
+    assert [p.system for p in points[::3]] == ["ceilings.fma", "ceilings.int_add"] * 2
+    assert {(p.factors["steps"], p.factors["block_size"]) for p in points} == {(7, 64)}
+    assert [p.factors["part"] for p in points[:3]] == list(VARIANTS)
+    assert len({str(p.configuration) for p in points[:3]}) == 1
+    (fixed,) = variants_study(["local_search.fused", "instance=some/file.tsp"]).sweeps
+    assert [item.value for item in fixed.fixed["instance"].items()] == ["some/file.tsp"]
+    assert study.name == "bottleneck-ceilings.fma-ceilings.int_add"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +77,7 @@ def test_words_of_the_command_line() -> None:
         (["ceilings.fma", "block_size=2/SM"], "takes a whole number"),
         (["ceilings.fma", "operation=sqrt"], "copy"),
         (["ceilings.fma", "n=3"], "--n"),
+        (["ceilings.fma", "brodtkorb_part1.gpu_v8"], "measure them apart"),
     ],
 )
 def test_mistakes_in_words(words: list[str], said: str) -> None:
@@ -80,8 +85,8 @@ def test_mistakes_in_words(words: list[str], said: str) -> None:
         variants_study(words)
 
     for n in (0, -4):
-        with pytest.raises(StudyError, match=f"--n {n}: a size is a whole number from 1"):
-            variants_study(["ceilings.fma"], [64, n])
+        with pytest.raises(StudyError, match=f"n is {n}, but ceilings takes n from"):
+            expand(variants_study(["ceilings.fma"], [64, n]), H100)
 
 
 @pytest.mark.parametrize(
@@ -98,29 +103,15 @@ def test_systems_without_variants(system: str, said: str) -> None:
         variants_study([system])
 
 
-@pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "fitness.histogram"])
-def test_a_cpu_runs_no_kernel(system: str) -> None:
-    from nqbench.devices.registry import facts_for
-
-    study = variants_study([system])
-    facts = facts_for("cpu")
-    with pytest.raises(InfeasibleError, match="cannot run; use --device sim or cuda:0"):
-        study.points(facts)
-
-
-def test_points_differ_in_their_part_only() -> None:
-    study = variants_study(["ceilings.fma"])
-    points = study.points(H100)
-    assert [p.factors["part"] for p in points] == list(VARIANTS)
-    assert len({str(p.configuration) for p in points}) == 1
-    assert points[0].n == CEILINGS.variant_n["sim"], "the workload's own size where none is given"
+def test_sizes_are_the_workloads_own_and_a_cpu_runs_no_kernel() -> None:
+    study = variants_study(["brodtkorb_part1.gpu_v8"])
+    assert {p.n for p in expand(study, facts_for("sim:mini"))} == {128}
+    with pytest.raises(StudyError, match=r"nothing would run: .* of kind 'cpu'"):
+        expand(study, facts_for("cpu"))
 
 
 def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
-    study = variants_study(["ceilings.fma"], [1024])
-    outcome = run_here(
-        study.study, "sim:mini", tmp_path / "run", points=study.points(facts_for("sim:mini"))
-    )
+    outcome = run_here(variants_study(["ceilings.fma"], [1024]), "sim:mini", tmp_path / "run")
     assert outcome.counts["ok"] == 3
     data = load_dataset(outcome.path)
     (table,) = tabulate(data, ITEM)
@@ -136,9 +127,17 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
 
 def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     """Synthetic times go through rounds, records, table and figure like measured ones."""
-    study = VariantsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
+    study = load_study(
+        {
+            "name": "toy",
+            "workload": TOY.name,
+            "n": 4096,
+            "sweeps": [{"name": "parts", "systems": ["ceilings.fma", "ceilings.copy"]}],
+            "measure": {"variants": ["parts"], "rounds": 3, "samples": 5, "budget": "1s"},
+        }
+    )
     spec, folder = "fake:seed=3,spread=0.5,noise=0.002,growth=1", tmp_path / "run"
-    outcome = run_here(study.study, spec, folder, points=study.points(facts_for(spec)))
+    outcome = run_here(study, spec, folder)
     assert outcome.counts["ok"] == 6, outcome.failures
     data = load_dataset(outcome.path)
     found = bottlenecks(data)
@@ -157,7 +156,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     with styled():
         (drawing,) = [figure() for figure in draw(data, ITEM)]
     assert "ceilings.fma at N = 4096" in drawing.alt
-    again = run_here(study.study, spec, folder, points=study.points(facts_for(spec)))
+    again = run_here(study, spec, folder)
     assert again.counts["ok"] == 6
 
 
