@@ -18,7 +18,6 @@ from nqbench.measure.launch import Launched, launch
 from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
-from nqbench.study.load import DictSource
 from nqbench.system.files import printable
 from nqbench.system.suggest import shown, suggestion
 
@@ -154,7 +153,7 @@ def run(
     spec = choose_device(device, loaded.needs).spec
     facts, warn = facts_for(spec), listener.message if listener else None
     command = ["nqbench", "run", printable(loaded.path), "--device", spec]
-    if isinstance(loaded.source, DictSource):
+    if loaded.source.in_memory:
         command = ["nqbench.run", loaded.name, spec]
     loaded.check_device(spec, facts)
     outcome = run_study(

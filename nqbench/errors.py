@@ -35,13 +35,13 @@ class NqbenchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """A position in a text file; ``line`` counts from 1."""
+    """A position in a text file; ``line`` counts from 1, and is 0 where ``path`` says it all."""
 
     path: Path
     line: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path}:{self.line}" if self.line else str(self.path)
 
 
 class StudyError(NqbenchError):

@@ -33,6 +33,7 @@ from nqbench.papers import forms
 from nqbench.papers import schema as papers
 from nqbench.papers.formula import CELL_FUNCTIONS, CELL_NAMES, RECORDED
 from nqbench.report.papers import cells
+from nqbench.study.check import takes
 from nqbench.study.own_kernel import (
     ArgumentFile,
     CheckFile,
@@ -50,7 +51,6 @@ from nqbench.study.schema import (
     StudyFile,
     SweepFile,
     SweepKeys,
-    levels_of,
 )
 from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
 
@@ -202,7 +202,9 @@ def study() -> list[str]:
     blocks += ["## Tables and figures", table(("entry", "shows", "options"), kinds)]
     for workload in map(workloads.get, workloads.names()):
         if workload.factors:
-            rows = ([f"`{f.name}`", f.meaning, levels_of(f)] for f in workload.factors.values())
+            rows = (
+                [f"`{f.name}`", f.meaning, ", ".join(takes(f))] for f in workload.factors.values()
+            )
             blocks += [
                 f"## Factors of `{workload.name}`",
                 table(("factor", "meaning", "levels"), rows),

@@ -30,8 +30,8 @@ def check(study: Study, workload: Workload) -> None:
         checks.report(study, entry, ("report", index))
 
 
-def takes(factor: Factor) -> str:
-    """The levels that a factor takes, in words."""
+def takes(factor: Factor) -> list[str]:
+    """What a factor takes: its levels by name, the other forms in words."""
     forms = [*_words(factor)]
     if factor.number:
         forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
@@ -39,15 +39,16 @@ def takes(factor: Factor) -> str:
         forms.append("{per_sm: k}")
     if factor.text:
         forms.append("the name of a file")
-    return listing(forms)
+    return forms
 
 
 def problem(factor: Factor, value: Level, origin: str = "") -> str:
     """Why a factor does not take a level; empty if it does. ``origin`` says where it comes from."""
+    taken = listing(takes(factor))
     if isinstance(value, int) and factor.number:
         low, high = factor.number
         right = low <= value <= high
-        return "" if right else f"'{factor.name}' is {value}{origin}, but takes {takes(factor)}"
+        return "" if right else f"'{factor.name}' is {value}{origin}, but takes {taken}"
     if isinstance(value, Mapping):
         right, given = factor.per_sm, plain(value)
     elif isinstance(value, int):
@@ -56,7 +57,7 @@ def problem(factor: Factor, value: Level, origin: str = "") -> str:
         right, given = factor.text or value in _words(factor), shown(value)
         if close := nearest(value, _words(factor)):
             given += f"; did you mean '{close}'?"
-    return "" if right else f"'{factor.name}' takes {takes(factor)}, not {given}"
+    return "" if right else f"'{factor.name}' takes {taken}, not {given}"
 
 
 def is_expression(value: Level, factor: Factor | None) -> bool:

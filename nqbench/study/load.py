@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
-from nqbench.errors import FileLine, StudyError
+from nqbench.errors import StudyError
 from nqbench.point import COLD, HOT
 from nqbench.study import values as forms
 from nqbench.study.model import (
@@ -18,7 +18,6 @@ from nqbench.study.model import (
     Axis,
     Condition,
     Measure,
-    PlacedValue,
     ProgramSystem,
     Study,
     Sweep,
@@ -40,8 +39,6 @@ from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, Source, fit, parse, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, ExternalWorkload, register
-
-_OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}
 
 
 def load_study(given: Path | str | Mapping[str, Any]) -> Study:
@@ -171,14 +168,7 @@ def _systems(
         programs = {one.name: one for one in found}
     else:
         return None, programs
-    for item in axis.items():
-        _check_name(source, item)
     return axis, programs
-
-
-def _check_name(source: Source, item: PlacedValue) -> None:
-    if not isinstance(item.value, str):
-        raise source.error(f"a system is a name, not {shown(item.value)}", item.path)
 
 
 def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
@@ -204,14 +194,12 @@ def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
         raise source.error(
             "write 'system' in the sweep itself, not under fixed", sweep.fixed["system"].path
         )
-    for factor in ("n", "system"):
+    forms = {"n": (int, "a size n is a whole number"), "system": (str, "a system is a name")}
+    for factor, (kind, rule) in forms.items():
         given = sweep.given.get(factor)
         for item in given.items() if given else []:
-            if factor == "system":
-                _check_name(source, item)
-            elif not isinstance(item.value, int):
-                said = f"a size n is a whole number, not {shown(item.value)}"
-                raise source.error(said, item.path)
+            if not isinstance(item.value, kind):
+                raise source.error(f"{rule}, not {shown(item.value)}", item.path)
     if "n" not in places and sizes is None:
         raise source.error(
             f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level",
@@ -317,7 +305,7 @@ def _kind(source: Source, file: ReportFile, path: KeyPath) -> ReportKind:
     name = file.table or file.figure or ""
     if name in kinds(form):
         return kinds(form)[name]
-    other = _OTHER[form]
+    other: Form = "figure" if form == "table" else "table"
     if form == "table" and name in REMOVED_TABLES:
         raise source.error(
             f"there is no table '{name}' any more: {REMOVED_TABLES[name]}", (*path, form)
@@ -363,47 +351,24 @@ def _sweep_of(
     return sweeps[0]
 
 
-STUDY: Final = Path("study")
-"""Its name in messages: ``study['n'][1]``."""
-
-
-@dataclass(frozen=True, slots=True)
-class DictKeys(FileLine):
-    """A position in a dictionary: the keys that lead there."""
-
-    keys: KeyPath = ()
-
-    def __str__(self) -> str:
-        return str(self.path) + "".join(f"[{key!r}]" for key in self.keys)
-
-
-@dataclass(frozen=True, slots=True)
-class DictSource(Source):
-    """A dictionary; ``text`` is its form in a file."""
-
-    def place(self, path: KeyPath = ()) -> FileLine:
-        """The keys of the nearest enclosing value that exists."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return DictKeys(self.path, self.lines.get(path, 1), path)
-
-
 def read_dict(data: Mapping[str, Any]) -> Source:
     """Read a study from a dictionary. Raises ``StudyError`` that names the keys of a mistake."""
+    name = Path("study")
     if not data:
-        raise StudyError(f"the {STUDY} is empty; it is keys with values, as in a file")
+        raise StudyError(f"the {name} is empty; it is keys with values, as in a file")
     try:
         text = yaml.safe_dump(dict(data), sort_keys=False, allow_unicode=True)
     except yaml.representer.RepresenterError as error:
         value = error.args[-1]
         raise StudyError(
-            f"{STUDY} holds {shown(repr(value))}, of type {type(value).__name__}; it takes numbers,"
+            f"{name} holds {shown(repr(value))}, of type {type(value).__name__}; it takes numbers,"
             " text, lists and dictionaries"
         ) from error
     except RecursionError as error:
-        raise StudyError(f"{STUDY} is nested too deeply") from error
+        raise StudyError(f"{name} is nested too deeply") from error
     try:
-        source = parse(STUDY, text)
+        return replace(parse(name, text), in_memory=True)
     except StudyError as error:
-        raise StudyError(error.message, DictKeys(STUDY, 1, error.keys)) from error
-    return DictSource(source.path, source.text, source.data, source.lines)
+        known = {error.keys[:end]: 1 for end in range(len(error.keys) + 1)}
+        place = Source(name, text, {}, known, in_memory=True).place(error.keys)
+        raise StudyError(error.message, place) from error

@@ -7,7 +7,7 @@ is in :mod:`nqbench.workloads.own`.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
@@ -247,6 +247,14 @@ class _KernelChecks:
     def error(self, message: str, *keys: Key) -> StudyError:
         return self.source.error(message, (KERNEL, *keys))
 
+    def exclusive(self, given: Any, names: Sequence[str], *keys: Key) -> list[str]:
+        """Which of these keys a form has. Raises ``StudyError`` if it has more than one."""
+        found = [name for name in names if getattr(given, name) is not None]
+        if len(found) > 1:
+            said = f"'{keys[-1]}' has {found[0]} and {found[1]}; keep one of them"
+            raise self.error(said, *keys, found[1])
+        return found
+
     def names(self) -> None:
         """Names are words, and mean one thing."""
         seen: dict[str, str] = dict.fromkeys(self.kernel.factors, "factors")
@@ -267,9 +275,7 @@ class _KernelChecks:
             if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
                 said = f"'{name}' cannot be a factor; take another word"
                 raise self.error(said, "factors", name)
-            if given.levels is not None and given.range is not None:
-                said = f"'{name}' has levels and a range; keep one of them"
-                raise self.error(said, "factors", name)
+            self.exclusive(given, ("levels", "range"), "factors", name)
             if given.range is not None and given.range[0] > given.range[1]:
                 said = f"the range {given.range} is empty; write the smaller end first"
                 raise self.error(said, "factors", name, "range")
@@ -307,14 +313,14 @@ class _KernelChecks:
                     said = f"'{key}' takes numbers and expressions, not {shown(part)}"
                     raise self.error(said, *path)
                 self.number(part, self.known, *path)
-        self.number(file.shared, self.known, "shared")
-        self.number(file.work, self.known, "work")
+        for key in ("shared", "work"):
+            self.number(getattr(file, key), self.known, key)
         for name, text in file.macros.items():
             if not name.isidentifier():
                 raise self.error(f"'{name}' cannot be the name of a macro", "macros", name)
             self.number(text, self.known, "macros", name)
-        self.text(file.entry, "entry")
-        self.text(file.source, "source")
+        for key in ("entry", "source"):
+            self.text(getattr(file, key), key)
         for index, option in enumerate(file.options):
             self.text(option, "options", index)
         readable = [*self.known, TIME, *phases(), *COUNTERS]
@@ -349,9 +355,7 @@ class _KernelChecks:
 
     def array(self, name: str, given: Any, readable: Collection[str], group: str) -> None:
         """A buffer or variable: what is given together, and its expressions."""
-        if given.length is not None and given.shape is not None:
-            said = f"'{name}' has a length and a shape; keep one of them"
-            raise self.error(said, group, name, "shape")
+        self.exclusive(given, ("length", "shape"), group, name)
         sized = given.length is not None or given.shape is not None
         if not sized and (given.contents is None or given.contents in arrays.STANDARD):
             scalar = "; a scalar needs a value" if group == "arguments" else ""
@@ -365,10 +369,7 @@ class _KernelChecks:
             self.over_arrays(what, readable, group, name, "contents", also=arrays.STANDARD)
 
     def scalar(self, name: str, given: ArgumentFile) -> None:
-        for key in ("length", "shape", "contents"):
-            if getattr(given, key) is not None:
-                said = f"'{name}' has a value, so it is a scalar, and a {key}; keep one of them"
-                raise self.error(said, "arguments", name, key)
+        self.exclusive(given, ("value", "length", "shape", "contents"), "arguments", name)
         value = name if given.value is None else given.value
         if given.value is None and name not in self.known:
             hint = suggestion(name, self.known)
@@ -394,8 +395,7 @@ class _KernelChecks:
             if name not in buffers:
                 hint = suggestion(name, buffers) if buffers else "the kernel has none"
                 raise self.error(f"'check' names buffers, not '{name}'; {hint}", "check", name)
-            chosen = [key for key in _SOURCES if getattr(given, key) is not None]
-            if len(chosen) != 1:
+            if not self.exclusive(given, _SOURCES, "check", name):
                 said = f"the check of '{name}' needs one of {', '.join(_SOURCES)}"
                 raise self.error(said, "check", name)
             if isinstance(given.equals, str):

@@ -14,10 +14,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import KernelFile, Strict
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
-from nqbench.workloads.base import Factor, Workload
+from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
@@ -407,7 +408,7 @@ def _meanings(workloads: list[Workload]) -> dict[str, str]:
     for workload in workloads:
         for factor in workload.factors.values():
             found.setdefault(factor.name, {}).setdefault(
-                f"{factor.meaning}. Levels: {levels_of(factor)}.", []
+                f"{factor.meaning}. Levels: {', '.join(takes(factor))}.", []
             ).append(workload.name)
     return {"system": f"A named system: {', '.join(systems)}."} | {
         name: next(iter(texts))
@@ -415,16 +416,6 @@ def _meanings(workloads: list[Workload]) -> dict[str, str]:
         else " ".join(f"{', '.join(who)}: {text}" for text, who in texts.items())
         for name, texts in found.items()
     }
-
-
-def levels_of(factor: Factor) -> str:
-    """What a factor takes, in words."""
-    levels = [*factor.levels, *(["auto"] if factor.auto else [])]
-    if factor.number:
-        levels.append(f"{factor.number[0]}..{factor.number[1]}")
-    if factor.text:
-        levels.append("the name of a file")
-    return ", ".join(levels)
 
 
 def _tidy(node: Any) -> None:

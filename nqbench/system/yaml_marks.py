@@ -59,18 +59,24 @@ _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A parsed file. ``lines`` maps the path of a key or list item to its line, from 1."""
+    """A parsed file. ``lines`` maps the path of a key or list item to its line, from 1.
+
+    ``in_memory``: it was a dictionary, whose places are keys (``study['n'][1]``).
+    """
 
     path: Path
     text: str
     data: Mapping[str, Any]
     lines: Mapping[KeyPath, int]
     noun: str = "study"
+    in_memory: bool = False
 
     def place(self, path: KeyPath = ()) -> FileLine:
         """Where ``path`` is written; the nearest enclosing key if it is not written itself."""
         while path and path not in self.lines:
             path = path[:-1]
+        if self.in_memory:
+            return FileLine(Path(f"{self.path}{''.join(f'[{key!r}]' for key in path)}"), 0)
         return FileLine(self.path, self.lines.get(path, 1))
 
     def error(self, message: str, path: KeyPath = ()) -> StudyError:

@@ -282,7 +282,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "division by zero": ({"kernel/values/v": "n // (n - n)"}, "division by zero"),
     "level": ({"matrix": {"step": [1, 3]}}, "'step' is 3"),
     "no level": ({"matrix": None, "fixed": {"factor": 2}}, "the factor 'step' has no level here"),
-    "two sources": ({"kernel/check/y/file": "y.npy"}, "needs one of equals, function"),
+    "two sources": ({"kernel/check/y/file": "y.npy"}, "has equals and file; keep one"),
     "checked scalar": ({"kernel/check/n": "3"}, "'check' names buffers, not 'n'"),
     "a method": ({"kernel/check/y": "x.tofile('f')"}, "tofile of an array, which is not available"),
     "a function": ({"kernel/check/y": "np.load('f')"}, "load of np, which is not available"),
