@@ -32,7 +32,7 @@ from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite
 from nqbench.devices.registry import facts_for
 from nqbench.measure.device_threads import StudyRequest, run_on_site
-from nqbench.measure.events import Listener
+from nqbench.measure.run_state import Listener
 from nqbench.measure.runner import run_study
 from nqbench.runs.reading import RECORDS
 from nqbench.study import Measure

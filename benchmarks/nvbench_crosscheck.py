@@ -32,7 +32,7 @@ import nqbench
 from benchmarks.crosscheck_sides import CASES, ToolTimes
 from nqbench.devices.cuda.query import find_device, gpu_identity, load_pycuda
 from nqbench.errors import DeviceUnavailable, NqbenchError
-from nqbench.measure.environment import source_hash
+from nqbench.measure.manifest import source_hash
 
 TOOLS: Final = ("nqbench", "nvbench")
 LIMIT_S: Final = 300.0

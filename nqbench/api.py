@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset, PointResult
     from nqbench.analysis.data.estimate import Estimate
     from nqbench.analysis.data.quantities import Quantity
-    from nqbench.measure.events import Listener, RunOutcome
+    from nqbench.measure.run_state import Listener, RunOutcome
     from nqbench.point import Point
     from nqbench.record import Record
     from nqbench.report.items import ReadRun
@@ -138,7 +138,7 @@ def run(
 
     ``out`` is the run folder, by default ``results/local/DEVICE/STUDY``; ``fresh`` starts over (the
     old records are kept aside). ``budget`` is the time for the whole run, in seconds or as a study
-    writes it (``"10m"``). ``listener`` receives progress, see ``nqbench.measure.events``.
+    writes it (``"10m"``). ``listener`` receives progress, see ``nqbench.measure.run_state``.
 
     Failed points are listed in ``Run.outcome`` and raise nothing. Raises ``StudyError`` for a wrong
     study, ``DeviceUnavailable`` or ``FolderRefused`` before anything is measured, ``DeviceError``

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan, Plan
 from nqbench.point import Level

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 
 if TYPE_CHECKING:
-    from nqbench.measure.events import RunOutcome
+    from nqbench.measure.run_state import RunOutcome
 
 EXIT_FAILED: Final = 1
 """A point or a limit failed, or a gate was hit."""

@@ -133,7 +133,7 @@ def static(
     """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
-    from nqbench.measure.static import static_rows
+    from nqbench.measure.launch import static_rows
     from nqbench.study import expand, load_study
 
     archs = [name.strip() for name in arch.split(",") if name.strip()]

@@ -23,7 +23,7 @@ from nqbench.cluster.members import Cluster, Member
 from nqbench.devices.registry import choose_device
 from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
-from nqbench.measure.events import Listener, RunOutcome
+from nqbench.measure.run_state import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
 from nqbench.measure.worker.messages import Done, Hello, MeasureRequest, Open, Ready, Refused
 from nqbench.measure.worker.pool import Job, Reply, as_error

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from filelock import FileLock
 
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
-from nqbench.measure.environment import PACKAGES, source_hash, versions
+from nqbench.measure.manifest import PACKAGES, source_hash, versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Ready, Refused, WorkRequest
 from nqbench.measure.worker.pool import Job, WorkerPool

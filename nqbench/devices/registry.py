@@ -107,7 +107,7 @@ def open_device(spec: str) -> Device:
         from nqbench.devices.cpu import CpuDevice
 
         return CpuDevice()
-    from nqbench.devices.fake.device import FakeDevice
+    from nqbench.devices.fake import FakeDevice
 
     return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
 

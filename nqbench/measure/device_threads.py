@@ -21,9 +21,8 @@ from nqbench.errors import DeviceLost
 from nqbench.facts import DeviceFacts
 from nqbench.measure import ncu
 from nqbench.measure.budget import Budget
-from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
-from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.runner import Recording, look_first, measure
 from nqbench.measure.stages import EXACT_ROUND, WorkerFactory
 from nqbench.measure.worker.messages import Hello

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from nqbench.compiler.includes import headers_of
 from nqbench.errors import StoreError
-from nqbench.measure.environment import versions
+from nqbench.measure.manifest import versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point

@@ -1,23 +1,40 @@
-"""What a run's manifest says, and whether a folder's earlier run can be resumed."""
+"""What a run's manifest says: the study, the device, packages, sources and the machine."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
 import secrets
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import FolderRefused
 from nqbench.facts import DeviceFacts
-from nqbench.measure import environment
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
+from nqbench.system.files import digest
+from nqbench.system.machine import cpu_count, cpu_model
+from nqbench.system.versions import PACKAGE, __version__, installed
 
 if TYPE_CHECKING:
     from nqbench.study.model import Study
+
+SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
+PACKAGES: Final = (
+    *("numpy", "scipy", "numba", "llvmlite", "tbb", "pandas"),
+    *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
+    *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
+    *("pycuda", "nvidia-ml-py"),
+)
+GIT_LIMIT_S: Final = 5.0
 
 
 def protocol_of(study: Study) -> dict[str, Any]:
@@ -60,7 +77,7 @@ def make_manifest(
     first start are kept from ``old``; every start adds a line to ``history``.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    described = environment.describe()
+    described = environment()
     start = {
         "started": now,
         "command": list(command),
@@ -105,3 +122,58 @@ def hello_of(device: Mapping[str, Any]) -> Hello:
         no_telemetry="",
         pid=0,
     )
+
+
+@cache
+def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+    """Versions of the installed packages among ``names``."""
+    found = {name: installed(name) for name in names}
+    return {name: version for name, version in found.items() if version}  # some are optional
+
+
+@cache
+def source_hash() -> str:
+    """Hash of all of nqbench's sources, kernels included."""
+    files = (file for file in PACKAGE.rglob("*") if file.suffix in SOURCE_SUFFIXES)
+    return digest(sorted(files))[:16]
+
+
+def environment() -> dict[str, Any]:
+    """The environment of a run, for its manifest (JSON).
+
+    A hash of its name identifies the machine, since manifests are published.
+    """
+    host = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    known = "SC_PHYS_PAGES" in os.sysconf_names
+    return {
+        "host": host,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": cpu_model(),
+        "cores": cpu_count(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None,
+        "python": platform.python_version(),
+        "nqbench": __version__,
+        "packages": versions(),
+        "source_sha256": source_hash(),
+        "git": _git(),
+    }
+
+
+def _git() -> Mapping[str, Any] | None:
+    """Commit of nqbench's own checkout, and whether it has local changes; ``None`` outside one."""
+    if not (PACKAGE.parent / ".git").exists():
+        return None
+    commit = _ask_git("rev-parse", "HEAD")
+    changes = _ask_git("status", "--porcelain", "--untracked-files=no")
+    return None if commit is None else {"commit": commit, "changed": bool(changes)}
+
+
+def _ask_git(*arguments: str) -> str | None:
+    command = ["git", "-C", str(PACKAGE.parent), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIT_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # no git here: the source hash still says what was run
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -27,9 +27,8 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.errors import DeviceError, NqbenchError
-from nqbench.measure.events import Listener
 from nqbench.measure.measurement import PROFILED
-from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.run_state import Listener, RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused
 from nqbench.measure.worker.pool import Reply, import_path

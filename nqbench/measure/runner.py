@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.measure import manifest, ncu
 from nqbench.measure.budget import Budget
-from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.keys import Keys
-from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.stages import Stages, WorkerFactory
 from nqbench.measure.telemetry import clock_warning
 from nqbench.measure.worker.messages import Hello

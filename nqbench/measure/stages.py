@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
-from nqbench.measure.events import Listener
 from nqbench.measure.forecast import core_s
 from nqbench.measure.measurement import Measurement
-from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.run_state import Listener, RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest, PrecompileRequest
 from nqbench.measure.worker.pool import Job, Workers

@@ -18,7 +18,7 @@ import pytest
 
 from nqbench import __version__
 from nqbench.cli.app import COMMANDS, HIDDEN, REMOVED_COMMANDS, RENAMED
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from tests.cli.call import ROOT, SURROUNDINGS, call, process
 
 TINY = """\

@@ -36,7 +36,7 @@ from nqbench.cluster.members import Cluster, unfit
 from nqbench.devices.cuda import query
 from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import read_manifest, read_records

@@ -11,7 +11,7 @@ from nqbench.compiler import sass
 from nqbench.compiler.resources import resources_of
 from nqbench.compiler.static import SassRow, static_report
 from nqbench.errors import CompileError, DeviceUnavailable, StudyError
-from nqbench.measure.static import static_rows
+from nqbench.measure.launch import static_rows
 from nqbench.plan import CachePreference, KernelPlan
 from nqbench.simulator.models import chips
 from nqbench.study import expand, load_study

@@ -12,7 +12,7 @@ import pytest
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.errors import DeviceLost
 from nqbench.measure.device_threads import StudyRequest, run_on_site
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, Job, Reply
 from nqbench.point import Point

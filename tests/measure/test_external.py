@@ -14,8 +14,8 @@ from nqbench.devices.command import CALLER_PATH
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError, StudyError
-from nqbench.measure.events import RunOutcome
 from nqbench.measure.measurement import Measurement
+from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerProcess

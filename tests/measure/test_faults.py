@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure

@@ -73,7 +73,7 @@ def test_an_ended_runner_keeps_what_was_measured_and_ends_its_worker(
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from nqbench.measure.events import Listener
+from nqbench.measure.run_state import Listener
 from nqbench.measure.worker.pool import WorkerPool
 from tests.measure.test_interrupted import DEVICE, HOW, SIZES
 from tests.measure.test_runner import measure, sizes

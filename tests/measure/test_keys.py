@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.environment import digest
 from nqbench.measure.keys import Keys, Watched, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
@@ -123,17 +122,6 @@ def test_how_measurements_are_sampled_does_not_matter_where_nothing_is_sampled()
 def test_sweeps_keep_their_own_measurements() -> None:
     moved = Point("toy", "another sweep", point(8).workload, None, {"n": 8})
     assert key(moved) != key(point(8))
-
-
-def test_editing_a_kernel_changes_the_digest_of_its_folder(tmp_path: Any) -> None:
-    kernel = tmp_path / "inner" / "kernel.cuh"
-    kernel.parent.mkdir()
-    kernel.write_text("int a;")
-    before = digest((tmp_path,))
-    (tmp_path / "notes.txt").write_text("not a source")
-    assert digest((tmp_path,)) == before
-    kernel.write_text("int b;")
-    assert digest((tmp_path,)) != before
 
 
 def test_the_contents_of_a_users_file_enter() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.facts import DeviceFacts
+from nqbench.measure.launch import compile_point
 from nqbench.measure.measurement import phases_of, whole_run
 from nqbench.measure.sampling import Policy
-from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session

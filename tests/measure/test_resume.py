@@ -13,7 +13,7 @@ import pytest
 
 import nqbench.workloads
 from nqbench.measure import keys as keys_module
-from nqbench.measure.environment import versions
+from nqbench.measure.manifest import versions
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
@@ -235,7 +235,7 @@ def test_undoing_a_change_finds_the_old_measurements_again(bench: Bench) -> None
 def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None:
     """Later rounds would measure the new kernel under the old one's key."""
     from nqbench.errors import StoreError
-    from nqbench.measure.events import Listener
+    from nqbench.measure.run_state import Listener
 
     class Editor(Listener):
         def stage(self, name: str, total: int) -> None:

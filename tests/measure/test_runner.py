@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from nqbench.devices.fake.device import FakeDevice
+from nqbench.devices.fake import FakeDevice
 from nqbench.errors import DeviceError, DeviceUnavailable, StoreError
-from nqbench.measure.events import RunOutcome
+from nqbench.measure.run_state import RunOutcome
 from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_manifest, read_records

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from nqbench.device import Prepared
-from nqbench.devices.fake import device as fake
-from nqbench.devices.fake.device import FakePrepared
+from nqbench.devices import fake
+from nqbench.devices.fake import FakePrepared
 from nqbench.errors import StudyError
 from nqbench.measure import sampling
+from nqbench.measure.launch import compile_point
 from nqbench.measure.measurement import SPENT, plain, scalars
 from nqbench.measure.sampling import Policy
-from nqbench.measure.static import compile_point
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker import messages
 from nqbench.measure.worker.session import Session

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.events import Listener
+from nqbench.measure.run_state import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure, Study

@@ -24,7 +24,7 @@ from nqbench.analysis.compare.runs import compare_levels, compare_runs
 from nqbench.analysis.data.dataset import Dataset, collect
 from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show.listings import show_self_test
-from nqbench.devices.fake.device import FakeDevice, FakeModel
+from nqbench.devices.fake import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
 from nqbench.record import Record

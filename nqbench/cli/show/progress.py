@@ -20,7 +20,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from nqbench.cli.show.console import console, duration, say
-from nqbench.measure.events import Listener
+from nqbench.measure.run_state import Listener
 from nqbench.point import labels
 from nqbench.workloads import KERNEL
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nqbench.analysis.compare.request import Findings
-    from nqbench.measure.events import RunOutcome
+    from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table

@@ -61,7 +61,7 @@ def serve(
         send(messages.Refused(type(error).__name__, str(error)))
         return
     if first.spec is None:
-        from nqbench.measure.static import compile_point
+        from nqbench.measure.launch import compile_point
 
         send(messages.Ready())
         while isinstance(request := requests.get(), messages.PrecompileRequest):

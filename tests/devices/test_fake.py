@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.devices.fake.device import LONGEST_S, FakeDevice, FakeModel
+from nqbench.devices.fake import LONGEST_S, FakeDevice, FakeModel
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from tests.measure.toy import TOY
