@@ -36,6 +36,11 @@ def compiled_in_process(function: Callable[Args, Result]) -> Callable[Args, Resu
     return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
 
 
+def compiled_in_parallel(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """As :func:`compiled`; the loops over ``numba.prange`` run on numba's threading layer."""
+    return cast(Callable[Args, Result], numba.njit(parallel=True, nogil=True, cache=True)(function))
+
+
 def on_all_cores(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """``function`` of each part, in their order; it must release the GIL for most of its time."""
     if min(len(parts), cpu_count()) == 1:

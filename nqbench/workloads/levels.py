@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from nqbench.errors import InfeasibleError, StudyError
+from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.suggest import listing, suggestion
 from nqbench.workloads.base import NOT_APPLICABLE, Factor
@@ -62,6 +63,41 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
     elif not (isinstance(level, Mapping) and factor.per_sm and _is_per_sm(level)):
         accepted = " or {per_sm: k} with k >= 1" if factor.per_sm else ""
         raise StudyError(f"{name}: {level!r} is not a level; give a number or a word{accepted}")
+
+
+def applied(
+    factors: Iterable[str], own: Mapping[str, Level], given: Mapping[str, Level], who: str
+) -> Levels:
+    """Every factor with its level: the given one, else its ``own`` default, else ``-``.
+
+    Raises ``InfeasibleError`` for a given level of a factor, other than ``n``, that ``who`` lacks.
+    """
+    for name, level in given.items():
+        if name != "n" and name not in own:
+            raise InfeasibleError(f"{name}: {level} means nothing to {who}; leave {name} out", name)
+    return {**dict.fromkeys(factors, NOT_APPLICABLE), **own, **given}
+
+
+def check_size(factors: Mapping[str, Factor], n: int) -> None:
+    """Refuse a size out of the range of the factor ``n``: ``InfeasibleError``."""
+    least, most = factors["n"].number or (n, n)
+    if not least <= n <= most:
+        raise InfeasibleError(f"n: {n} is outside {least} to {most}; choose n in that range", "n")
+
+
+def check_block(
+    levels: Mapping[str, Level], device: DeviceFacts, names: Collection[str] = ("block_size",)
+) -> None:
+    """Refuse block sizes over the device's limit: ``InfeasibleError``."""
+    most = device.max_threads_per_block
+    for name in names:
+        size = levels[name]
+        if isinstance(size, int) and size > most:
+            raise InfeasibleError(
+                f"{name}: {size} is over the {most} threads per block of {device.name}; choose at"
+                f" most {most}",
+                name,
+            )
 
 
 def number(levels: Mapping[str, Level], name: str) -> int:

@@ -11,7 +11,8 @@ from nqbench.measure.measurement import whole_run
 from nqbench.plan import MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk, chain_key, walk
+from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key
+from nqbench.workloads.fitness.annealing.walks import Walk, walk
 from nqbench.workloads.fitness.boards import conflicts, is_board
 
 if TYPE_CHECKING:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -10,9 +12,13 @@ import numpy as np
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved, Variant, Workload
-from nqbench.workloads.fitness.factors import FACTORS
-from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
+from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.fitness import boards, counts, gpu, limits
+from nqbench.workloads.fitness.annealing import points
+from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
+from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS
+from nqbench.workloads.fitness.levels import fill_levels
+from nqbench.workloads.levels import number
 
 
 class Fitness(Workload):
@@ -40,71 +46,64 @@ class Fitness(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a GPU scheme on a CPU), and
         ``StudyError`` for a factor, level or system that does not exist.
         """
-        from nqbench.workloads.fitness import plans
-
-        return plans.resolve(given, system, device)
+        scheme, levels = fill_levels(given, system, device)
+        derived: dict[str, int | float | str]
+        if scheme.task == "anneal":
+            return Resolved(levels, points.resolve(levels, device))
+        if scheme.place == "cpu":
+            check_packages(levels)
+            limits.check_host_boards(levels)
+            derived = {**counts.traffic(levels)}
+        else:
+            derived = gpu.resolve_scheme(levels, device)
+        if levels["board_file"] != NOT_APPLICABLE:  # its contents identify the board, not its name
+            board = boards.read_board(Path(str(levels["board_file"])), number(levels, "n"))
+            derived["board_sha256"] = hashlib.sha256(board.tobytes()).hexdigest()[:16]
+        return Resolved(levels, derived)
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the boards (kept between points)."""
-        from nqbench.workloads.fitness import plans
-
-        return plans.make_plan(factors, system, device)
+        scheme, levels = fill_levels(factors, system, device)
+        if scheme.task == "anneal":
+            return points.make_plan(levels, device)
+        if scheme.place == "cpu":
+            limits.check_host_boards(levels)
+            return cpu_plan(levels, boards.boards_of(levels))
+        return gpu.program_plan(levels, boards.boards_of(levels), device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         """Conflicts of the board (``boards.combined`` for a batch), or those of the board found."""
         if plan.about.get("task") == "anneal":
-            from nqbench.workloads.fitness.annealing import points
-
             return points.answer(outputs)
         if "conflicts" not in outputs:
             return int(outputs["answer"][0])
-        from nqbench.workloads.fitness.boards import combined
-
-        return combined([int(value) for value in np.atleast_1d(outputs["conflicts"])])
+        return boards.combined([int(value) for value in np.atleast_1d(outputs["conflicts"])])
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
         """What a search found, and after how many evaluations; empty for an evaluation."""
-        if plan.about.get("task") != "anneal":
-            return {}
-        from nqbench.workloads.fitness.annealing import points
-
-        return points.findings(outputs)
+        return points.findings(outputs) if plan.about.get("task") == "anneal" else {}
 
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
         """A deterministic count by name; see ``counts.count``."""
-        from nqbench.workloads.fitness import counts
-
-        return counts.count(name, full=full, **parameters)
+        del full  # none is long
+        return counts.count(name, **parameters)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
-        """Counted over the diagonals of the same board by ``boards.conflicts``."""
-        if _scheme(factors).task == "anneal":
-            from nqbench.workloads.fitness.annealing import points
-
-            return points.expected(factors)
-        from nqbench.workloads.fitness import plans
-
-        return plans.expected(factors)
+        """Counted over the diagonals of the same board by ``boards.conflicts``; of a search the
+        conflicts that the reference walk ends with."""
+        searches = SCHEMES[str(factors["scheme"])].task == "anneal"
+        return points.expected(factors) if searches else boards.expected(factors)
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The main kernel of a scheme that evaluates boards on a GPU."""
-        from nqbench.workloads.fitness import gpu
-
         return gpu.variant_of(plan, variant)
 
     def work(self, factors: Mapping[str, Level]) -> float:
-        """Operations of one evaluation, up to a factor of the scheme."""
-        if _scheme(factors).task == "anneal":
-            from nqbench.workloads.fitness.annealing import points
-
+        """Operations of one evaluation, as a measure of how its time grows with n; of a search, up
+        to a factor of its scheme."""
+        if SCHEMES[str(factors["scheme"])].task == "anneal":
             return points.work(factors)
-        from nqbench.workloads.fitness.counts import work
-
-        return work(factors)
-
-
-def _scheme(factors: Mapping[str, Level]) -> Scheme:
-    return SCHEMES[str(factors["scheme"])]
+        return float(max(1, counts.traffic(factors)["operations"]))
 
 
 WORKLOAD: Final = Fitness()

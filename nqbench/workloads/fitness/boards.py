@@ -11,6 +11,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
+from nqbench.point import Level
+from nqbench.workloads.levels import number
 
 Board = NDArray[np.int32]
 
@@ -160,12 +163,12 @@ def _load(path: Path) -> NDArray[Any]:
             name = "boards" if "boards" in loaded.files else next(iter(loaded.files), "boards")
             return np.asarray(loaded[name])
     rows: list[int] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         for word in line.replace(",", " ").split():
             try:
                 rows.append(int(word))
             except ValueError:
-                raise ValueError(f"line {number}: {word!r} is not a whole number") from None
+                raise ValueError(f"line {place}: {word!r} is not a whole number") from None
     return np.array(rows, np.int64)
 
 
@@ -199,14 +202,31 @@ def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Boar
     return np.stack([board if k % 2 == 0 else board[::-1] for k in range(count)])
 
 
+def boards_of(levels: Mapping[str, Level]) -> Board:
+    """The boards of a point, shape ``(batch, n)``."""
+    return make_batch(*_described(levels), str(levels["board_file"]))
+
+
+def expected(levels: Mapping[str, Level]) -> int:
+    """The right answer of a point, from the conflicts of its boards; see :func:`combined`."""
+    if levels["board"] == "file":  # its contents may change between runs: nothing is remembered
+        return expected_answer.__wrapped__(*_described(levels), str(levels["board_file"]))
+    return expected_answer(*_described(levels))
+
+
+def _described(levels: Mapping[str, Level]) -> tuple[str, int, int, int]:
+    """Kind, size, seed and number of a point's boards."""
+    seed, batch = (levels[name] for name in ("seed", "batch"))
+    n, kind = number(levels, "n"), str(levels["board"])
+    return kind, n, seed if isinstance(seed, int) else 0, batch if isinstance(batch, int) else 1
+
+
 @lru_cache(maxsize=256)
-def expected_answer(kind: str, n: int, seed: int, count: int) -> int:
-    """The answer for generated boards, from their conflicts; see :func:`combined`."""
+def expected_answer(kind: str, n: int, seed: int, count: int, file: str = "") -> int:
+    """The answer for ``count`` boards; mirrored ones have the same conflicts."""
     if kind == "random":
-        each = [conflicts(make_board(kind, n, seed + k)) for k in range(count)]
-    else:
-        each = [conflicts(make_board(kind, n, seed))] * count
-    return combined(each)
+        return combined([conflicts(make_board(kind, n, seed + k)) for k in range(count)])
+    return combined([conflicts(make_board(kind, n, seed, file))] * count)
 
 
 def combined(each: list[int]) -> int:

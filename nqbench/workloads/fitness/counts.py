@@ -32,19 +32,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import comb
-from types import MappingProxyType
 from typing import Any, Final
 
 from nqbench.errors import StudyError
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness.boards import conflicts, random_board
-from nqbench.workloads.fitness.schemes import SCHEMES
 from nqbench.workloads.levels import number
 
 PAIR_BYTES: Final = 8
 QUEEN_BYTES: Final = 4
-COUNTER_BYTES: Final = 4
+WORD_BYTES: Final = 4
 TESTS: Final = 4
 """Operations on one pair."""
 
@@ -98,16 +96,10 @@ def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
         rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, number(factors, "threshold"))
     elif scheme in ("histogram", "batched", "cpu_histogram"):
         batch = batch_of(factors)
-        counters = 4 * COUNTER_BYTES * n + COUNTER_BYTES * diagonals(n)
+        counters = 4 * WORD_BYTES * n + WORD_BYTES * diagonals(n)
         moved = QUEEN_BYTES * n + (0 if factors.get("counters") == "shared" else counters)
         rows = {"bytes_moved": batch * moved, "operations": batch * 6 * n}
     return rows | {"pairs": both}
-
-
-def work(factors: Mapping[str, Level]) -> float:
-    """Operations, as a measure of how the time of a scheme grows with n."""
-    assert SCHEMES[str(factors["scheme"])].task == "evaluate"
-    return float(max(1, traffic(factors)["operations"]))
 
 
 SAMPLE: Final = 2000
@@ -116,7 +108,7 @@ _SAMPLED_QUEENS: Final = 4_000_000
 """Queens of all boards of a sample: larger boards vary less, so fewer are enough."""
 
 
-def count(name: str, *, full: bool = False, **params: Any) -> int | float:  # noqa: ARG001 (none is long)
+def count(name: str, **params: Any) -> int | float:
     """The count called ``name`` (a key of :data:`COUNTS`) at the size ``N``.
 
     Raises ``StudyError`` for a name, a parameter or a size that does not exist.
@@ -147,12 +139,10 @@ def mean_conflicts_random(n: int) -> float:
     return sum(conflicts(random_board(n, seed)) for seed in range(1, boards + 1)) / boards
 
 
-COUNTS: Final[Mapping[str, Callable[[int], int | float]]] = MappingProxyType(
-    {
-        "pairs": pairs,
-        "diagonals": diagonals,
-        "mean_conflicts_random": mean_conflicts_random,
-        "expected_conflicts_random": expected_conflicts_random,
-    }
-)
+COUNTS: Final[Mapping[str, Callable[[int], int | float]]] = {
+    "pairs": pairs,
+    "diagonals": diagonals,
+    "mean_conflicts_random": mean_conflicts_random,
+    "expected_conflicts_random": expected_conflicts_random,
+}
 """:func:`count` by name."""

@@ -1,41 +1,66 @@
-"""The GPU schemes as programs: buffers, kernels, grids, and variants of their main kernels."""
+"""The GPU schemes as programs: buffers, kernels and grids, the CPU's part of an evaluation, and the
+variants of their main kernels.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.errors import InfeasibleError, LaunchError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
-from nqbench.workloads.base import Variant
-from nqbench.workloads.fitness import counts
-from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.histogram import layout, resolve_histogram
-from nqbench.workloads.fitness.levels import (
-    check_device_bytes,
-    check_grid,
-    check_host_bytes,
-    check_nesting,
-    check_threads,
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import (
+    Argument,
+    Buffer,
+    Kernel,
+    KernelPlan,
+    MultiLaunchPlan,
+    Plan,
 )
-from nqbench.workloads.fitness.programs import BOARD, CONFLICTS, Layout, board_buffer
-from nqbench.workloads.levels import Levels, number
+from nqbench.workloads.base import Variant
+from nqbench.workloads.fitness import counts, limits
+from nqbench.workloads.fitness.boards import Board
+from nqbench.workloads.levels import Levels, check_block, number
 from nqbench.workloads.variants import alone, built_as
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
 DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")
+HISTOGRAM: Final = Path(__file__).with_name("histogram.cu")
 HISTOGRAMS: Final = ("histogram", "batched")
+"""The schemes that count queens on diagonals; the others compare pairs."""
+BOARD: Final = "board"
+CONFLICTS: Final = "conflicts"
 RESULT_BYTES: Final = 8
 _NESTING: Final = ("threshold", "nesting", "child_block_size")
+_BLOCKS: Final = ("block_size", "child_block_size")
+
+_WAVES: Final = 4
+"""Blocks of the last sum per multiprocessor, over all boards: enough to fill it, few enough that
+their sums cost nothing."""
+
+STATIC_BYTES: Final = 32 * 8
+"""Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""
+
+_HALF_LIMIT: Final = 65_535
+"""Queens on one diagonal that a 16-bit counter holds."""
+
+_BLOCK: Final = {"shared": 1024, "global": 256}
+"""Default threads per block: one block does all the work on a board whose counters
+are in shared memory; otherwise blocks are small, so that the multiprocessors get equal work."""
+
+_BATCH_BLOCKS: Final = (256, 512, 1024)
+"""The same for a batch, whose boards share a multiprocessor: the smallest that fills it with
+threads although its shared memory holds few blocks."""
 
 Numbers = dict[str, int | float | str]
+Made = tuple[dict[str, Kernel], tuple[Buffer, ...]]
+"""Kernels by name, the main one first, and the buffers that they take."""
 
 
 def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
@@ -51,20 +76,20 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )
     if scheme in HISTOGRAMS:
-        return {**resolve_histogram(levels, device), **counts.traffic(levels)}
+        return {**_resolve_histogram(levels, device), **counts.traffic(levels)}
     if levels["block_size"] == "auto":
         levels["block_size"] = 512  # the paper's
-    check_threads(levels, device)
+    check_block(levels, device, _BLOCKS)
     threads = counts.pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
     # One queen has no pairs; a grid has at least one block.
-    blocks = max(1, check_grid(levels, threads, device))
+    blocks = max(1, limits.check_grid(levels, threads, device))
     sent = counts.QUEEN_BYTES * n + (
         counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
     )
     results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
-    check_device_bytes(levels, sent + results, device)
+    limits.check_device_bytes(levels, sent + results, device)
     if scheme == "gpu_fine1":
-        check_host_bytes(levels, sent, device)
+        limits.check_host_bytes(levels, sent, device)
     derived: Numbers = {
         "blocks": blocks,
         "gpu_threads": blocks * number(levels, "block_size"),
@@ -73,36 +98,96 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
         **counts.traffic(levels),
     }
     if scheme == "gpu_cdp":
-        check_nesting(levels)
+        limits.check_nesting(levels)
         threshold = number(levels, "threshold")
         derived["sub_threads"] = counts.sub_threads(n, threshold)
         derived["sub_kernels"] = counts.sub_kernels(n, threshold, number(levels, "nesting"))
     return derived
 
 
+def _resolve_histogram(levels: Levels, device: DeviceFacts) -> Numbers:
+    """Check against the device, resolve ``auto`` in place; the derived numbers."""
+    _, words = resolve_counters(levels, device)
+    check_block(levels, device, _BLOCKS)
+    n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
+    sent, shared = counts.QUEEN_BYTES * _fours(n) * batch, levels["counters"] == "shared"
+    needed = sent + (0 if shared else counts.WORD_BYTES * words * batch) + RESULT_BYTES * batch
+    limits.check_device_bytes(levels, needed, device)
+    limits.check_host_bytes(levels, 2 * sent, device)  # the boards, and their padded copy
+    blocks = batch
+    if not shared:
+        blocks = batch * -(-_fours(n) // (4 * block))
+        limits.check_grid(levels, max(blocks * block, words * batch // 4), device)
+    return {
+        "blocks": blocks,
+        "gpu_threads": blocks * block,
+        "shared_bytes": counts.WORD_BYTES * words + STATIC_BYTES if shared else 0,
+        "counter_bytes": counts.WORD_BYTES * words,
+        "device_bytes": needed,
+        "transfer_bytes": sent + RESULT_BYTES * batch,
+    }
+
+
+def resolve_counters(levels: Levels, device: DeviceFacts) -> tuple[int, int]:
+    """Resolve ``counters`` and ``block_size`` in place. Raises ``InfeasibleError``.
+
+    Returns how many counters share a 32-bit word, and the words of a board. In shared memory a word
+    is one counter if that fits without opting in, else two.
+    """
+    n = number(levels, "n")
+    per_word, words = 1, _fours(counts.diagonals(n))
+    if counts.WORD_BYTES * words + STATIC_BYTES > device.shared_per_block and n <= _HALF_LIMIT:
+        per_word, words = 2, _fours(-(-counts.diagonals(n) // 2))
+    needed = counts.WORD_BYTES * words + STATIC_BYTES
+    if levels["counters"] == "auto":
+        fits = needed <= device.shared_per_block_optin and n <= _HALF_LIMIT
+        levels["counters"] = "shared" if fits else "global"
+    if levels["block_size"] == "auto":
+        memory = str(levels["counters"])
+        of_board = levels["batch"] in ("-", 1) or memory == "global"
+        levels["block_size"] = _BLOCK[memory] if of_board else _batch_block(needed, device)
+    if levels["counters"] == "shared":
+        limits.check_shared(n, needed, device)
+        return per_word, words
+    return 1, _fours(counts.diagonals(n))
+
+
+def _batch_block(shared_bytes: int, device: DeviceFacts) -> int:
+    taken = shared_bytes + device.shared_reserved_per_block
+    resident = max(1, device.shared_per_multiprocessor // taken)
+    wanted = device.max_threads_per_multiprocessor // resident
+    most = min(_BATCH_BLOCKS[-1], device.max_threads_per_block)
+    return next((size for size in _BATCH_BLOCKS if size >= wanted), most)
+
+
+def _fours(count: int) -> int:
+    """Rounded up to a multiple of four: a thread reads four queens, or clears four counters."""
+    return -(-count // 4) * 4
+
+
 def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLaunchPlan:
     """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
-    derived = resolve_scheme(levels, device)
+    scheme, derived = str(levels["scheme"]), resolve_scheme(levels, device)
+    pairwise, per_call = scheme not in HISTOGRAMS, levels["allocation"] == "per_call"
     started = time.perf_counter()
-    make = layout if levels["scheme"] in HISTOGRAMS else _pairwise
-    made = make(levels, boards, device)
+    kernels, made = _pairwise(levels, boards) if pairwise else _histogram(levels, boards, device)
     split_s = time.perf_counter() - started
-    per_call = levels["allocation"] == "per_call"
-    buffers = tuple(replace(buffer, per_run=per_call) for buffer in made.buffers)
+    buffers = tuple(replace(buffer, per_run=per_call) for buffer in made)
+    order = ("clear", *(name for name in kernels if name != "clear"))
     return MultiLaunchPlan(
-        kernels=made.kernels,
+        kernels=kernels,
         buffers=buffers,
         name="fitness.evaluate",
-        function="nqbench.workloads.fitness.programs:evaluate",
+        function=f"{__name__}:evaluate",
         arguments=(
-            made.order,
-            tuple(buffer.name for buffer in buffers) if per_call else (),
+            tuple(name for name in order if name in kernels),
+            tuple(buffer.name for buffer in buffers if per_call),
             tuple(buffer.name for buffer in buffers if buffer.data is not None),
-            made.clears,
-            levels["scheme"] == "gpu_cdp",
+            (CONFLICTS,) if pairwise else (),
+            scheme == "gpu_cdp",
         ),
         split_s=split_s,
-        about={**derived, "scheme": str(levels["scheme"]), "task": "evaluate"},
+        about={**derived, "scheme": scheme, "task": "evaluate"},
     )
 
 
@@ -119,14 +204,14 @@ def pair_list(n: int) -> NDArray[np.int32]:
     return listed
 
 
-def _pairwise(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001 (histogram's)
+def _pairwise(levels: Levels, boards: Board) -> Made:
     """One kernel over one board, with one counter that is cleared before."""
     scheme, n, block = str(levels["scheme"]), number(levels, "n"), number(levels, "block_size")
     of_pairs = scheme in ("gpu_fine1", "gpu_fine2")
     nested = scheme == "gpu_cdp"
     queens, pairs = np.int32(n), np.int64(counts.pairs(n))
     nesting = [number(levels, name) for name in _NESTING] if nested else []
-    kernels: Mapping[str, tuple[str, tuple[Argument, ...]]] = {
+    kernels: dict[str, tuple[str, tuple[Argument, ...]]] = {
         "gpu_fine1": ("fine1<Full>", ("pairs", pairs)),
         "gpu_fine2": ("fine2<Full>", (queens, pairs)),
         "gpu_coarse": (f"coarse<Full, Atomics::{levels['atomics']}>", (queens,)),
@@ -143,14 +228,111 @@ def _pairwise(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # 
         # All may be pending at once: a kernel ends only after those that it launched.
         pending_launches=counts.sub_kernels(n, *nesting[:2]) if nested else 0,
     )
-    name = entry.partition("<")[0]
     buffers = [board_buffer(boards), Buffer(CONFLICTS, "uint64", 2 if nested else 1)]
     if scheme == "gpu_fine1":
         listed = pair_list(n).reshape(-1)
         if not listed.size:
             listed = np.zeros(2, np.int32)  # a buffer must not be empty
         buffers.insert(1, Buffer("pairs", "int32", listed.size, data=listed))
-    return Layout({name: kernel}, (name,), tuple(buffers), clears=(CONFLICTS,))
+    return {entry.partition("<")[0]: kernel}, tuple(buffers)
+
+
+def _histogram(levels: Levels, boards: Board, device: DeviceFacts) -> Made:
+    """``count``; with counters in global memory ``clear`` before it, with final tallies ``sum``."""
+    per_word, words = resolve_counters(levels, device)
+    n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
+    columns, tally = _fours(n), levels["tally"]
+    board, results = board_buffer(boards, columns), Buffer(CONFLICTS, "uint64", batch)
+
+    def kernel(
+        entry: str, blocks: int, *arguments: Argument, shared: int = 0, static: int = STATIC_BYTES
+    ) -> Kernel:
+        return Kernel(HISTOGRAM, entry, arguments, (blocks, 1, 1), (block, 1, 1), shared, static)
+
+    shape = (BOARD, np.int32(n), np.int32(columns))
+    arguments: tuple[Argument, ...]
+    if levels["counters"] == "shared":
+        entry = f"count_shared<Full, {per_word}, Tally::{tally}>"
+        arguments = (*shape, np.int32(words), CONFLICTS)
+        count = kernel(entry, batch, *arguments, shared=counts.WORD_BYTES * words)
+        return {"count": count}, (board, results)
+    # A thread counts four queens. A thread of "clear" clears four counters: there are at least as
+    # many as boards, whose results are cleared with them.
+    blocks, quads = -(-columns // (4 * block)), words * batch // 4
+    arguments = (*shape, np.int32(blocks), np.int64(words), "counters", CONFLICTS)
+    kernels = {
+        "count": kernel(
+            f"count_global<Full, Tally::{tally}>",
+            *(blocks * batch, *arguments),
+            static=STATIC_BYTES if tally == "arrival" else 0,
+        ),
+        "clear": kernel(
+            *("clear", -(-quads // block)),
+            *("counters", np.int64(quads), CONFLICTS, np.int32(batch)),
+            static=0,
+        ),
+    }
+    if tally == "final":
+        per_board = -(-_WAVES * device.multiprocessors // batch)
+        blocks = max(1, min(per_board, -(-words // (4 * block))))
+        arguments = ("counters", np.int32(blocks), np.int64(words), CONFLICTS)
+        kernels["sum"] = kernel("sum_global", blocks * batch, *arguments)
+    return kernels, (board, Buffer("counters", "uint32", words * batch), results)
+
+
+def board_buffer(boards: Board, columns: int = 0) -> Buffer:
+    """Boards of shape ``(batch, n)`` one after the other, each padded to ``columns``."""
+    batch, n = boards.shape
+    padded = np.zeros((batch, max(n, columns)), np.int32)
+    padded[:, :n] = boards
+    return Buffer(BOARD, "int32", padded.size, data=padded.reshape(-1))
+
+
+def evaluate(context: ProgramContext, *evaluation: Any) -> None:
+    """Evaluate the plan's boards; ``evaluation`` are the last arguments of :func:`conflicts_of`.
+
+    Keeps ``conflicts``: one 64-bit number per board.
+    """
+    context.keep(CONFLICTS, conflicts_of(context, None, *evaluation))
+
+
+def conflicts_of(
+    context: ProgramContext,
+    candidate: NDArray[np.int32] | None,
+    kernels: tuple[str, ...],
+    per_call: tuple[str, ...],
+    uploads: tuple[str, ...],
+    clears: tuple[str, ...],
+    nested: bool,
+) -> NDArray[Any]:
+    """Conflicts of ``candidate`` or, without one, of the plan's boards.
+
+    Allocates (``per_call``), copies the boards, launches, fetches the conflicts, frees.
+
+    ``nested``: the last number counts launches of sub-kernels that were refused; raises
+    ``LaunchError`` if there are any, since their comparisons are missing.
+    """
+    if per_call:
+        context.allocate(*per_call)
+    for name in uploads:
+        context.upload(name, candidate if name == BOARD else None)
+    for name in clears:
+        context.clear(name)
+    for kernel in kernels:
+        context.launch(kernel)
+    conflicts = context.download(CONFLICTS)
+    if per_call:
+        context.free(*per_call)
+    if nested:
+        refused = int(conflicts[-1])
+        conflicts = conflicts[:-1]
+        if refused:
+            raise LaunchError(
+                f"the device refused {refused} launches of sub-kernels (too many wait at once, or"
+                " its driver limits how deep they are nested), so comparisons are missing; use a"
+                " larger threshold, less nesting, or gpu_coarse"
+            )
+    return conflicts
 
 
 def variant_of(plan: Plan, variant: Variant) -> KernelPlan:

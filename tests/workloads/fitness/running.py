@@ -10,7 +10,8 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk
+from nqbench.workloads.fitness.annealing.cooling import Cooling
+from nqbench.workloads.fitness.annealing.walks import Walk
 from tests.workloads import running
 
 PAPER = "fitness_schemes"

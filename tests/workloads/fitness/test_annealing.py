@@ -18,18 +18,16 @@ from nqbench.errors import InfeasibleError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing import evaluated, points, walks
+from nqbench.workloads.fitness.annealing import points, walks
 from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     MAX_RISE,
     Cooling,
-    Walk,
     chain_key,
     mix,
     shuffle_key,
-    walk,
 )
-from nqbench.workloads.fitness.annealing.evaluated import walk_measured
+from nqbench.workloads.fitness.annealing.walks import Walk, walk, walk_measured
 from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb

@@ -17,12 +17,11 @@ from nqbench.workloads.fitness.annealing import points
 from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     Cooling,
-    Walk,
     chain_key,
     mix,
     seed_key,
-    walk,
 )
+from nqbench.workloads.fitness.annealing.walks import Walk, walk
 from nqbench.workloads.fitness.boards import conflicts
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 

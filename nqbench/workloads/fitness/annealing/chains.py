@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness.annealing.cooling import Cooling, seed_key
-from nqbench.workloads.fitness.levels import check_device_bytes, check_shared, check_threads
-from nqbench.workloads.levels import Levels, number
+from nqbench.workloads.fitness.limits import check_device_bytes, check_shared
+from nqbench.workloads.levels import Levels, check_block, number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1
@@ -44,11 +43,6 @@ class Shape:
     warps: int
     shared_bytes: int
 
-    def entry(self, *, attacked: bool) -> str:
-        """The instance of the kernel."""
-        flags = (self.memory == "shared", attacked)
-        return f"anneal_chains<{self.word}, {', '.join(str(flag).lower() for flag in flags)}>"
-
 
 def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Resolve ``counters``, ``block_size`` and ``chains`` in place; numbers worth recording.
@@ -56,7 +50,7 @@ def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float
     Raises ``InfeasibleError`` for blocks that are not whole warps, and for too little memory.
     """
     n, size = number(levels, "n"), number(levels, "block_size")
-    check_threads(levels, device)
+    check_block(levels, device)
     if size % _WARP:
         raise InfeasibleError(
             f"block_size: {size} is not a multiple of {_WARP}, and a chain takes a whole warp; use"
@@ -87,9 +81,10 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
     table = cooling.table().reshape(-1)
     counters: Argument = np.uint64(0) if shape.memory == "shared" else "counters"
     nothing = np.array([NOTHING_FOUND], np.uint64)
+    flags = [str(flag).lower() for flag in (shape.memory == "shared", cooling.attacked)]
     return KernelPlan(
         source=SOURCE,
-        entry=shape.entry(attacked=cooling.attacked),
+        entry=f"anneal_chains<{shape.word}, {flags[0]}, {flags[1]}>",
         arguments=(
             *(np.int32(n), np.uint32(chains), np.uint64(seed_key(number(levels, "seed")))),
             *("table", np.uint32(cooling.moves(n)), np.uint32(cooling.limit(n))),
@@ -105,26 +100,6 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
         block=(shape.warps * _WARP, 1, 1),
         shared_bytes=shape.shared_bytes,
     )
-
-
-def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
-    """The chain that represents the run: the first to find a board, by proposals and not by time;
-    if none did, the one with the fewest conflicts left."""
-    if "best" in outputs:
-        named = int(outputs["best"][0]) & 0xFFFFFFFF
-        if named < outputs["conflicts"].size:  # not where nothing was found
-            return named
-    order = np.lexsort((outputs["steps"], outputs["conflicts"]))
-    return int(order[0])
-
-
-def winner_is_consistent(outputs: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether ``best`` agrees with the chains' own results (a single walk has no ``best``)."""
-    if "best" not in outputs:
-        return True
-    found = np.flatnonzero(outputs["conflicts"] == 0)
-    keys = (int(outputs["steps"][chain]) << 32 | int(chain) for chain in found)
-    return int(outputs["best"][0]) == min(keys, default=NOTHING_FOUND)
 
 
 def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:

@@ -9,23 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.errors import InfeasibleError
 from nqbench.point import Level
-from nqbench.workloads.fitness.search_factors import MILLI
+from nqbench.workloads.fitness.factors import ATTACKED, COOLED, MILLI
+from nqbench.workloads.levels import Levels, number
 
 MAX_RISE: Final = 32
 """A move that adds more conflicts than this is always refused. At the highest temperature allowed,
 2, its chance would be 1e-7, which changes no walk in practice."""
-
-TRIES: Final = 32
-"""Partners that `proposal: attacked` tries for one queen: one per lane of a warp, which tries them
-all at once. Any number from 4 to 128 needs the same 8 proposals per queen, within 7%, from 1,000
-queens on."""
 
 ATTACKED_LIMIT: Final = 2000
 """Proposals per queen after which `proposal: attacked` gives up. It needs about 8 per queen from
@@ -69,17 +65,12 @@ class Cooling:
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Cooling:
         """From the factors of a point."""
-        start = int(str(levels["start_temperature"]))
-        limit = int(str(levels["max_evaluations"]))
+        start, limit = number(levels, "start_temperature"), number(levels, "max_evaluations")
         if levels.get("proposal") == "attacked":
             return cls.constant(start, limit)
-        return cls(
-            start / MILLI,
-            int(str(levels["end_temperature"])) / MILLI,
-            int(str(levels["cooling"])) / MILLI,
-            int(str(levels["moves_per_queen"])),
-            limit,
-        )
+        end, factor = number(levels, "end_temperature"), number(levels, "cooling")
+        moves = number(levels, "moves_per_queen")
+        return cls(start / MILLI, end / MILLI, factor / MILLI, moves, limit)
 
     @property
     def temperatures(self) -> list[float]:
@@ -113,6 +104,32 @@ class Cooling:
         return np.minimum(chances * 2.0**32, 2.0**32 - 1).astype(np.uint32)
 
 
+def resolve_schedule(levels: Levels) -> None:
+    """Resolve ``auto`` of the schedule in place.
+
+    Raises ``InfeasibleError`` for a schedule that never cools, or for factors of cooling without
+    cooling.
+    """
+    attacked = levels.get("proposal") == "attacked"
+    own = ATTACKED if attacked else COOLED
+    for name in COOLED:
+        if levels[name] not in ("auto", "-"):
+            if name not in own:
+                raise InfeasibleError(
+                    f"{name}: {levels[name]} means nothing with proposal: attacked, which keeps"
+                    f" start_temperature; leave {name} out",
+                    name,
+                )
+        else:
+            levels[name] = own.get(name, "-")
+    if not attacked and number(levels, "end_temperature") > number(levels, "start_temperature"):
+        raise InfeasibleError(
+            f"end_temperature: {levels['end_temperature']} is above start_temperature:"
+            f" {levels['start_temperature']}, and a search cools down; exchange them",
+            "end_temperature",
+        )
+
+
 def mix(word: int) -> int:
     """The output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit bijection.
 
@@ -137,32 +154,3 @@ def chain_key(seed: int, chain: int = 0) -> int:
 def shuffle_key(key: int) -> int:
     """The stream that shuffles the start of the chain ``key``."""
     return mix(key ^ _SHUFFLE)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Walk:
-    """How one run ended: the board (``int32``, shape ``(n,)``) and its conflicts as the walk kept
-    them; proposals evaluated (without the start's own evaluation) and accepted."""
-
-    board: NDArray[Any]
-    conflicts: int
-    evaluations: int
-    accepted: int
-
-
-def walk(n: int, key: int, cooling: Cooling) -> Walk:
-    """The walk of a stream, by incremental evaluation on the CPU: a few milliseconds at n = 3000.
-
-    Every other evaluator must end with the same result.
-    """
-    from nqbench.workloads.fitness.annealing import walks  # numba: slow to import
-
-    board = walks.shuffled(n, np.uint64(shuffle_key(key)))
-    table, limit = cooling.table(), cooling.limit(n)
-    anneal = walks.attacked_walk if cooling.attacked else walks.delta_walk
-    ended = anneal(board, np.uint64(key), table, cooling.moves(n), limit)
-    return Walk(board, *(int(value) for value in ended))
-
-
-reference_walk = lru_cache(maxsize=64)(walk)
-"""The same, cached; not for timed code."""

@@ -14,8 +14,7 @@ answer is the number of conflicts left, which is right if the reference walk end
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,17 +23,13 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing import evaluated
-from nqbench.workloads.fitness.annealing.chains import (
-    chains_plan,
-    resolve_chains,
-    winner,
-    winner_is_consistent,
-)
-from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, reference_walk
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.fitness import factors, gpu
+from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND, chains_plan, resolve_chains
+from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, resolve_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.search_factors import resolve_schedule
-from nqbench.workloads.levels import Levels, number
+from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
+from nqbench.workloads.levels import Levels, applied, number
 
 MIN_N: Final = 2
 """A move needs two queens."""
@@ -47,13 +42,36 @@ _USUAL_SHARE: Final = 0.66
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen of a search with `proposal: attacked`."""
 
-_DELTA: Final = "nqbench.workloads.fitness.annealing.evaluated:anneal_delta"
+COMPILED: Final = {"cpu_serial": "serial_conflicts", "cpu_histogram": "histogram_conflicts"}
+"""Schemes that are compiled into the search: the function of each in ``cpu.evaluators``."""
+
+_PLACES: Final = {
+    "sa_cpu": (
+        *(factors.CPU_EVALUATORS, factors.CPU_EVALUATOR_LEVELS),
+        *("not a CPU scheme", "fitness_schemes.sa_gpu"),
+    ),
+    "sa_gpu": (
+        *(factors.GPU_EVALUATORS, factors.GPU_EVALUATOR_LEVELS),
+        *("a CPU scheme", "fitness_schemes.sa_cpu"),
+    ),
+}
+"""By search: its evaluators, the factors that it leaves to them, what any other evaluator is, and
+which search takes that."""
+
+_WALKS: Final = "nqbench.workloads.fitness.annealing.walks"
 _WARM_N: Final = 8
+_WARM_LIMIT: Final = 16
+"""Proposals of a warm-up, which only compiles; each may start a thread per core."""
 
 
 def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
-    """Resolve ``auto`` in place; numbers that follow. Raises ``InfeasibleError``."""
-    n = number(levels, "n")
+    """Resolve ``auto`` in place, the evaluator's factors too; numbers that follow, of a GPU's
+    evaluator those of one evaluation.
+
+    Raises ``InfeasibleError`` for what cannot run here and for a factor that the evaluator does not
+    have, and ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
+    """
+    n, scheme = number(levels, "n"), levels["scheme"]
     if n < MIN_N:
         raise InfeasibleError(f"n: {n} has no two queens to exchange; use n from {MIN_N}", "n")
     resolve_schedule(levels)
@@ -62,30 +80,80 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
         "temperatures": len(cooling.temperatures),
         "evaluation_limit": cooling.limit(n),
     }
-    if levels["scheme"] == "sa_chains":
-        return derived | resolve_chains(levels, device)
-    if levels["scheme"] == "sa_delta":
-        return derived
-    return derived | evaluated.resolve_evaluator(levels, device)
+    if scheme == "sa_chains":
+        derived |= resolve_chains(levels, device)
+    elif scheme != "sa_delta":
+        own = evaluator_levels(levels)
+        if scheme == "sa_cpu":
+            check_packages(own)
+        else:
+            derived |= gpu.resolve_scheme(own, device)
+        levels |= {name: own[name] for name in _PLACES[str(scheme)][1]}
+    return derived
+
+
+def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
+    """A point of the evaluator's scheme: its defaults, and the levels given to the search.
+
+    Raises ``InfeasibleError`` for a scheme of the other device or for many boards at once, and a
+    factor that the scheme does not have.
+    """
+    evaluator = str(levels["evaluator"])
+    here, owned, what, other = _PLACES[str(levels["scheme"])]
+    if evaluator not in here:
+        raise InfeasibleError(
+            f"evaluator: {evaluator} is {what}; use {', '.join(here)}, or system: {other}",
+            "evaluator",
+        )
+    given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
+    own = {**factors.SCHEMES[evaluator].levels, "n": levels["n"], "scheme": evaluator}
+    return applied(levels, own, given, f"evaluator: {evaluator}")
 
 
 def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
-    """The plan of a search."""
-    derived = resolve(levels, device)
-    n, key = number(levels, "n"), chain_key(number(levels, "seed"))
-    cooling = Cooling.from_levels(levels)
-    about = {**derived, "task": "anneal", "seed": number(levels, "seed")}
-    plan: Plan
-    if levels["scheme"] == "sa_delta":
-        rest = (key, *astuple(cooling))
-        return CpuPlan("fitness.anneal_delta", _DELTA, (n, *rest), (_WARM_N, *rest), about)
-    if levels["scheme"] == "sa_cpu":
-        plan = evaluated.search_on_cpu(levels, key, cooling)
-    elif levels["scheme"] == "sa_chains":
-        plan = chains_plan(levels, device)
-    else:
-        plan = evaluated.search_with_gpu(levels, device)
+    """The plan of a search; ``threads: auto`` is looked up, or measured first."""
+    about = {**resolve(levels, device), "task": "anneal", "seed": number(levels, "seed")}
+    plan = _plan(levels, device)
     return replace(plan, about={**plan.about, **about})
+
+
+def _plan(levels: Levels, device: DeviceFacts) -> Plan:
+    n, key = number(levels, "n"), chain_key(number(levels, "seed"))
+    cooling, scheme, evaluator = Cooling.from_levels(levels), levels["scheme"], levels["evaluator"]
+    if scheme == "sa_chains":
+        return chains_plan(levels, device)
+    if scheme == "sa_delta":
+        rest: tuple[object, ...] = (key, cooling)
+        return CpuPlan(
+            "fitness.anneal_delta", f"{_WALKS}:anneal_delta", (n, *rest), (_WARM_N, *rest)
+        )
+    if evaluator in COMPILED:
+        rest = (key, cooling, COMPILED[str(evaluator)])
+        return CpuPlan("fitness.anneal_full", f"{_WALKS}:anneal_full", (n, *rest), (_WARM_N, *rest))
+    start = np.arange(n, dtype=np.int32)[np.newaxis, :]
+    if scheme == "sa_cpu":
+        one = cpu_plan(evaluator_levels(levels), start)
+        return CpuPlan(
+            "fitness.anneal_in_threads",
+            f"{_WALKS}:anneal_in_threads",
+            (n, key, cooling, one.function, *one.arguments[1:]),
+            (
+                *(_WARM_N, key, replace(cooling, max_evaluations=_WARM_LIMIT)),
+                *(one.function, *one.warm_up[1:]),
+            ),
+            one.about,
+        )
+    from nqbench.workloads.fitness.annealing.walks import EVALUATION, compile_walk
+
+    compile_walk()
+    base = gpu.program_plan(evaluator_levels(levels), start, device)
+    return replace(
+        base,
+        name="fitness.anneal",
+        function=f"{_WALKS}:anneal",
+        arguments=(n, key, cooling, *base.arguments),
+        groups=(EVALUATION,),
+    )
 
 
 def answer(outputs: Outputs) -> int:
@@ -95,14 +163,27 @@ def answer(outputs: Outputs) -> int:
     or if the reported winner is not that of the chains.
     """
     claims = outputs["conflicts"]
-    boards = outputs["boards"].reshape(claims.size, -1)
+    boards, found = outputs["boards"].reshape(claims.size, -1), np.flatnonzero(claims == 0)
     chosen = winner(outputs)
-    if not winner_is_consistent(outputs):
-        return FALSE_CLAIM
-    judged = [chosen, *np.flatnonzero(claims == 0).tolist()]
+    if "best" in outputs:  # a single walk has none
+        keys = (int(outputs["steps"][chain]) << 32 | int(chain) for chain in found)
+        if int(outputs["best"][0]) != min(keys, default=NOTHING_FOUND):
+            return FALSE_CLAIM
+    judged = [chosen, *found.tolist()]
     if any(not is_board(boards[k]) or conflicts(boards[k]) != claims[k] for k in judged):
         return FALSE_CLAIM
     return int(claims[chosen])
+
+
+def winner(outputs: Outputs) -> int:
+    """The chain that represents the run: the first to find a board, by proposals and not by time;
+    if none did, the one with the fewest conflicts left."""
+    if "best" in outputs:
+        named = int(outputs["best"][0]) & 0xFFFFFFFF
+        if named < outputs["conflicts"].size:  # not where nothing was found
+            return named
+    order = np.lexsort((outputs["steps"], outputs["conflicts"]))
+    return int(order[0])
 
 
 def findings(outputs: Outputs) -> dict[str, int | float | str]:
@@ -126,27 +207,22 @@ def full_length(levels: Mapping[str, Level]) -> int:
     Exact, since the incremental walk is the same. With the time per evaluation it predicts the time
     of a whole run.
     """
+    from nqbench.workloads.fitness.annealing.walks import reference  # numba: slow to import
+
     cooling = Cooling.from_levels({**levels, "max_evaluations": 0})
-    walk = reference_walk(number(levels, "n"), chain_key(number(levels, "seed")), cooling)
-    return walk.evaluations
+    return reference(number(levels, "n"), number(levels, "seed"), 0, cooling)[1]
 
 
 def expected(levels: Mapping[str, Level]) -> int:
     """Conflicts at the end of the reference walk; of many chains, those of the best."""
-    chains = levels.get("chains")
-    cooling = Cooling.from_levels(levels)
-    count = chains if isinstance(chains, int) else 1
-    return _expected(number(levels, "n"), number(levels, "seed"), count, cooling)
+    from nqbench.workloads.fitness.annealing.walks import reference  # numba: slow to import
 
-
-@lru_cache(maxsize=256)
-def _expected(n: int, seed: int, chains: int, cooling: Cooling) -> int:
-    least = conflicts_left = reference_walk(n, chain_key(seed), cooling).conflicts
-    for chain in range(1, chains):
-        if conflicts_left == 0:
+    n, seed, cooling = number(levels, "n"), number(levels, "seed"), Cooling.from_levels(levels)
+    least, chains = n * n, levels.get("chains")
+    for chain in range(chains if isinstance(chains, int) else 1):
+        least = min(least, reference(n, seed, chain, cooling)[0])
+        if least == 0:
             break
-        conflicts_left = reference_walk(n, chain_key(seed, chain), cooling).conflicts
-        least = min(least, conflicts_left)
     return least
 
 

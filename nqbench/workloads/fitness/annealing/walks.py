@@ -1,17 +1,32 @@
-"""Annealing walks on the CPU, compiled by numba.
+"""Annealing walks on the CPU, compiled by numba, and the searches that plans name.
 
 A proposal exchanges the rows of two queens. Step t (from 0) of a stream draws two words: the first
 names the queens, the second decides on a rise (see ``cooling``).
+
+``sa_delta`` evaluates a move (:func:`anneal_delta`), the other searches every board in full. With a
+single-threaded CPU scheme the search is compiled as a whole (:func:`anneal_full`). A multi-threaded
+scheme is called for every board, as in the paper's programs: it starts its threads, or wakes TBB's,
+each time (:func:`anneal_in_threads`). A GPU scheme is a program that the search drives
+(:func:`anneal`).
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.compiled import compiled
+from nqbench.multi_launch import ProgramContext, find_function
+from nqbench.plan import CpuResult, Outputs
+from nqbench.workloads.compiled import compiled, compiled_in_process
+from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, shuffle_key
+from nqbench.workloads.fitness.cpu import evaluators
+from nqbench.workloads.fitness.gpu import conflicts_of
 
 Words = NDArray[Any]
 Whole = int | np.int64
@@ -19,7 +34,10 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 _LOW: Final = np.uint64(0xFFFFFFFF)
-_TRIES: Final = 32  # cooling.TRIES; numba takes no attribute of another module
+TRIES: Final = 32
+"""Partners that `proposal: attacked` tries for one queen: one per lane of a warp, which tries them
+all at once. Any number from 4 to 128 needs the same 8 proposals per queen, within 7%, from 1,000
+queens on."""
 
 STEP, ACCEPTED, CONFLICTS, FIRST, SECOND, STATE_WORDS = range(6)
 """Places in the state of ``advance``; FIRST is -1 while nothing is proposed."""
@@ -165,7 +183,7 @@ def attacked_walk(
 ) -> tuple[Whole, Whole, Whole]:
     """The same, but the first queen is one in conflict.
 
-    Cycles through the columns; a queen in conflict tries up to ``_TRIES`` partners while it stays
+    Cycles through the columns; a queen in conflict tries up to ``TRIES`` partners while it stays
     in conflict.
     """
     n = board.size
@@ -176,7 +194,7 @@ def attacked_walk(
     accepted = 0
     while conflicts > 0 and step < limit:
         for i in range(n):
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 row = np.int64(board[i])
                 if rising[i + row] == 1 and falling[i - row + n - 1] == 1:
                     break
@@ -234,3 +252,183 @@ def advance(
     state[FIRST] = i
     state[SECOND] = j
     return True
+
+
+EVALUATION: Final = "evaluation"
+"""The phase of whole evaluations: allocation, copies and kernels, and the CPU's part in them."""
+
+KEPT: Final = 1 << 20
+"""Values kept for the second walk; longer walks are extrapolated from these (8 MB)."""
+
+REPEATS: Final = 3
+"""Repeats of the second walk; the shortest time counts, since the walk is short."""
+
+Evaluate = Callable[[NDArray[np.int32]], int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """How one run ended: the board (``int32``, shape ``(n,)``) and its conflicts as the walk kept
+    them; proposals evaluated (without the start's own evaluation) and accepted."""
+
+    board: NDArray[Any]
+    conflicts: int
+    evaluations: int
+    accepted: int
+
+    @property
+    def outputs(self) -> Outputs:
+        """As ``points.answer`` and ``points.findings`` read them; arrays of shape ``(1,)`` and the
+        board of shape ``(1, n)``."""
+        return {
+            "boards": self.board[np.newaxis, :],
+            "conflicts": np.array([self.conflicts], np.uint64),
+            "steps": np.array([self.evaluations], np.uint32),
+            "accepted": np.array([self.accepted], np.uint32),
+        }
+
+
+def walk(n: int, key: int, cooling: Cooling) -> Walk:
+    """The walk of a stream, by incremental evaluation on the CPU: a few milliseconds at n = 3000.
+
+    Every other evaluator must end with the same result.
+    """
+    board = shuffled(n, np.uint64(shuffle_key(key)))
+    table, limit = cooling.table(), cooling.limit(n)
+    anneal = attacked_walk if cooling.attacked else delta_walk
+    ended = anneal(board, np.uint64(key), table, cooling.moves(n), limit)
+    return Walk(board, *(int(value) for value in ended))
+
+
+@lru_cache(maxsize=1 << 14)
+def reference(n: int, seed: int, chain: int, cooling: Cooling) -> tuple[int, int]:
+    """Conflicts at the end of the walk of a seed's chain, and its evaluations."""
+    ended = walk(n, chain_key(seed, chain), cooling)
+    return ended.conflicts, ended.evaluations
+
+
+def anneal_delta(n: int, key: int, cooling: Cooling) -> CpuResult:
+    """``sa_delta``: each proposal in constant time by the counts of diagonals."""
+    ended = walk(n, key, cooling)
+    return CpuResult(ended.conflicts, {}, ended.outputs)
+
+
+def anneal_full(n: int, key: int, cooling: Cooling, evaluator: str) -> CpuResult:
+    """``sa_cpu``: the paper's search. Phases ``evaluation``, ``other`` and ``total`` (seconds).
+
+    Evaluation and the rest alternate every few microseconds, so reading clocks between them would
+    distort both. A second walk without evaluations is the time of everything else.
+    """
+    kept = np.empty(KEPT, np.int64)
+    ended, total_s = full_walk(n, key, cooling, evaluator, kept)
+
+    def phases() -> dict[str, float]:
+        longer = max(1.0, (ended.evaluations + 1) / kept.size)
+        again = (full_walk(n, key, cooling, evaluator, kept, kept.size) for _ in range(REPEATS))
+        other_s = min(total_s, longer * min(seconds for _, seconds in again))
+        return {EVALUATION: total_s - other_s, "other": other_s, "total": total_s}
+
+    return CpuResult(ended.conflicts, phases, ended.outputs)
+
+
+def full_walk(
+    n: int, key: int, cooling: Cooling, evaluator: str, kept: NDArray[np.int64], known: int = 0
+) -> tuple[Walk, float]:
+    """Anneal, every board evaluated by ``evaluators.EVALUATOR``; how it ended, and its seconds.
+
+    The conflicts of the first boards are ``kept``. With the first ``known`` of them it walks the
+    same way without evaluating, and ends behind them.
+    """
+    loop, began = _loop(evaluator), time.perf_counter()
+    board, state, rest = _fresh(n, key, cooling)
+    loop(board, state, *rest, kept, known)
+    return _walk_of(board, state), time.perf_counter() - began
+
+
+def _walk_of(board: NDArray[Any], state: NDArray[Any]) -> Walk:
+    return Walk(board, *(int(state[at]) for at in (CONFLICTS, STEP, ACCEPTED)))
+
+
+def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    state = np.zeros(STATE_WORDS, np.int64)
+    state[FIRST] = -1
+    board = shuffled(n, np.uint64(shuffle_key(key)))
+    rest = (cooling.table(), np.uint64(key), cooling.moves(n), cooling.limit(n))
+    return board, state, rest
+
+
+@lru_cache
+def _loop(evaluator: str) -> Callable[..., int]:
+    """The compiled walk: it evaluates and keeps values or, if some are ``known``, looks them up and
+    ends behind them."""
+    evaluate = getattr(evaluators, evaluator)
+
+    def loop(board, state, table, key, moves, limit, kept, known):  # type: ignore[no-untyped-def]
+        count = 0
+        going = True
+        while going and (known == 0 or count < known):
+            measured = kept[count] if known else evaluate(board)
+            if count < kept.size:
+                kept[count] = measured
+            count += 1
+            going = advance(board, state, table, key, moves, limit, measured)
+        return count
+
+    return compiled_in_process(loop)
+
+
+def anneal_in_threads(
+    n: int, key: int, cooling: Cooling, function: str, *setting: int
+) -> CpuResult:
+    """The search, every board evaluated by several threads: by ``function`` of a CPU plan, given
+    the board and its ``setting`` (threads or threshold).
+
+    Phases ``evaluation`` (clocked around each call, which is many times longer than reading the
+    clock), ``other`` and ``total``, in seconds.
+    """
+    evaluate, spent = find_function(function), 0.0
+
+    def clocked(board: NDArray[np.int32]) -> int:
+        nonlocal spent
+        began = time.perf_counter()
+        conflicts = int(evaluate(board, *setting))
+        spent += time.perf_counter() - began
+        return conflicts
+
+    began = time.perf_counter()
+    ended = walk_measured(n, key, cooling, clocked)
+    total = time.perf_counter() - began
+    phases = {EVALUATION: spent, "other": total - spent, "total": total}
+    return CpuResult(ended.conflicts, phases, ended.outputs)
+
+
+def anneal(context: ProgramContext, n: int, key: int, cooling: Cooling, *evaluation: Any) -> None:
+    """``sa_gpu``: the same search; ``evaluation`` are the arguments of ``gpu.evaluate``."""
+
+    def evaluate(board: NDArray[np.int32]) -> int:
+        with context.group(EVALUATION):
+            return int(conflicts_of(context, board, *evaluation)[0])
+
+    for name, values in walk_measured(n, key, cooling, evaluate).outputs.items():
+        context.keep(name, values)
+
+
+def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Walk:
+    """Anneal with every board evaluated in full by ``evaluate``.
+
+    The walk is that of :func:`walk`, since evaluations are exact.
+    """
+    board, state, (table, word, moves, limit) = _fresh(n, key, cooling)
+    while advance(board, state, table, word, moves, limit, evaluate(board)):
+        pass
+    return _walk_of(board, state)
+
+
+@lru_cache
+def compile_walk() -> None:
+    """Compile what :func:`anneal` runs on the CPU: its first run must not pay for that.
+
+    Where nothing is cached yet this takes longer than a short search, which would then look too
+    long to be timed.
+    """
+    walk_measured(8, chain_key(0), Cooling.constant(1, limit=1), lambda _: 1)

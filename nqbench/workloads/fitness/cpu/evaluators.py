@@ -1,11 +1,11 @@
-"""The CPU schemes: functions that plans name.
+"""The CPU schemes: functions that plans name, compiled by numba.
 
 ========================  ==========================================================================
 ``serial``                Algorithm 1: all pairs, one thread
 ``serial_unoptimized``    the same without optimization by the compiler
 ``threads``               Algorithms 2 and 3: threads started and joined in every call
 ``tbb``                   Algorithms 4 and 5: a parallel reduction by TBB's scheduler
-``fork_join``             Algorithm 6 (lost): ranges halved down to a threshold, work stealing
+``stealing.fork_join``    Algorithm 6 (lost): ranges halved down to a threshold, work stealing
 ``histogram``             ours: diagonals counted in one pass
 ``histogram_batch``       the same for many boards, spread over the cores
 ========================  ==========================================================================
@@ -13,55 +13,129 @@
 Operations and bytes of each are stated in ``counts``. Every function takes boards as
 ``boards.Board`` (``int32``, values 0..n-1) and returns 64-bit counts. Nothing is compiled at
 import; the first call compiles (or loads from numba's cache), which ``CpuPlan.warm_up`` keeps out
-of the times.
+of the times. Importing this module imports numba (half a second).
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
 from nqbench.plan import CpuResult
 from nqbench.system.machine import cpu_count
-from nqbench.workloads.fitness.cpu.tbb import check_layer, load_tbb
-
-TBB_GRAIN: Final = 16
-"""Rows in TBB's smallest piece. The paper's range has TBB's default of one row; TBB splits it into
-a few pieces per thread, and further when one is stolen. Numba gives TBB a range of pieces that it
-has numbered before, with the same partitioner, and every piece costs a call: with one row each
-that adds 250% at n = 1,000 and 40% at 10,000, with 16 rows 15% and 3%."""
+from nqbench.workloads.compiled import compiled, compiled_in_parallel
+from nqbench.workloads.fitness.cpu.tbb import TBB_GRAIN, check_layer, load_tbb
+from nqbench.workloads.fitness.cpu.unoptimized import unoptimized_conflicts
 
 BATCH_GROUPS_PER_CORE: Final = 4
 """Pieces of a batch per core: enough to balance the cores, with few sets of counters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """An evaluation: the conflicts, and the leaves run and tasks stolen by each worker."""
+@compiled
+def row_conflicts(board: NDArray[Any], queen: np.uint32, n: np.uint32) -> np.int64:
+    """Conflicts of one queen with all those right of it: the inner loop of every pair scheme.
 
-    conflicts: int
-    leaves: tuple[int, ...]
-    steals: tuple[int, ...]
+    Unsigned indices, since signed ones would be tested for wrapping around; ``n`` as an argument,
+    since with ``board.shape`` instead the loop takes 1.5 times as long.
+    """
+    row = board[queen]
+    count = np.uint32(0)
+    for other in range(queen + np.uint32(1), n):
+        apart = np.int32(abs(np.int32(row - board[other])))
+        if apart == np.int32(other - queen):
+            count = np.uint32(count + np.uint32(1))
+    return np.int64(count)
+
+
+@compiled
+def serial_conflicts(board: NDArray[Any]) -> np.int64:
+    """Algorithm 1 of the fitness paper: all pairs i < j, on one thread."""
+    count = np.int64(0)
+    for queen in range(board.shape[0]):
+        count += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
+    return count
+
+
+@compiled
+def cyclic_conflicts(board: NDArray[Any], counters: NDArray[Any], thread: int) -> None:
+    """Algorithm 2: the rows ``thread``, ``thread`` + T, ... for T = ``len(counters)``.
+
+    The sum goes to ``counters[thread]``. Each row adds to it in memory, as the paper's threads do,
+    so that neighbouring counters share a cache line (false sharing) as theirs did.
+    """
+    threads = counters.shape[0]
+    counters[thread] = 0
+    for queen in range(thread, board.shape[0], threads):
+        counters[thread] += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
+
+
+@compiled_in_parallel
+def parallel_conflicts(board: NDArray[Any]) -> np.int64:
+    """Sum over all rows by numba's threading layer; shape and type as ``serial_conflicts``."""
+    count = np.int64(0)
+    for queen in numba.prange(board.shape[0]):
+        count += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
+    return count
+
+
+@compiled
+def histogram_conflicts(board: NDArray[Any]) -> np.int64:
+    """Conflicts of one board, shape ``(n,)``; its counters are allocated and cleared here."""
+    n = board.shape[0]
+    rising = np.zeros(2 * n, np.int32)
+    falling = np.zeros(2 * n, np.int32)
+    return _count(board, rising, falling)
+
+
+@compiled
+def _count(board: NDArray[Any], rising: NDArray[Any], falling: NDArray[Any]) -> np.int64:
+    """A queen conflicts with every earlier one on its two diagonals: one pass over the board adds
+    the counter of each diagonal to the sum, and then raises it. O(n)."""
+    n = board.shape[0]
+    total = np.int64(0)
+    for column in range(n):
+        up = np.uint64(column + board[column])
+        down = np.uint64(column - board[column] + n)
+        total += rising[up] + falling[down]
+        rising[up] += 1
+        falling[down] += 1
+    return total
+
+
+@compiled_in_parallel
+def each_of(boards: NDArray[Any], groups: int) -> NDArray[np.int64]:
+    """Conflicts of every board, ``int64`` of shape ``(count,)`` for boards of shape ``(count, n)``.
+
+    Boards are dealt to ``groups`` pieces of work with separate counters, which numba's threading
+    layer spreads over the cores.
+    """
+    count, n = boards.shape
+    result = np.empty(count, np.int64)
+    for group in numba.prange(groups):
+        rising = np.zeros(2 * n, np.int32)
+        falling = np.zeros(2 * n, np.int32)
+        for index in range(group, count, groups):
+            board = boards[index]
+            result[index] = _count(board, rising, falling)
+            for column in range(n):  # clearing what was touched is cheaper than 4n counters
+                rising[np.uint64(column + board[column])] = 0
+                falling[np.uint64(column - board[column] + n)] = 0
+    return result
 
 
 def serial(board: NDArray[Any]) -> int:
     """Conflicts of a board, all pairs on one thread."""
-    from nqbench.workloads.fitness.cpu.compiled import serial_conflicts
-
     return int(serial_conflicts(fixed(board)))
 
 
 def serial_unoptimized(board: NDArray[Any]) -> int:
     """The same by code that the compiler did not optimize."""
-    from nqbench.workloads.fitness.cpu.unoptimized import unoptimized_conflicts
-
     return unoptimized_conflicts(fixed(board))
 
 
@@ -72,8 +146,6 @@ def threads(board: NDArray[Any], count: int) -> int:
     system, each about 30 microseconds slower to start and join (59 against 26 measured on Linux).
     They run without the interpreter's lock. Raises ``DeviceError`` if the system refuses one.
     """
-    from nqbench.workloads.fitness.cpu.compiled import cyclic_conflicts
-
     queens = fixed(board)
     counters = np.empty(count, np.int64)
     join = run_in_threads(lambda thread: cyclic_conflicts(queens, counters, thread), range(count))
@@ -89,10 +161,6 @@ def tbb(board: NDArray[Any]) -> int:
     fault = load_tbb()
     if fault:
         raise DeviceError(f"cpu_tbb cannot run: {fault}")
-    import numba
-
-    from nqbench.workloads.fitness.cpu.compiled import parallel_conflicts
-
     before = numba.set_parallel_chunksize(TBB_GRAIN)
     try:
         conflicts = int(parallel_conflicts(fixed(board)))
@@ -102,63 +170,17 @@ def tbb(board: NDArray[Any]) -> int:
     return conflicts
 
 
-def fork_join(board: NDArray[Any], threshold: int) -> int:
-    """Conflicts by fork and join, with leaves of at most ``threshold`` queens."""
-    return fork_join_counted(fixed(board), threshold).conflicts
-
-
 def histogram(board: NDArray[Any]) -> int:
     """Conflicts by counting diagonals, on one thread."""
-    from nqbench.workloads.fitness.cpu.compiled import histogram_conflicts
-
     return int(histogram_conflicts(fixed(board)))
 
 
 def histogram_batch(boards: NDArray[Any]) -> CpuResult:
     """Conflicts of every board, shape ``(count, n)``; ``outputs["conflicts"]`` lists them."""
-    from nqbench.workloads.fitness.cpu.compiled import each_of
-
     load_tbb()  # a later cpu_tbb needs it loaded first; any layer will do here
     groups = min(len(boards), BATCH_GROUPS_PER_CORE * cpu_count())
     each = each_of(fixed(boards), groups)
     return CpuResult(int(each.sum()), outputs={"conflicts": each})
-
-
-def fork_join_counted(board: NDArray[Any], threshold: int, workers: int = 0) -> Joined:
-    """The evaluation of a board (``int32``, C-contiguous, shape ``(n,)``) by fork and join.
-
-    ``threshold`` is the most queens of a leaf task, ``workers`` the threads (0: one per core, as
-    Java's pool has). They are started and joined inside the call: the published 12 ms at n = 100,
-    where one thread needs 46 microseconds, suggest that the paper's pool was not running before.
-    """
-    from nqbench.workloads.fitness.cpu.stealing import CAPACITY, DONE, LINE, push, work
-
-    workers = workers or cpu_count()
-    nodes = 2 << leaf_level(board.size, threshold)
-    ends = np.zeros(workers * 2 * LINE, np.int64)
-    deques = np.zeros(workers * CAPACITY, np.int64)
-    sums = np.zeros(nodes, np.int64)
-    ended = np.zeros(nodes, np.int64)
-    tally = np.zeros(workers * LINE, np.int64)
-
-    def run(worker: int) -> None:
-        while work(board, threshold, worker, ends, deques, sums, ended, tally) != DONE:
-            time.sleep(0)  # nothing to steal: another worker may need this core
-
-    push(ends, deques, 0, 1)
-    join = run_in_threads(run, range(1, workers))
-    run(0)
-    join()
-    counts = tally.reshape(workers, LINE)
-    return Joined(int(sums[0]), tuple(counts[:, 0].tolist()), tuple(counts[:, 1].tolist()))
-
-
-def leaf_level(n: int, threshold: int) -> int:
-    """Least number of halvings after which no range holds more than ``threshold`` queens."""
-    level = 0
-    while -(-n >> level) > threshold:  # the ceiling of n / 2**level
-        level += 1
-    return level
 
 
 def run_in_threads(work: Callable[[int], object], numbers: Iterable[int]) -> Callable[[], None]:

@@ -32,11 +32,9 @@ from nqbench.system.files import cache_folder, replacing
 from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import __version__, installed
 from nqbench.workloads.fitness.boards import random_board
-from nqbench.workloads.fitness.cpu.evaluators import TBB_GRAIN, fixed, threads
-from nqbench.workloads.fitness.cpu.tbb import load_tbb
+from nqbench.workloads.fitness.cpu.tbb import TBB_GRAIN, load_tbb
 from nqbench.workloads.levels import number
 
-_MODULE: Final = "nqbench.workloads.fitness.cpu.evaluators"
 _WARM_N: Final = 8
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -74,7 +72,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
     ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
     """
     scheme, board = str(levels["scheme"]), boards[0]
-    small = fixed(np.arange(_WARM_N, dtype=np.int32))
+    small = np.arange(_WARM_N, dtype=np.int32)
     if scheme == "cpu_serial":
         plain = levels["optimization"] == "none"
         return _plan("serial_unoptimized" if plain else "serial", (board,), (small,))
@@ -97,10 +95,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
 
 def check_packages(levels: Mapping[str, Level]) -> None:
     """Refuse ``cpu_tbb`` without TBB (``WrongDeviceError``: the point is skipped)."""
-    if levels["scheme"] != "cpu_tbb":
-        return
-    fault = load_tbb()
-    if fault:
+    if levels["scheme"] == "cpu_tbb" and (fault := load_tbb()):
         raise WrongDeviceError(
             f"scheme: cpu_tbb needs Intel's TBB: {fault}; compare cpu_threads and cpu_forkjoin"
         )
@@ -109,30 +104,25 @@ def check_packages(levels: Mapping[str, Level]) -> None:
 def _plan(
     function: str, arguments: tuple[Any, ...], warm_up: tuple[Any, ...], **about: int
 ) -> CpuPlan:
-    return CpuPlan(f"fitness.{function}", f"{_MODULE}:{function}", arguments, warm_up, about)
+    module = "stealing" if function == "fork_join" else "evaluators"
+    found = f"{__package__}.{module}:{function}"
+    return CpuPlan(f"fitness.{function}", found, arguments, warm_up, about)
 
 
 def best_threads(n: int) -> int:
     """The thread count for a board of ``n`` queens; measured and stored if necessary.
 
-    Quick (a file is read) once the size class of ``n`` is known; otherwise up to about 10 s.
+    Quick (a file is read) once the size class of ``n``, the measured size nearest to it by ratio,
+    is known; otherwise up to about 10 s. The file is in ``$NQBENCH_CACHE_DIR``, else in the user's
+    cache folder.
     """
-    return lookup(store_path(), size_class(n), measure_class)
-
-
-def size_class(n: int) -> int:
-    """The measured size nearest to ``n``, by ratio."""
-    return min(CLASSES, key=lambda size: abs(log(size / n)))
-
-
-def store_path() -> Path:
-    """The file: ``threads.json`` in ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
-    return cache_folder() / "threads.json"
+    size = min(CLASSES, key=lambda size: abs(log(size / n)))
+    return lookup(cache_folder() / "threads.json", size, measure_class)
 
 
 def machine_key() -> str:
     """Everything that the best count depends on; the evaluation's code by its digest."""
-    code = hashlib.sha256(Path(__file__).with_name("compiled.py").read_bytes()).hexdigest()[:8]
+    code = hashlib.sha256(Path(__file__).with_name("evaluators.py").read_bytes()).hexdigest()[:8]
     return (
         f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
         f" numba {installed('numba')}, nqbench {__version__},"
@@ -145,23 +135,20 @@ def lookup(path: Path, size: int, measure: Measure) -> int:
 
     If the folder cannot be written, the count holds for this process.
     """
-    known = _measured_here.get((path, size))
-    if known is not None:
-        return known
     again = bool(os.environ.get(MEASURE_ENVIRONMENT))
-    stored = None if again else read_count(path, size)
-    if stored is not None:
-        return stored
+    count = _measured_here.get((path, size)) or (None if again else read_count(path, size))
+    if count:
+        return count
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock"), timeout=LOCK_WAIT_S):
             # Another process may have been first.
-            stored = None if again else read_count(path, size)
-            count = stored or choose(measure(size))
-            if stored is None:
+            count = None if again else read_count(path, size)
+            if not count:
+                count = choose(measure(size))
                 _write(path, size, count)
     except OSError:  # not writable, or the lock's time is over (filelock.Timeout is an OSError)
-        count = choose(measure(size))
+        count = count or choose(measure(size))
     _measured_here[path, size] = count
     return count
 
@@ -177,6 +164,8 @@ def measure_class(size: int) -> dict[int, float]:
 
     Counts that the system refuses to start are left out.
     """
+    from nqbench.workloads.fitness.cpu.evaluators import threads  # numba: slow to import
+
     board = random_board(size, seed=1)
     threads(board, 1)  # compiles
     samples: dict[int, list[float]] = {count: [] for count in range(1, MAX_THREADS + 1)}
@@ -204,17 +193,13 @@ def read_count(path: Path, size: int) -> int | None:
 
 
 def _machines(path: Path) -> dict[str, dict[str, Any]]:
-    """The file's entries by machine, without malformed ones."""
+    """The file's entries by machine; none if it is missing or damaged."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        machines = stored["machines"] if stored["format"] == FORMAT else {}
+        return {key: dict(sizes) for key, sizes in machines.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        return {}
-    machines = stored.get("machines")
-    if not isinstance(machines, dict):
-        return {}
-    return {key: sizes for key, sizes in machines.items() if isinstance(sizes, dict)}
 
 
 def _write(path: Path, size: int, count: int) -> None:

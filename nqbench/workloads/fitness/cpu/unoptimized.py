@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, cast
 
+import llvmlite.binding as llvm
 from numpy.typing import NDArray
 
 ENTRY: Final = "pair_conflicts"
@@ -100,29 +101,24 @@ done:
 def machine_code() -> tuple[Any, Callable[[int, int], int]]:
     """The engine that owns the code, and the function ``(address of the board, n) -> count``.
 
-    Calling it releases the GIL. No optimization passes run, and the code generator is set not to
-    optimize either.
+    Calling it releases the GIL. No optimization passes run.
     """
-    import llvmlite.binding as llvm
-
     module = llvm.parse_assembly(IR)
     module.verify()
-    engine = llvm.create_mcjit_compiler(module, target_machine(0))
+    engine = llvm.create_mcjit_compiler(module, target_machine())
     engine.finalize_object()
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int32)
     return engine, cast("Callable[[int, int], int]", prototype(engine.get_function_address(ENTRY)))
 
 
-def target_machine(level: int) -> Any:
-    """LLVM's machine for this CPU, generating code at optimization ``level`` 0 to 3."""
-    import llvmlite.binding as llvm
-
+def target_machine() -> Any:
+    """LLVM's machine for this CPU, generating code without optimization."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=level,
+        opt=0,
         jit=True,
     )
 
