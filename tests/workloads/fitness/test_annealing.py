@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import astuple, replace
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import InfeasibleError
-from nqbench.plan import CpuPlan
+from nqbench.plan import CpuPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing import points, walks
+from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND
 from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     MAX_RISE,
@@ -27,9 +28,9 @@ from nqbench.workloads.fitness.annealing.cooling import (
     mix,
     shuffle_key,
 )
-from nqbench.workloads.fitness.annealing.walks import Walk, walk, walk_measured
+from nqbench.workloads.fitness.annealing.walks import walk, walk_measured
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.cpu import evaluators
+from nqbench.workloads.fitness.cpu import evaluators, stealing
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
 from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
@@ -96,29 +97,18 @@ def test_full_evaluation_and_differences_walk_alike(n: int, seed: int, limit: in
 
 
 @pytest.mark.parametrize("cooling", [COOLING, ATTACKED], ids=["paper", "attacked"])
-def test_a_walk_depends_on_its_seed_alone(cooling: Cooling) -> None:
-    walks = [walk(50, chain_key(seed), cooling) for seed in (1, 1, 2)]
-    assert same(walks[0], walks[1])
-    assert not same(walks[0], walks[2])
-
-
-@pytest.mark.parametrize("cooling", [COOLING, ATTACKED], ids=["paper", "attacked"])
-def test_a_limit_cuts_the_same_walk_short(cooling: Cooling) -> None:
-    full = walk(30, chain_key(3), cooling)
+def test_a_walk_depends_on_its_seed_alone_and_a_limit_cuts_it_short(cooling: Cooling) -> None:
+    full, again, other = (walk(30, chain_key(seed), cooling) for seed in (3, 3, 2))
+    assert same(full, again)
+    assert not same(full, other)
     assert full.conflicts == 0
-    exact = Cooling(*_with_limit(cooling, full.evaluations))
-    short = Cooling(*_with_limit(cooling, full.evaluations - 1))
-    assert same(walk(30, chain_key(3), exact), full)
-    cut = walk(30, chain_key(3), short)
+    exact, cut = (
+        walk(30, chain_key(3), replace(cooling, max_evaluations=full.evaluations - less))
+        for less in (0, 1)
+    )
+    assert same(exact, full)
     assert cut.evaluations == full.evaluations - 1
     assert cut.conflicts == conflicts(cut.board) > 0
-
-
-def _with_limit(cooling: Cooling, limit: int) -> tuple[Any, ...]:
-    return (
-        *(cooling.start, cooling.end, cooling.factor, cooling.moves_per_queen),
-        *(limit, cooling.attacked),
-    )
 
 
 @pytest.mark.parametrize("n", [4, 5, 8, 20, 100, 1000])
@@ -148,21 +138,23 @@ def test_a_board_that_has_no_solution_ends_with_what_remains(n: int) -> None:
 
 
 @pytest.mark.parametrize("kept", [1 << 20, 100], ids=["whole", "scaled"])
-@pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
+@pytest.mark.parametrize("evaluator", ["serial_conflicts", "histogram_conflicts"])
 def test_the_compiled_search_is_the_same_walk(
     evaluator: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluated, "KEPT", kept)
-    cooling = Cooling(0.5, 0.01, 0.8, 20, 3000)
-    key = chain_key(4)
-    ended, walk_again, phases_of = evaluated.full_walk(200, key, cooling, evaluator)
+    cooling, key, values = Cooling(0.5, 0.01, 0.8, 20, 3000), chain_key(4), np.empty(kept, np.int64)
+    ended, _ = walks.full_walk(200, key, cooling, evaluator, values)
     assert same(ended, walk(200, key, cooling))
     # Without evaluating it goes the same way: one step less than values, the first is the start's.
-    again, _ = walk_again()
+    again, _ = walks.full_walk(200, key, cooling, evaluator, values, kept)
     limit = min(kept - 1, ended.evaluations)
     cut = walk(200, key, replace(cooling, max_evaluations=limit))
-    assert (again.conflicts, again.accepted) == (cut.conflicts, cut.accepted)
-    assert again.evaluations == limit
+    assert (again.conflicts, again.accepted, again.evaluations) == (
+        *(cut.conflicts, cut.accepted, limit),
+    )
+    monkeypatch.setattr(walks, "KEPT", kept)
+    phases_of = walks.anneal_full(200, key, cooling, evaluator).phases
+    assert callable(phases_of)
     phases = phases_of()
     assert 0 < phases["other"] <= phases["total"]
     assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
@@ -179,9 +171,8 @@ def test_the_compiled_search_is_the_same_walk(
         ),
         ("cpu", 40, 1, {"evaluator": "cpu_forkjoin", "threshold": 5, "max_evaluations": 400}),
         *(
-            ("sim", 10, seed, {"evaluator": evaluator, "max_evaluations": 150})
+            ("sim", 10, 7, {"evaluator": evaluator, "max_evaluations": 150})
             for evaluator in ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
-            for seed in (7,)
         ),
     ],
 )
@@ -199,52 +190,45 @@ def test_every_evaluator_walks_the_same_way(
     assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
 
 
-def test_the_walk_is_compiled_before_a_gpu_s_search_is_launched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_walk_is_compiled_before_a_gpu_s_search_is_launched() -> None:
     """Its first launch tells whether the search is too long to be timed."""
-    sizes = []
-
-    def noted(n: int, *rest: Any) -> Walk:
-        sizes.append(n)
-        return walk_measured(n, *rest)
-
-    monkeypatch.setattr(evaluated, "walk_measured", noted)
-    evaluated._compile_walk.cache_clear()
-    system = "fitness_schemes.sa_gpu"
-    levels = WORKLOAD.resolve({"n": 1000}, system, SIM.facts).factors
-    for _ in range(2):
-        WORKLOAD.plan(levels, system, SIM.facts)
-    assert sizes == [8]
+    walks.compile_walk.cache_clear()
+    levels = WORKLOAD.resolve({"n": 1000}, "fitness_schemes.sa_gpu", SIM.facts).factors
+    WORKLOAD.plan(levels, "fitness_schemes.sa_gpu", SIM.facts)
+    assert walks.compile_walk.cache_info().currsize == 1
     assert walks.advance.signatures  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "setting", "name"),
-    [("cpu_threads", 2, "threads"), ("cpu_forkjoin", 5, "fork_join")],
+    ("module", "name", "setting"), [(evaluators, "threads", 2), (stealing, "fork_join", 5)]
 )
 def test_evaluations_are_clocked_apart_from_the_rest(
-    evaluator: str, setting: int, name: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, name: str, setting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each evaluation is made to last at least a millisecond, so that the rest cannot."""
-    seen = []
-    function = getattr(evaluators, name)
+    """An evaluation takes 10 s, and the rest of a step one, by a clock that only they move."""
+    seen: list[int] = []
+    now = 0.0
+    evaluate, advance = getattr(module, name), walks.advance
 
     def slowly(board: NDArray[Any], given: int) -> int:
-        time.sleep(1e-3)
+        nonlocal now
+        now += 10
         seen.append(given)
-        return int(function(board, given))
+        return int(evaluate(board, given))
 
-    monkeypatch.setattr(evaluators, name, slowly)
-    cooling = Cooling(0.5, 0.01, 0.8, 20, 30)
-    found = evaluated.anneal_in_threads(20, chain_key(1), evaluator, setting, *astuple(cooling))
+    def step(*arguments: Any) -> bool:
+        nonlocal now
+        now += 1
+        return advance(*arguments)
+
+    monkeypatch.setattr(module, name, slowly)
+    monkeypatch.setattr(walks, "advance", step)
+    monkeypatch.setattr(walks, "time", SimpleNamespace(perf_counter=lambda: now))
+    cooling, function = Cooling(0.5, 0.01, 0.8, 20, 30), f"{module.__name__}:{name}"
+    found = walks.anneal_in_threads(20, chain_key(1), cooling, function, setting)
     assert found.answer == walk(20, chain_key(1), cooling).conflicts
     assert seen == [setting] * 31  # the start, and each proposal
-    phases = found.phases
-    assert isinstance(phases, dict)
-    assert phases["evaluation"] > 31e-3
-    assert 0 < phases["other"] < phases["evaluation"]
-    assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
+    assert found.phases == {"evaluation": 310, "other": 31, "total": 341}
 
 
 def test_an_evaluators_own_factors_come_with_it() -> None:
@@ -257,21 +241,40 @@ def test_an_evaluators_own_factors_come_with_it() -> None:
         factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_CPU, facts).factors
         assert (factors["threads"], factors["threshold"]) == own
         assert WORKLOAD.resolve(factors, SA_CPU, facts).factors == factors
+    attacked = WORKLOAD.resolve({"n": 20, "proposal": "attacked"}, "fitness.sa_delta", facts)
+    assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", facts) == attacked
 
 
-@pytest.mark.parametrize("damage", ["claim", "twice"])
-def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
-    board = walk(12, chain_key(1), COOLING).board.copy()
-    if damage == "claim":
-        board[[0, 1]] = board[[1, 0]]
-    else:
-        board[0] = board[1]
-    outputs = {
-        "boards": board[np.newaxis], "conflicts": np.zeros(1, np.uint64),
-        "steps": np.ones(1, np.uint32), "accepted": np.ones(1, np.uint32),
-    }  # fmt: skip
+BOARD, LOST = walk(12, chain_key(1), COOLING).board, np.arange(12, dtype=np.int32)
+NONE, BEST = NOTHING_FOUND, 7 << 32 | 1
+
+
+@pytest.mark.parametrize(
+    ("boards", "best", "right"),
+    [
+        ([BOARD], None, True),
+        ([BOARD[[1, 0, *range(2, 12)]]], None, False),  # has conflicts
+        ([BOARD[[1, 1, *range(2, 12)]]], None, False),  # has a row twice
+        *(([LOST, BOARD, BOARD], told, told == BEST) for told in (BEST, 9 << 32 | 2, NONE)),
+        ([LOST, BOARD, BOARD], 7 << 32 | 5, False),  # there is no chain 5
+    ],
+)
+def test_a_false_claim_is_a_wrong_answer(
+    boards: list[NDArray[np.int32]], best: int | None, right: bool
+) -> None:
+    """Boards that their chains claim to be valid but for the one that is lost, and who won."""
+    claims = [conflicts(LOST) if board is LOST else 0 for board in boards]
+    outputs: Outputs = {
+        "boards": np.stack(boards),
+        "conflicts": np.array(claims, np.uint64),
+        "steps": np.array([5, 7, 9][: len(boards)], np.uint32),
+        "accepted": np.ones(len(boards), np.uint32),
+    }
+    if best is not None:
+        outputs["best"] = np.array([best], np.uint64)
     plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
-    assert WORKLOAD.answer(plan, outputs) == points.FALSE_CLAIM
+    assert WORKLOAD.answer(plan, outputs) == (0 if right else points.FALSE_CLAIM)
+    assert WORKLOAD.findings(plan, outputs)["boards_found"] == claims.count(0)  # whoever is named
 
 
 @pytest.mark.parametrize(
@@ -298,8 +301,3 @@ def test_what_makes_no_sense_is_refused(
     family = "fitness_schemes" if system in ("sa_cpu", "sa_gpu") else "fitness"
     with pytest.raises(InfeasibleError, match=words):
         WORKLOAD.resolve(given, f"{family}.{system}", facts)
-
-
-def test_resolved_levels_resolve_to_themselves() -> None:
-    attacked = WORKLOAD.resolve({"n": 20, "proposal": "attacked"}, "fitness.sa_delta", SIM.facts)
-    assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", SIM.facts) == attacked

@@ -7,13 +7,10 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.simulator import SimDevice
-from nqbench.errors import WrongDeviceError
-from nqbench.plan import CpuPlan
 from nqbench.point import Level
 from nqbench.simulator.models import load_model
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing import chains as chains_module
-from nqbench.workloads.fitness.annealing import points
 from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     Cooling,
@@ -22,7 +19,6 @@ from nqbench.workloads.fitness.annealing.cooling import (
     seed_key,
 )
 from nqbench.workloads.fitness.annealing.walks import Walk, walk
-from nqbench.workloads.fitness.boards import conflicts
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
 
@@ -105,22 +101,6 @@ def test_streams_of_chains_differ() -> None:
     assert chain_key(3, 4) == mix(seed_key(3) + 4 * GOLDEN)
 
 
-@pytest.mark.parametrize(
-    ("told", "right"),
-    [(7 << 32 | 1, True), (9 << 32 | 2, False), (7 << 32 | 5, False), (2**64 - 1, False)],
-)
-def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -> None:
-    found, lost = walk(12, chain_key(1), COOLING).board, np.arange(12, dtype=np.int32)
-    outputs = {
-        "boards": np.stack([lost, found, found]), "best": np.array([told], np.uint64),
-        "conflicts": np.array([conflicts(lost), 0, 0], np.uint64),
-        "steps": np.array([5, 7, 9], np.uint32), "accepted": np.ones(3, np.uint32),
-    }  # fmt: skip
-    plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
-    assert WORKLOAD.answer(plan, outputs) == (0 if right else points.FALSE_CLAIM)
-    assert WORKLOAD.findings(plan, outputs)["boards_found"] == 2  # whoever is named
-
-
 def test_more_moves_than_a_search_can_number_are_one_temperature() -> None:
     given: dict[str, Level] = {"moves_per_queen": 100_000, "max_evaluations": 40}
     chains = search(SIM, "fitness.sa_chains", n=50_000, chains=1, **given)
@@ -138,8 +118,3 @@ def test_chains_fill_an_h100_as_far_as_their_boards_allow(n: int, chains: int, m
     shared = WORKLOAD.resolve({"n": n}, "fitness.sa_chains", facts).derived["shared_bytes"]
     # 132 multiprocessors of 228 KiB, a block at a time with 1 KiB of its own.
     assert int(str(shared)) + 1024 <= 233_472 // (chains // 132 or 1)
-
-
-def test_chains_need_a_gpu() -> None:
-    with pytest.raises(WrongDeviceError):
-        WORKLOAD.resolve({"n": 9}, "fitness.sa_chains", CpuDevice().facts)

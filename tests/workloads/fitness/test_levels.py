@@ -14,8 +14,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import free_memory_bytes
-from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness import levels as fitness_levels
+from nqbench.workloads.fitness import WORKLOAD, limits
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.gpu import pair_list
 from tests.workloads.fitness.running import OWN, PAPER
@@ -146,7 +145,7 @@ def test_what_does_not_fit_into_memory(
     parts: tuple[str, ...], factor: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     if free is not None:
-        monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: free)
+        monkeypatch.setattr(limits, "free_memory_bytes", lambda: free)
     with pytest.raises(InfeasibleError) as caught:
         resolve(system, device, **given)
     for part in parts:
@@ -155,9 +154,9 @@ def test_what_does_not_fit_into_memory(
 
 
 def test_what_just_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 60_000)
+    monkeypatch.setattr(limits, "free_memory_bytes", lambda: 60_000)
     assert resolve(FINE1, replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000 on the host
-    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 10**9)
+    monkeypatch.setattr(limits, "free_memory_bytes", lambda: 10**9)
     assert resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=100)["batch"] == 100
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.errors import DeviceError, WrongDeviceError
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness.boards import random_board
+from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
+from tests.workloads.running import CPU
 
 NAME = "libtbb_of_a_test.so.12"
 SITE = "lib/python3/site-packages"
@@ -64,14 +69,16 @@ def test_the_library_of_the_package_is_found(
     assert cpu_tbb.load_tbb().startswith(f"{file} cannot be loaded (")
 
 
-def test_conda_has_the_library_without_a_package(
+def test_without_the_package_it_is_refused_in_a_sentence(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu_tbb, "_package", lambda: None)
-    assert cpu_tbb.tbb_library() is None
-    assert cpu_tbb.load_tbb().startswith("the package tbb is not installed (pip install tbb")
+    with pytest.raises(WrongDeviceError, match=r"package tbb is not installed \(pip install tbb"):
+        WORKLOAD.resolve({"n": 10}, "fitness_schemes.cpu_tbb", CPU)
+    with pytest.raises(DeviceError, match="cpu_tbb cannot run: the package tbb is not"):
+        evaluators.tbb(random_board(10, 1))
     cpu_tbb.tbb_library.cache_clear()
-    file = put(prefix / "lib" / NAME)
+    file = put(prefix / "lib" / NAME)  # conda has the library without a package
     assert cpu_tbb.tbb_library() == file
 
 

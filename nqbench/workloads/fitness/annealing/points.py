@@ -38,7 +38,7 @@ FALSE_CLAIM: Final = -1
 """The answer of a search whose board has other conflicts than reported; never a right answer."""
 
 _USUAL_SHARE: Final = 0.66
-"""Share of the schedule's proposals that a search makes, at n = 3000; see ``search_factors``."""
+"""Share of the schedule's proposals that a search makes, at n = 3000; see ``factors``."""
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen of a search with `proposal: attacked`."""
 
