@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from nqbench.errors import InfeasibleError, LaunchError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
-from nqbench.plan import (
-    Argument,
-    Buffer,
-    Kernel,
-    KernelPlan,
-    MultiLaunchPlan,
-    Plan,
-)
+from nqbench.plan import Argument, Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.workloads.base import Variant
 from nqbench.workloads.fitness import counts, limits
 from nqbench.workloads.fitness.boards import Board
