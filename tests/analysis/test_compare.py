@@ -155,7 +155,8 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
      "varies no such factor; it has sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),
      "no level 'locale'; it has global, shared"),
-    (lambda: judge([_sure(0.1)], 1.0), "a margin of 100% makes no sense"),
+    (lambda: compare_levels(ONE, "memory", ("global", "shared"), margin=1.0),
+     "a margin of 100% makes no sense"),
 )  # fmt: skip
 
 
@@ -311,14 +312,14 @@ def test_many_points_need_more_evidence_than_one() -> None:
 
 def test_overall_is_the_test_on_geometric_means_of_the_rounds() -> None:
     second = [{r: v * (1.02 + 0.001 * r) for r, v in A.items()}, dict(B)]
-    found = estimate.overall([A, B], second, same_run=True)
+    found = estimate.overall([A, B], second, estimate.paired)
     assert found is not None
     means = [
         np.mean([math.log(s[r] / f[r]) for f, s in zip([A, B], second, strict=True)]) for r in A
     ]
     truth = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.95)
     assert found.estimate().low == pytest.approx(math.exp(truth.low))
-    assert estimate.overall([A, {9: 1.0}], [A, B], same_run=True) is None
+    assert estimate.overall([A, {9: 1.0}], [A, B], estimate.paired) is None
 
 
 DEVICES = ("one", "two")

@@ -18,9 +18,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from nqbench.analysis.compare import match
-from nqbench.analysis.compare.match import Matched, Names
+from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.data import estimate
-from nqbench.analysis.data.dataset import Dataset, Level, PointResult
+from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import effects
 from nqbench.errors import AnalysisError, StudyError
@@ -187,32 +187,29 @@ class Reversal:
     ``ratios``  what the change multiplies the quantity by, per device
     """
 
-    names: Names
+    names: match.Names
     quantity: Quantity
     change: Change
     ratios: tuple[estimate.Estimate, estimate.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
-class EffectDifference:
-    """The change whose effect differs most between two sides, of ``compared`` changes.
+class EffectDifference(Reversal):
+    """The change whose effect differs most between two sides, in whatever direction.
 
-    ``ratios``  what it multiplies the quantity by, per side; ``ratio`` the second over the first
-    ``clear``   whether the difference is significant, corrected for the number of changes, and
-                large enough to report
+    ``ratio``     the second of the ratios over the first
+    ``compared``  changes that it was picked from
+    ``clear``     whether the difference is significant, corrected for the number of changes, and
+                  large enough to report
     """
 
-    names: Names
-    quantity: Quantity
-    change: Change
-    ratios: tuple[estimate.Estimate, estimate.Estimate]
     ratio: estimate.Estimate
     compared: int
     clear: bool
 
 
 def most_different(
-    sides: tuple[Dataset, Dataset], names: Names, pairs: Sequence[Matched], what: Quantity
+    sides: tuple[Dataset, Dataset], names: match.Names, pairs: Sequence[Matched], what: Quantity
 ) -> EffectDifference | None:
     """The largest clear difference of an effect on the points of ``pairs``, else the largest.
 
@@ -286,15 +283,10 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, 
     for n, systems in by_size.items():
         for one, two in _consecutive(data, list(systems)):
             if len(systems[one]) == len(systems[two]) == 1:
-                values = [systems[s][0].values(what) for s in (one, two)]
-                if what.kind == "time":
-                    found = estimate.paired(*values).estimate()
-                else:
-                    first, second = (next(iter(v.values())) for v in values)
-                    if not first or not second:
-                        continue
-                    found = estimate.Estimate(second / first, exact=True)
-                yield Change(sweep, n, "system", one, two), found
+                before, after = systems[one][0], systems[two][0]
+                if before.value(what) and after.value(what):
+                    found = point_ratio(after, before, what)
+                    yield Change(sweep, n, "system", one, two), found
 
 
 def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:

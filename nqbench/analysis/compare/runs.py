@@ -159,30 +159,23 @@ def compare_levels(
 
 def _check_kinds(sides: tuple[Dataset, Dataset], names: match.Names) -> None:
     """Raise ``StudyError`` where times and counts, or real and synthetic ones, would mix."""
-    one, two = map(_kind, sides)
-    if one != two:
+    kinds, workloads = [], []
+    for data in sides:
+        made = "synthetic" if data.synthetic else "simulated" if data.simulated else "measured"
+        kinds.append(f"{made} ({'counters' if data.simulated else 'times'})")
+        # What was computed is not known of a file that nvbench wrote.
+        known = "statistic" not in data.manifest and data.study.get("workload")
+        workloads.append(known or "")
+    if kinds[0] != kinds[1]:
         raise StudyError(
-            f"{names[0]} is {one}, but {names[1]} is {two}: these never share a column;"
+            f"{names[0]} is {kinds[0]}, but {names[1]} is {kinds[1]}: these never share a column;"
             " compare runs of one kind (results of the other kind are reported on their own)"
         )
-    one, two = map(_workload, sides)
-    if one and two and one != two:
+    if all(workloads) and workloads[0] != workloads[1]:
         raise StudyError(
-            f"{names[0]} is a run of {one}, but {names[1]} one of {two}: they have no"
-            " point in common, and equal factors would mean different things"
+            f"{names[0]} is a run of {workloads[0]}, but {names[1]} one of {workloads[1]}: they"
+            " have no point in common, and equal factors would mean different things"
         )
-
-
-def _kind(data: Dataset) -> str:
-    what = "counters" if data.simulated else "times"
-    if data.synthetic:
-        return f"synthetic ({what})"
-    return f"simulated ({what})" if data.simulated else f"measured ({what})"
-
-
-def _workload(data: Dataset) -> str:
-    """What was computed; empty where that is not known, as of a file that nvbench wrote."""
-    return "" if "statistic" in data.manifest else str(data.study.get("workload") or "")
 
 
 def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdict, float]]:
@@ -191,7 +184,6 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdi
     ``same`` goes first: a significant difference within the margin is one that the user has called
     irrelevant.
     """
-    estimate.check_margin(margin)
     different = estimate.adjusted([c.p_different() for c in contrasts])
     outside = estimate.adjusted([c.p_outside(margin) for c in contrasts])
     found: list[tuple[PointVerdict, float]] = []
@@ -221,7 +213,7 @@ def _compare(
         asked.append(TIME)  # baselines on the CPU, timed also in a simulated run
     sections: list[ComparedQuantity] = []
     for what in asked:
-        usable = _with_values(matching.pairs, what)
+        usable = [pair for pair in matching.pairs if all(point.values(what) for point in pair)]
         if what.kind == "counter":
             sections += [_counts(usable, what)] if usable else []
             continue
@@ -233,23 +225,18 @@ def _compare(
             sections += [_times(own, sides, part, design, margin)] if own else []
     if not sections and matching.pairs:
         every, some = ("time", *phases(), *COUNTERS, OFF_CHIP.name), matching.pairs[:SOME]
-        known = ", ".join(name for name in every if _with_values(some, quantity(name)))
+        known = [n for n in every if any(all(p.values(quantity(n)) for p in pair) for pair in some)]
         raise AnalysisError(
             f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
-            f" have {known or 'nothing else'}"
+            f" have {', '.join(known) or 'nothing else'}"
         )
     if not sections:
-        example = ""
-        if matching.missing:
-            first = matching.missing[0]
-            example = f"; e.g. {first.label} in {first.where}: {first.reason}"
+        example = "".join(
+            f"; e.g. {m.label} in {m.where}: {m.reason}" for m in matching.missing[:1]
+        )
         raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{example}")
     notes = (*matching.notes, *_notes(sides, design, sections))
     return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
-
-
-def _with_values(pairs: Sequence[match.Matched], what: Quantity) -> list[match.Matched]:
-    return [pair for pair in pairs if all(point.values(what) for point in pair)]
 
 
 def _times(
@@ -259,12 +246,10 @@ def _times(
     design: Design,
     margin: float,
 ) -> ComparedQuantity:
-    same_run = design == "paired"
+    test = estimate.paired if design == "paired" else estimate.welch
     step_s = max(data.event_step_s for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
-    contrasts = [
-        estimate.contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values
-    ]
+    contrasts = [test(one, two, step_s=step_s) for one, two in values]
     rows = tuple(
         ComparedPoint(
             pair,
@@ -280,16 +265,17 @@ def _times(
 
     def mean(own: Sequence[int]) -> Contrast | None:
         firsts, seconds = zip(*(values[i] for i in own), strict=True)
-        return estimate.overall(firsts, seconds, same_run=same_run, step_s=step_s)
+        return estimate.overall(firsts, seconds, test, step_s=step_s)
 
     whole = mean(range(len(rows)))
     groups: list[Group] = []
     for factor, levels in _levels(pairs):
         means = {level: found for level, own in levels.items() if (found := mean(own))}
-        for (level, one), (verdict, _) in zip(
-            means.items(), judge(list(means.values()), margin), strict=True
-        ):
-            groups.append(Group(factor, level, len(levels[level]), one.estimate(), verdict))
+        verdicts = judge(list(means.values()), margin)
+        groups += [
+            Group(factor, level, len(levels[level]), one.estimate(), verdict)
+            for (level, one), (verdict, _) in zip(means.items(), verdicts, strict=True)
+        ]
     return ComparedQuantity(what, rows, whole.estimate() if whole else None, tuple(groups))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.match import Names
 from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
-from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.wording import does, ratio, time
@@ -120,15 +119,13 @@ def _lead(top: changes.BestVariant, names: Names) -> str:
             f"it is not distinguishable from the next, {called[left.next]} ({ratio(left.lead)} and"
             f" {ratio(right.lead)})"
         )
-    return ", ".join(
-        f"on {name} {_next(lead, called)}" for lead, name in zip(top.leaders, names, strict=True)
-    )
-
-
-def _next(lead: changes.Leader, called: Mapping[PointResult, str]) -> str:
-    if lead.clear:
-        return f"the next ({called[lead.next]}) takes {ratio(lead.lead)} times as long"
-    return f"it is not distinguishable from the next ({called[lead.next]}, {ratio(lead.lead)})"
+    said = []
+    for lead, name in zip(top.leaders, names, strict=True):
+        following, by = called[lead.next], ratio(lead.lead)
+        far = f"the next ({following}) takes {by} times as long"
+        near = f"it is not distinguishable from the next ({following}, {by})"
+        said.append(f"on {name} {far if lead.clear else near}")
+    return ", ".join(said)
 
 
 def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
@@ -161,10 +158,10 @@ def effect_difference(found: changes.EffectDifference) -> str:
             f" difference of the values is that of {change}: ratio of the two ratios"
             f" {ratio(found.ratio)}."
         )
-    each = _on_each(found)
+    one, two = _on_each(found)
     return (
-        f"The effect that differs most, of {found.compared} compared: {change}: {each[0]} and"
-        f" {each[1]}; ratio of the two ratios {ratio(found.ratio)}."
+        f"The effect that differs most, of {found.compared} compared: {change}: {one} and {two};"
+        f" ratio of the two ratios {ratio(found.ratio)}."
     )
 
 
@@ -174,7 +171,7 @@ def reversal(found: changes.Reversal) -> str:
     return f"{found.change}: {one}, but {two} (N={found.change.n})."
 
 
-def _on_each(found: changes.EffectDifference | changes.Reversal) -> list[str]:
+def _on_each(found: changes.Reversal) -> list[str]:
     """What a change does on either side."""
     both = zip(found.ratios, found.names, strict=True)
     return [f"{does(one, found.quantity)} on {name}" for one, name in both]

@@ -9,7 +9,7 @@ of a comparison were measured in the same rounds, so the differences of their lo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -226,21 +226,15 @@ def _independent(
     return Contrast(center, max(math.sqrt(total), floor), freedom, fewest, "welch")
 
 
-def contrast(
-    first: RoundValues, second: RoundValues, *, same_run: bool, step_s: float = 0.0
-) -> Contrast:
-    """The contrast that suits the two sides."""
-    return (paired if same_run else welch)(first, second, step_s=step_s)
-
-
 def overall(
     firsts: Sequence[RoundValues],
     seconds: Sequence[RoundValues],
+    test: Callable[..., Contrast],
     *,
-    same_run: bool,
     step_s: float = 0.0,
 ) -> Contrast | None:
-    """Contrast of the geometric means over all points, ``None`` without a shared round.
+    """Contrast (``paired`` or ``welch``) of the geometric means over all points, ``None`` without a
+    shared round.
 
     Each round gives one geometric mean over the points; the rounds give the error. The points are
     taken as they are: another choice of points would give another mean.
@@ -252,7 +246,7 @@ def overall(
             return None
         means = np.exp(np.log([[p[r] for r in rounds] for p in points]).mean(axis=0))
         sides.append(dict(zip(rounds, means.tolist(), strict=True)))
-    return contrast(sides[0], sides[1], same_run=same_run, step_s=step_s)
+    return test(*sides, step_s=step_s)
 
 
 def p_different(estimate: Estimate) -> float:
