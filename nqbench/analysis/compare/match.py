@@ -150,59 +150,42 @@ def _match(
     pairs: list[Matched] = []
     missing: list[Missing] = []
     for levels in dict.fromkeys([*groups[0], *groups[1]]):
-        ones, twos = (group.get(levels, []) for group in groups)
-        for first, second in _pair_up(ones, twos):
-            if first is None:
-                assert second is not None
-                missing.append(Missing(label(second, shown), names[0], _why_alone(second, ones)))
-            elif second is None:
-                missing.append(Missing(label(first, shown), names[1], _why_alone(first, twos)))
-            elif first.ok and second.ok:
-                pairs.append(Matched(first, second))
-            else:
-                missing.append(_unfinished(first, second, names, shown))
+        both = [group.get(levels, []) for group in groups]
+        by_sweep = [both]
+        if [len(side) for side in both] != [1, 1]:  # a study holds a point twice
+            sweeps = dict.fromkeys(p.sweep for side in both for p in side)
+            by_sweep = [[[p for p in side if p.sweep == s] for side in both] for s in sweeps]
+        for here in by_sweep:
+            if [len(side) for side in here] == [1, 1]:
+                pair = Matched(here[0][0], here[1][0])
+                if pair.first.ok and pair.second.ok:
+                    pairs.append(pair)
+                else:
+                    missing.append(_unfinished(pair, names, shown))
+                continue
+            for own, others, every, where in zip(
+                here, here[::-1], both[::-1], names[::-1], strict=True
+            ):
+                for point in own:
+                    why = f"no such point in sweep {point.sweep}" if every else "no such point"
+                    why = "several points share these factors" if others else why
+                    missing.append(Missing(label(point, shown), where, why))
     return tuple(pairs), tuple(missing)
 
 
-def _why_alone(point: PointResult, others: Sequence[PointResult]) -> str:
-    """Why a point has no counterpart among the other side's points with the same factors."""
-    if any(other.sweep == point.sweep for other in others):
-        return "several points share these factors"
-    return f"no such point in sweep {point.sweep}" if others else "no such point"
-
-
-def _pair_up(
-    ones: list[PointResult], twos: list[PointResult]
-) -> list[tuple[PointResult | None, PointResult | None]]:
-    """Pairs of points with equal factors: one to one, or by sweep where a study holds a point
-    twice."""
-    if len(ones) == len(twos) == 1:
-        return [(ones[0], twos[0])]
-    found: list[tuple[PointResult | None, PointResult | None]] = []
-    for sweep in dict.fromkeys(p.sweep for p in (*ones, *twos)):
-        here = [[p for p in side if p.sweep == sweep] for side in (ones, twos)]
-        if len(here[0]) == len(here[1]) == 1:
-            found.append((here[0][0], here[1][0]))
-        else:
-            found += [*((p, None) for p in here[0]), *((None, p) for p in here[1])]
-    return found
-
-
-def _unfinished(
-    first: PointResult, second: PointResult, names: Names, shown: Sequence[str]
-) -> Missing:
+def _unfinished(pair: Matched, names: Names, shown: Sequence[str]) -> Missing:
     """What is wrong with the points of a pair of which at least one has no value."""
     reasons = {
         name: f"{p.status}: {p.reason}" if p.reason else p.status
-        for p, name in zip((first, second), names, strict=True)
+        for p, name in zip(pair, names, strict=True)
         if not p.ok
     }
     why = list(dict.fromkeys(reasons.values()))
     if len(why) > 1:
         why = [f"{reason} ({name})" for name, reason in reasons.items()]
     where = "both" if len(reasons) > 1 else next(iter(reasons))
-    broke = first.ok and second.status not in LEFT_OUT
-    return Missing(label(first, shown), where, "; ".join(why), broke)
+    broke = pair.first.ok and pair.second.status not in LEFT_OUT
+    return Missing(label(pair.first, shown), where, "; ".join(why), broke)
 
 
 def _text(point: PointResult, factor: str) -> str:
