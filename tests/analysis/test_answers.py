@@ -53,7 +53,6 @@ CASES = {
             "Fastest of 4 variants at N=15 on both: tanaka2011.both, 1.999 s on A",
             "the next, tanaka2011.dynamic, takes 1.500 [1.497, 1.503] and 1.501",
             "The order clearly changes in none of 6 pairs of variants.",
-            "No effect of 3 clearly differs by 2% or more",
             "No optimization clearly helps on one device and hurts on another.",
         ),
     ),
@@ -63,13 +62,11 @@ CASES = {
             "Fastest of 4 variants at N=15: tanaka2011.both on A (1.999 s)",
             "but tanaka2011.dynamic on B (3.0",
             "The order clearly changes in 1 of 6 pairs of variants; most of all,",
-            "compared: tanaka2011.both instead of dynamic (sweep ablation), N=15: is 1.5",
         ),
     ),
     "a class of memory": (
         (run(none={"memory": "global"}), run("B", 2, none={"memory": "global", "s": 4.5})),
         (
-            "compared: tanaka2011.conflict_free instead of none",
             "global 0.8987 [0.8935, 0.9038] (faster)",
             "shared 1.000 [0.9987, 1.002] (same)",
         ),
@@ -170,33 +167,6 @@ def test_counters_have_a_direction(name: str, values: tuple[float, float], verdi
     (section,) = compare_runs(one, two, ("one", "two"), value=name).sections
     assert {row.verdict for row in section.rows} == {verdict}
     assert section.equal_everywhere == (verdict == "equal")
-
-
-def test_the_effect_on_a_counter_that_differs_most() -> None:
-    sides = []
-    for spec, gain in (("sim:mini", 0.9), ("sim:other", 0.7)):
-        builder = Builder({**MINI, "spec": spec})
-        for memory, factor in (("global", 1.0), ("shared", gain)):
-            levels = {"n": 10, "memory": memory}
-            builder.count("s", levels, counters_of(levels) | {"issue_slots": 1000 * factor})
-        sides.append(builder.data())
-    text = "\n".join(sentences(compare_datasets(sides)))
-    for part in ("of 1 compared: memory shared instead of global", "slots by 0.9000 on sim:mini",
-                 "by 0.7000 on sim:other; ratio of the two ratios 0.7778"):  # fmt: skip
-        assert part in text
-
-
-def test_effects_are_those_of_the_points_that_both_have() -> None:
-    """``shared`` is twice as fast at one depth and no faster at the other, which one run lacks."""
-    sides = []
-    for seed, depths in ((1, (3, 4)), (2, (3,))):
-        builder = Builder(GPU | {"identity": {"name": "AB"[seed - 1]}}, seed=seed)
-        for memory in ("global", "shared"):
-            for depth in depths:
-                time_s = 0.1 / (2 if (memory, depth) == ("shared", 3) else 1)
-                builder.time("s", {"n": 15, "memory": memory, "depth": depth}, time_s)
-        sides.append(builder)
-    assert "No effect of 1 clearly differs" in said(*sides)
 
 
 def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
@@ -334,21 +304,15 @@ def test_the_order_is_that_of_the_records(zhang: Findings, raw: Raw) -> None:
     assert len(order.swaps) + order.unsure == len(changing)
 
 
-def test_the_steps_between_systems_are_those_of_the_records(zhang: Findings) -> None:
-    """And the largest clear difference of an effect is the ratio of its two ratios."""
-    largest = zhang.rankings[0].effect
-    assert largest is not None
-    for folder, ratio in zip((H100, H200), largest.ratios, strict=True):
+def test_the_steps_between_systems_are_those_of_the_records() -> None:
+    for folder in (H100, H200):
         times: dict[tuple[Any, ...], dict[int, float]] = {}
         for place, rounds in records(folder).items():
             sweep, system, factors = json.loads(place)
             times[sweep, factors["n"], system] = {r["round"]: r["value_s"] for r in rounds}
-        found = dict(changes(load_dataset(folder), TIME))
-        steps = {c: r for c, r in found.items() if c.factor == "system"}
+        found = changes(load_dataset(folder), TIME)
+        steps = {c: r for c, r in found if c.factor == "system"}
         assert len(steps) >= 20
         for step, effect in steps.items():
             base, level = (times[step.sweep, step.n, s] for s in (step.base, step.level))
             assert effect.value == pytest.approx(mean([level[r] / base[r] for r in base]))
-        assert found[largest.change] == ratio
-    assert largest.clear
-    assert largest.ratio.value == pytest.approx(largest.ratios[1].value / largest.ratios[0].value)

@@ -193,46 +193,6 @@ class Reversal:
     ratios: tuple[estimate.Estimate, estimate.Estimate]
 
 
-@dataclass(frozen=True, slots=True)
-class EffectDifference(Reversal):
-    """The change whose effect differs most between two sides, in whatever direction.
-
-    ``ratio``     the second of the ratios over the first
-    ``compared``  changes that it was picked from
-    ``clear``     whether the difference is significant, corrected for the number of changes, and
-                  large enough to report
-    """
-
-    ratio: estimate.Estimate
-    compared: int
-    clear: bool
-
-
-def most_different(
-    sides: tuple[Dataset, Dataset], names: match.Names, pairs: Sequence[Matched], what: Quantity
-) -> EffectDifference | None:
-    """The largest clear difference of an effect on the points of ``pairs``, else the largest.
-
-    ``None`` without effects.
-    """
-    one, two = map(dict, _changes_of_both(sides, pairs, what))
-    both = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
-    if not both:
-        return None
-    contrasts = [estimate.between(one[c], two[c]) for c in both]
-    p_values = estimate.adjusted([c.p_different() for c in contrasts])
-    clear = [
-        (p <= estimate.ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(estimate.NOTEWORTHY)
-        for c, k, p in zip(both, contrasts, p_values, strict=True)
-    ]
-    best = max(range(len(both)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
-    change, ratio = both[best], contrasts[best].estimate()
-    if one[change].exact:
-        ratio = estimate.Estimate(ratio.value, exact=True)
-    ratios = (one[change], two[change])
-    return EffectDifference(names, what, change, ratios, ratio, len(both), clear[best])
-
-
 def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[Reversal]:
     """Every change that reverses between two devices, the strongest first."""
     if not what.better:

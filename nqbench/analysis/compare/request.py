@@ -41,15 +41,13 @@ GATES: Final = {
 class Ranking:
     """The kernels of two runs by their times, which are the rows of ``section``.
 
-    ``best``    the fastest variant of each size that has several, the largest size first
-    ``effect``  the effect that differs most; ``None`` without effects
+    ``best``  the fastest variant of each size that has several, the largest size first
     """
 
     comparison: Comparison
     section: ComparedQuantity
     best: tuple[changes.BestVariant, ...]
     order: changes.OrderChanges
-    effect: changes.EffectDifference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +55,11 @@ class Findings:
     """All that one comparison found: each side against the reference, and between devices.
 
     ``rankings``  what the times of each pair of runs say
-    ``effects``   of two simulated devices, the effect on each counter that clearly differs most
     """
 
     comparisons: tuple[Comparison, ...]
     command: str = ""
     rankings: tuple[Ranking, ...] = ()
-    effects: tuple[changes.EffectDifference, ...] = ()
     reversals: tuple[changes.Reversal, ...] = ()
     several_devices: bool = False
 
@@ -136,17 +132,10 @@ def compare_datasets(
         return Findings(tuple(found), command, rankings)
     # Reversals are of what GPUs do; their CPUs may differ too.
     shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
-    counted = (
-        changes.most_different(c.sides, c.names, [row.pair for row in s.rows], s.quantity)
-        for c in found
-        for s in c.sections
-        if s.quantity.kind == "counter" and not s.equal_everywhere
-    )
     return Findings(
         tuple(found),
         command,
         rankings,
-        effects=tuple(effect for effect in counted if effect is not None and effect.clear),
         reversals=tuple(r for what in shown for r in changes.reversals(runs, called, what)),
         several_devices=True,
     )
@@ -175,9 +164,7 @@ def _rankings(comparison: Comparison) -> Iterator[Ranking]:
                 r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"
             ]
             best = tuple(changes.best_variants(sides, pairs, what))
-            order = changes.order_changes(sides, pairs, what)
-            effect = changes.most_different(sides, comparison.names, pairs, what)
-            yield Ranking(comparison, section, best, order, effect)
+            yield Ranking(comparison, section, best, changes.order_changes(sides, pairs, what))
             return
 
 

@@ -205,7 +205,10 @@ def _compare(
     margin: float,
     value: str | None,
 ) -> Comparison:
-    estimate.check_margin(margin)
+    if not 0 <= margin < 1:
+        raise StudyError(
+            f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
+        )
     asked = list(sides[0].quantities(value))
     if value and asked[0].measured:
         raise AnalysisError(f"{value!r} follows from the time: compare the time itself")

@@ -41,7 +41,6 @@ def sentences(findings: Findings) -> list[str]:
                 f"{many(len(comparison.missing), 'point')} could not be compared with"
                 f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
             )
-    found += [effect_difference(one) for one in findings.effects]
     found += [reversal(one) for one in findings.reversals]
     if findings.several_devices and not findings.reversals:
         found.append("No optimization clearly helps on one device and hurts on another.")
@@ -49,16 +48,13 @@ def sentences(findings: Findings) -> list[str]:
 
 
 def answers(ranking: Ranking) -> Iterator[str]:
-    """Which variant is best on either side, whether the order changes, which effect differs most,
-    and the means by class of memory.
-    """
+    """Which variant is best on either side, whether the order changes, and the means by class of
+    memory."""
     names, what = ranking.comparison.names, ranking.section.quantity
     if ranking.best:
         yield best(ranking.best, names)
     if ranking.order.pairs:
         yield order(ranking.order, names, what)
-    if ranking.effect is not None:
-        yield effect_difference(ranking.effect)
     memory = [group for group in ranking.section.groups if group.factor == "memory"]
     if memory:
         each = [
@@ -149,32 +145,13 @@ def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     )
 
 
-def effect_difference(found: changes.EffectDifference) -> str:
-    """Which effect differs most between the two sides."""
-    change = f"{found.change}, N={found.change.n}"
-    if not found.clear:
-        return (
-            f"No effect of {found.compared} clearly differs by {LIMIT} or more; the largest"
-            f" difference of the values is that of {change}: ratio of the two ratios"
-            f" {ratio(found.ratio)}."
-        )
-    one, two = _on_each(found)
-    return (
-        f"The effect that differs most, of {found.compared} compared: {change}: {one} and {two};"
-        f" ratio of the two ratios {ratio(found.ratio)}."
-    )
-
-
 def reversal(found: changes.Reversal) -> str:
     """A change that helps on one device and hurts on the other."""
-    one, two = _on_each(found)
+    one, two = (
+        f"{does(effect, found.quantity)} on {name}"
+        for effect, name in zip(found.ratios, found.names, strict=True)
+    )
     return f"{found.change}: {one}, but {two} (N={found.change.n})."
-
-
-def _on_each(found: changes.Reversal) -> list[str]:
-    """What a change does on either side."""
-    both = zip(found.ratios, found.names, strict=True)
-    return [f"{does(one, found.quantity)} on {name}" for one, name in both]
 
 
 def counted(comparison: Comparison, section: ComparedQuantity) -> str:

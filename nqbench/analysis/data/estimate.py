@@ -15,8 +15,6 @@ from typing import Final, Literal
 
 import numpy as np
 
-from nqbench.errors import StudyError
-
 CONFIDENCE: Final = 0.95
 """Coverage of every interval shown: the customary level, and the one of the measuring rules."""
 ALPHA: Final = 1 - CONFIDENCE
@@ -196,33 +194,17 @@ def paired(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> C
 
 
 def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Contrast:
-    """Contrast of two runs."""
+    """Contrast of two runs; the degrees of freedom are Welch and Satterthwaite's."""
     logs = [np.log(list(side.values())) for side in (first, second)]
     counts = [len(x) for x in logs]
-    squares = [float(x.var(ddof=1)) / len(x) if len(x) > 1 else math.nan for x in logs]
-    floor = _tick(list(first.values()), list(second.values()), step_s)
-    return _independent(float(logs[1].mean() - logs[0].mean()), squares, counts, floor)
-
-
-def between(first: Estimate, second: Estimate) -> Contrast:
-    """Contrast of two estimates from independent rounds, such as one effect on two devices."""
-    sides = (first, second)
-    squares = [_error(e) ** 2 for e in sides]
-    center = math.log(second.value) - math.log(first.value)
-    return _independent(center, squares, [e.rounds for e in sides])
-
-
-def _independent(
-    center: float, squares: Sequence[float], counts: Sequence[int], floor: float = 0.0
-) -> Contrast:
-    """Contrast of two independent sides from the squares of their standard errors; the degrees of
-    freedom are Welch and Satterthwaite's."""
-    fewest, total = min(counts), sum(squares)
-    if math.isnan(total):
+    center, fewest = float(logs[1].mean() - logs[0].mean()), min(counts)
+    if fewest < 2:
         return Contrast(center, math.nan, math.nan, fewest, "none")
-    freedom = float(fewest - 1)
+    squares = [float(x.var(ddof=1)) / len(x) for x in logs]
+    total, freedom = sum(squares), float(fewest - 1)
     if total > 0:
         freedom = total**2 / sum(s**2 / (n - 1) for s, n in zip(squares, counts, strict=True))
+    floor = _tick(list(first.values()), list(second.values()), step_s)
     return Contrast(center, max(math.sqrt(total), floor), freedom, fewest, "welch")
 
 
@@ -251,20 +233,13 @@ def overall(
 
 def p_different(estimate: Estimate) -> float:
     """p of the hypothesis that the value is 1, from its t interval over rounds; NaN without one."""
-    error = _error(estimate)
-    if math.isnan(error):
-        return error
-    freedom = estimate.rounds - 1
-    one = Contrast(math.log(estimate.value), error, freedom, estimate.rounds, "paired")
-    return one.p_different()
-
-
-def _error(estimate: Estimate) -> float:
-    """Standard error of the logarithm behind a t interval over rounds; NaN without one."""
     if estimate.low is None or estimate.high is None or estimate.rounds < 2:
         return math.nan
     half = (math.log(estimate.high) - math.log(estimate.low)) / 2
-    return half / quantile(estimate.rounds, CONFIDENCE)
+    error = half / quantile(estimate.rounds, CONFIDENCE)
+    freedom = estimate.rounds - 1
+    one = Contrast(math.log(estimate.value), error, freedom, estimate.rounds, "paired")
+    return one.p_different()
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -276,15 +251,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     if known.any():
         values[known] = false_discovery_control(values[known], method=METHOD)
     return [float(v) for v in values]
-
-
-def check_margin(margin: float) -> float:
-    """The margin if it makes sense. Raises ``StudyError``."""
-    if not 0 <= margin < 1:
-        raise StudyError(
-            f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
-        )
-    return margin
 
 
 def _tick(first: Sequence[float], second: Sequence[float], step_s: float) -> float:
