@@ -9,16 +9,15 @@ difference is put in by lengthening one side's times.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.compare.runs import ComparedPoint, Comparison, compare_levels, compare_runs
-from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
@@ -133,9 +132,11 @@ def judge_run(run: Path) -> SelfTest:
     pairs = [row.pair for row in together.rows]
     corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))
     found = [JudgedRate(data.device, "paired", "false calls after correction", corrected)]
-    for design, one in (("paired", _within), ("welch", _between)):
-        equal = [t for pair in pairs for t in one(data, pair, 1.0)]
-        longer = [t for pair in pairs for t in one(data, pair, EFFECT)]
+    for design in ("paired", "welch"):
+        equal, longer = (
+            [trial for pair in pairs for trial in _trials(data, pair, design, effect)]
+            for effect in (1.0, EFFECT)
+        )
         found += _findings(data.device, design, equal, longer)
     return SelfTest(tuple(found), _notes(data, together, pairs))
 
@@ -152,47 +153,35 @@ def _findings(
     power = Rate(sum(t.right for t in longer), len(longer))
     # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
     limit = f"lower bound at most {MAX_FALSE:.1%}"
+    limited = {"false faster or slower": called, f"p <= {ALPHA:g} though equal": false}
     return [
-        JudgedRate(device, design, "false faster or slower", called, limit, _below(called)),
-        JudgedRate(device, design, f"p <= {ALPHA:g} though equal", false, limit, _below(false)),
+        *(
+            JudgedRate(device, design, what, rate, limit, rate.bounds()[0] <= MAX_FALSE)
+            for what, rate in limited.items()
+        ),
         JudgedRate(device, design, f"true {EFFECT - 1:.0%} called right", power),
     ]
 
 
-def _below(rate: Rate) -> bool:
-    return rate.bounds()[0] <= MAX_FALSE
+def _trials(data: Dataset, pair: Matched, design: str, effect: float) -> list[Trial]:
+    """One pair compared on its own, as if it were all that the run holds; or (``welch``) the odd
+    rounds of one against the even rounds of the other, as if they were two runs.
 
-
-def _within(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
-    """One pair compared on its own, as if it were all that the run holds."""
-    alone = replace(data, points=(pair.first, _longer(pair.second, effect)))
-    return _trials(compare_levels(alone, "sweep", SIDES), effect)
-
-
-def _between(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
-    """The odd rounds of one against the even rounds of the other."""
-    first, second = _half(pair.first, 1), _half(_longer(pair.second, effect), 0)
-    if not first.measurements or not second.measurements:
-        return []
-    runs = [replace(data, points=(p,)) for p in (first, second)]
-    return _trials(compare_runs(runs[0], runs[1], HALVES), effect)
-
-
-def _trials(comparison: Comparison, truth: float) -> list[Trial]:
-    return [Trial(truth, row) for row in comparison.rows]
-
-
-def _half(point: PointResult, rest: int) -> PointResult:
-    chosen = {r: row for r, row in point.measurements.items() if r % 2 == rest}
-    return replace(point, measurements=chosen)
-
-
-def _longer(point: PointResult, factor: float) -> PointResult:
-    """The point with every time multiplied: what a slower kernel would have given."""
-    slower: dict[int, Mapping[str, Any]] = {
-        r: {**row, "value_s": row["value_s"] * factor} for r, row in point.measurements.items()
-    }
-    return replace(point, measurements=slower)
+    The times of the second are multiplied by ``effect``: what a slower kernel would have given.
+    """
+    rounds = pair.second.measurements.items()
+    slower = {r: {**row, "value_s": row["value_s"] * effect} for r, row in rounds}
+    second = replace(pair.second, measurements=slower)
+    if design == "paired":
+        alone = replace(data, points=(pair.first, second))
+        return [Trial(effect, row) for row in compare_levels(alone, "sweep", SIDES).rows]
+    runs = []
+    for point, rest in ((pair.first, 1), (second, 0)):
+        half = {r: row for r, row in point.measurements.items() if r % 2 == rest}
+        if not half:
+            return []
+        runs.append(replace(data, points=(replace(point, measurements=half),)))
+    return [Trial(effect, row) for row in compare_runs(runs[0], runs[1], HALVES).rows]
 
 
 def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def test_interaction_and_reversal_are_found() -> None:
     assert pair.ratio.value == pytest.approx(REVERSAL, rel=0.003)
     assert pair.at_base.value == pytest.approx(TRUTH["shared"], rel=0.003)
     assert pair.at_level.value == pytest.approx(TRUTH["shared"] * REVERSAL, rel=0.003)
-    assert pair.squares == 6
+    assert pair.pairs == 6
     assert "layout" in pair.reversed
     rest = [i for i in found if i is not pair and {i.factor, i.other} != {"memory", "layout"}]
     assert all(i.ratio.value == pytest.approx(1, abs=0.004) for i in rest)

@@ -45,28 +45,21 @@ class FactorEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Interaction:
+class Interaction(FactorEffect):
     """How the effect of one factor depends on the level of another.
 
     ``ratio``     ``at_level / at_base``: 1 means that the two do not interact
+    ``pairs``     squares of points equal in everything else behind it
     ``at_base``   effect of ``factor`` while ``other`` is at ``other_base``
     ``at_level``  effect of ``factor`` while ``other`` is at ``other_level``
     ``reversed``  those of the two factors whose effect clearly changes its direction with the other
     """
 
-    quantity: Quantity
-    n: int
-    factor: str
-    base: Level
-    level: Level
     other: str
     other_base: Level
     other_level: Level
-    ratio: Estimate
     at_base: Estimate
     at_level: Estimate
-    squares: int
-    method: str
     reversed: tuple[str, ...] = ()
 
 
@@ -195,9 +188,8 @@ def _interaction(
         and before.differs_from(1)
         and after.differs_from(1)
     )
-    return Interaction(
-        *(what, n, *change, *other, ratio, at_base, at_level, len(squares), method, reversing)
-    )
+    behind = (ratio, len(squares), method)
+    return Interaction(what, n, *change, *behind, *other, at_base, at_level, reversing)
 
 
 def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, paired
@@ -37,8 +37,7 @@ SHORT_S: Final = 10 * EMPTY_S
 """Below this it is over a tenth of the time, and the verdict says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A verdict and, in words, what it rests on."""
 
     word: BottleneckWord
@@ -158,7 +157,12 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
         assert part.low is not None
         if part.low > BEYOND:
             return Judged("unclear", f"{parts}: the {name} alone exceeds the full kernel")
-    sides = _near(math), _near(memory)
+    # Whether each takes about as long as the full kernel; ``None`` if that is open.
+    sides = [
+        None if part.low < NEAR <= part.high else part.low >= NEAR
+        for part in (math, memory)
+        if part.low is not None and part.high is not None
+    ]
     if None in sides:
         unsure = "arithmetic" if sides[0] is None else "memory"
         return Judged("unclear", f"{parts}: the interval of {unsure} contains the limit {NEAR:.0%}")
@@ -170,12 +174,3 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
     if both.high is not None and both.high < NEAR:
         waits = "even added up they take less: it waits for something else"
     return Judged("latency bound", f"{parts}, together {both.value:.0%}: {waits}")
-
-
-def _near(part: Estimate) -> bool | None:
-    """Whether it takes about as long as the full kernel; ``None`` if that is open."""
-    assert part.low is not None
-    assert part.high is not None
-    if part.low >= NEAR:
-        return True
-    return False if part.high < NEAR else None

@@ -196,7 +196,7 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
         (Column("effect before", "ratio", spread=True), lambda i: i.at_base),
         (Column("effect after", "ratio", spread=True), lambda i: i.at_level),
         (Column("interaction", "ratio", spread=True), lambda i: i.ratio),
-        (Column("squares", "number"), lambda i: i.squares),
+        (Column("squares", "number"), lambda i: i.pairs),
         (Column("reversed"), lambda i: " and ".join(i.reversed)),
     )
     notes = (
