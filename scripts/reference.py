@@ -27,7 +27,7 @@ from nqbench import workloads
 from nqbench.analysis.claims.functions import Values
 from nqbench.cli.app import app
 from nqbench.doctor.probe import ProbeResult
-from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow
+from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow, filled
 from nqbench.expressions import DEVICE_FACTS
 from nqbench.papers import forms
 from nqbench.papers import schema as papers
@@ -357,11 +357,11 @@ def troubleshooting() -> list[str]:
         "`missing`: the feature does not work. `warning`: it works, but read this.",
     ]
     rows = [
-        check.filled(case, EXAMPLE)
+        filled(check, case, EXAMPLE)
         for group in CHECKS.values()
         for check in group
-        for case in check.cases
-        if case.state != "ok"
+        for case in check["cases"]
+        if "ok" not in case
     ]
     for feature, meaning in FEATURES.items():
         own = [(r.name, r.state, r.found, _remedy(r)) for r in rows if r.feature == feature]

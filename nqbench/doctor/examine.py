@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from nqbench.doctor import facts, probe
-from nqbench.doctor.report import CHECKS, Check, DoctorRow, Report
+from nqbench.doctor.report import CHECKS, Report, row_of
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceKind
 from nqbench.system.files import cache_folder
@@ -60,22 +60,11 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
     if kind == "cuda":
         count = answers["driver"].value.get("count", 0)
         seen |= {"device": device, **facts.of_wanted_gpu(device, count, around.results)}
-    rows = [
-        *_rows(CHECKS["software"], seen),
-        *_rows(CHECKS["driver"], seen),
-        *(
-            row
-            for gpu in answers["nvml"].value.get("gpus", ())
-            for row in _rows(CHECKS["gpu"], facts.of_gpu(gpu))
-        ),
-        *_rows(CHECKS["profiler"], seen),
-        *_rows(CHECKS["system"], seen),
-    ]
-    return Report(device, kind, why, tuple(rows))
-
-
-def _rows(group: tuple[Check, ...], seen: Mapping[str, object]) -> Iterator[DoctorRow]:
-    return filter(None, (check.row(seen) for check in group))
+    gpus = map(facts.of_gpu, answers["nvml"].value.get("gpus", ()))
+    groups = [("software", seen), ("driver", seen), *(("gpu", gpu) for gpu in gpus)]
+    groups += [("profiler", seen), ("system", seen)]
+    found = (row_of(check, known) for group, known in groups for check in CHECKS[group])
+    return Report(device, kind, why, tuple(filter(None, found)))
 
 
 def _auto(seen: Mapping[str, object]) -> tuple[DeviceKind, str]:

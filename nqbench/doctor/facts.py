@@ -111,7 +111,7 @@ def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str])
 
 
 def of_gpu(gpu: Mapping[str, Any]) -> SeenFacts:
-    """One GPU as ``nvml.describe`` reports it; what is ``None`` there was not reported."""
+    """One GPU as ``probe.nvml`` reports it; what is ``None`` there was not reported."""
     capability, now, most = gpu["capability"], gpu["sm_mhz"], gpu["max_sm_mhz"]
     default, chosen, running = gpu["default_sm_mhz"], gpu["application_sm_mhz"], gpu["processes"]
     about = [
@@ -126,7 +126,6 @@ def of_gpu(gpu: Mapping[str, Any]) -> SeenFacts:
         **gpu,
         **{f"{name}_unknown": gpu[name] is None for name in unreported},
         "about": ", ".join(filter(None, about)),
-        "prohibited": gpu["compute_mode"] == "prohibited",
         "clock_now": f", SM clock {now} of at most {most} MHz now" if now and most else "",
         "clock_chosen": chosen is not None and default not in (None, chosen),
         "lock": default or most,

@@ -23,10 +23,13 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final
 
 from nqbench.devices.cuda.driver import LIBRARY
-from nqbench.doctor import nvml
 from nqbench.errors import DeviceUnavailable
 from nqbench.system.versions import PACKAGE, installed
 
+CLOCKS_SET: Final = 0x2
+"""``nvmlClocksEventReasonApplicationsClocksSetting``: a setting fixes the clocks."""
+PROHIBITED: Final = 2
+"""``NVML_COMPUTEMODE_PROHIBITED``"""
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
 LIMIT_S: Final = 10.0
@@ -197,6 +200,63 @@ def llvmlite() -> dict[str, Any]:
     }
 
 
+def nvml() -> dict[str, Any]:
+    """NVML: the driver's version and one entry for each GPU.
+
+    What it does not report (unsupported, or not permitted) is ``None``. Raises ``ImportError``
+    without its package and ``pynvml.NVMLError`` if it does not start.
+    """
+    package = import_module("pynvml")
+
+    def ask(question: str, *arguments: Any) -> Any:
+        try:
+            value = getattr(package, f"nvml{question}")(*arguments)
+        except package.NVMLError:
+            return None
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    package.nvmlInit()
+    try:
+        count = package.nvmlDeviceGetCount()
+        gpus = [_gpu(package, ask, index) for index in range(count)]
+        return {"driver": ask("SystemGetDriverVersion"), "gpus": gpus}
+    finally:
+        package.nvmlShutdown()
+
+
+def _gpu(package: Any, ask: Callable[..., Any], index: int) -> dict[str, Any]:
+    """One GPU: identity, modes, clocks (MHz), memory (bytes), processes."""
+    gpu = package.nvmlDeviceGetHandleByIndex(index)
+    sm = package.NVML_CLOCK_SM
+
+    def mode(name: str) -> bool | None:
+        value = ask(f"DeviceGet{name}Mode", gpu)  # MIG and ECC: current, pending
+        return value if value is None else bool(value[0] if isinstance(value, list) else value)
+
+    memory = ask("DeviceGetMemoryInfo", gpu)
+    capability = ask("DeviceGetCudaComputeCapability", gpu)
+    event = hasattr(package, "nvmlDeviceGetCurrentClocksEventReasons")  # from driver 535 on
+    reasons = ask(f"DeviceGetCurrentClocks{'Event' if event else 'Throttle'}Reasons", gpu)
+    running = [ask(f"DeviceGet{kind}RunningProcesses", gpu) for kind in ("Compute", "Graphics")]
+    pids = dict.fromkeys(process.pid for found in running for process in found or ())
+    processes = [{"pid": pid, "name": ask("SystemGetProcessName", pid)} for pid in pids]
+    return {
+        "index": index,
+        "name": ask("DeviceGetName", gpu),
+        "uuid": ask("DeviceGetUUID", gpu),
+        "capability": None if capability is None else list(capability),
+        "memory_bytes": memory and memory.total,
+        **{name.lower(): mode(name) for name in ("Persistence", "Mig", "Ecc")},
+        "prohibited": ask("DeviceGetComputeMode", gpu) == PROHIBITED,
+        "sm_mhz": ask("DeviceGetClockInfo", gpu, sm),
+        "max_sm_mhz": ask("DeviceGetMaxClockInfo", gpu, sm),
+        "application_sm_mhz": ask("DeviceGetApplicationsClock", gpu, sm),
+        "default_sm_mhz": ask("DeviceGetDefaultApplicationsClock", gpu, sm),
+        "clocks_set": bool((reasons or 0) & CLOCKS_SET),
+        "processes": None if running == [None, None] else processes,
+    }
+
+
 QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "packages": packages,
     "driver": driver,
@@ -206,7 +266,7 @@ QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "llvmlite": llvmlite,
     "numba": lambda: {"version": import_module("numba").__version__},
     "nvbench": lambda: {"version": version("cuda-bench")},
-    "nvml": nvml.describe,
+    "nvml": nvml,
 }
 
 

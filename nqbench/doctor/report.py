@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -45,53 +45,27 @@ class DoctorRow:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is said in one state of something that is looked at.
-
-    ``found``, ``remedy``  as in ``Row``; templates that facts fill in
-    ``when``               the fact that must be true; empty: always
-    """
-
-    state: RowState
-    found: str
-    remedy: str = ""
-    when: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that is looked at: the first of its cases that applies becomes its row."""
-
-    name: str
-    feature: str
-    cases: tuple[Case, ...]
-
-    def row(self, facts: Mapping[str, Any]) -> DoctorRow | None:
-        """What the facts say of it; ``None`` where no case applies."""
-        for case in self.cases:
-            if not case.when or facts.get(case.when):
-                return self.filled(case, facts)
-        return None
-
-    def filled(self, case: Case, facts: Mapping[str, Any]) -> DoctorRow:
-        """One of the cases as a row."""
-        name, found, remedy = (
-            text.format_map(facts) for text in (self.name, case.found, case.remedy)
-        )
-        return DoctorRow(name, case.state, found, self.feature, remedy)
-
-
-def _case(entry: Mapping[str, str]) -> Case:
-    state = next(state for state in STATES if state in entry)
-    return Case(state, entry[state], entry.get("do", ""), entry.get("when", ""))
-
-
-CHECKS: Final[Mapping[str, tuple[Check, ...]]] = {
-    group: tuple(Check(c["name"], c["for"], tuple(map(_case, c["cases"]))) for c in found)
-    for group, found in _DATA["checks"].items()
-}
+Check = Mapping[str, Any]
+CHECKS: Final[Mapping[str, Sequence[Check]]] = _DATA["checks"]
 """Everything that is looked at, by group, in the order of the rows."""
+
+
+def row_of(check: Check, facts: Mapping[str, Any]) -> DoctorRow | None:
+    """The first case of a check that applies, as a row; ``None`` where no case applies."""
+    for case in check["cases"]:
+        if "when" not in case or facts.get(case["when"]):
+            return filled(check, case, facts)
+    return None
+
+
+def filled(
+    check: Mapping[str, Any], case: Mapping[str, str], facts: Mapping[str, Any]
+) -> DoctorRow:
+    """One of the cases of a check as a row, its templates filled in by facts."""
+    state = next(state for state in STATES if state in case)
+    texts = (check["name"], case[state], case.get("do", ""))
+    name, found, remedy = (text.format_map(facts) for text in texts)
+    return DoctorRow(name, state, found, check["for"], remedy)
 
 
 @dataclass(frozen=True, slots=True)

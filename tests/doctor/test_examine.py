@@ -13,7 +13,6 @@ import pytest
 
 from nqbench.doctor import examine, probe
 from nqbench.doctor.examine import Surroundings
-from nqbench.doctor.nvml import describe
 from nqbench.doctor.probe import ProbeResult, ProbeResults
 from nqbench.errors import DeviceUnavailable
 from tests.cli.call import call
@@ -42,7 +41,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     return LAPTOP | {
         "driver": ProbeResult({"error": 0, "cuda": [13, 0], "count": 1}),
         "pycuda": ProbeResult({"version": "2025.1.2", "headers": "13.0"}),
-        "nvml": ProbeResult(describe()),
+        "nvml": ProbeResult(probe.nvml()),
     }
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nqbench.doctor import facts
-from nqbench.doctor.nvml import describe
-from nqbench.doctor.report import CHECKS, DoctorRow
+from nqbench.doctor.probe import nvml as describe
+from nqbench.doctor.report import CHECKS, DoctorRow, row_of
 from tests.doctor import fake_pynvml
 
 UNSUPPORTED = fake_pynvml.NVMLError("Not Supported")
@@ -28,7 +28,7 @@ def described(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Any]
 def rows(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, DoctorRow]:
     """Rows of the GPU by name, without ``GPU 0``."""
     (gpu,) = described(monkeypatch, **changed)["gpus"]
-    found = [check.row(facts.of_gpu(gpu)) for check in CHECKS["gpu"]]
+    found = [row_of(check, facts.of_gpu(gpu)) for check in CHECKS["gpu"]]
     return {row.name.removeprefix("GPU 0").strip(): row for row in found if row}
 
 
@@ -36,7 +36,6 @@ def test_everything_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     found = described(monkeypatch)
     assert json.loads(json.dumps(found)) == found
     assert found["driver"] == "580.95.05"
-    assert found["cuda"] == [13, 0]
     assert found["gpus"][0]["name"] == "Pretended H100"
     assert found["gpus"][0]["mig"] is False
     assert found["gpus"][0]["ecc"] is True
@@ -52,7 +51,8 @@ def test_what_is_not_reported_is_none_and_breaks_no_row(
         and name not in ("nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex")
     }
     gpu = described(monkeypatch, **silent)["gpus"][0]
-    assert {name for name, value in gpu.items() if value is not None} == {"index"}
+    told = {name for name, value in gpu.items() if value is not None}
+    assert told == {"index", "prohibited", "clocks_set"}
     found = rows(monkeypatch, **silent)
     assert {row.state for row in found.values()} == {"ok", "warning"}
     assert found["clocks"].remedy == ""

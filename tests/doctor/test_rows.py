@@ -11,7 +11,7 @@ import pytest
 
 from nqbench.doctor import facts
 from nqbench.doctor.probe import ProbeResult, ProbeResults
-from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow
+from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow, row_of
 
 STARTS = ProbeResult({"error": 0, "cuda": [13, 0], "count": 1})
 NO_LIBRARY = ProbeResult(failure="OSError: libcuda.so.1: cannot open shared object file")
@@ -69,7 +69,7 @@ def rows(tmp_path: Path) -> Rows:
             **facts.of_wanted_gpu("cuda:0", 1, tmp_path),
         }
         groups = (CHECKS[name] for name in ("software", "driver", "profiler", "system"))
-        found = filter(None, (check.row({"device": "", **seen}) for g in groups for check in g))
+        found = filter(None, (row_of(check, {"device": "", **seen}) for g in groups for check in g))
         return {row.name: row for row in found}
 
     return make
