@@ -14,7 +14,6 @@ from typing import Final, NoReturn
 
 from nqbench.cli import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.system.crash import UNEXPECTED, summary
-from nqbench.system.terminal import prepare_output
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unexpected exception show its traceback too."""
@@ -43,7 +42,10 @@ def _start() -> None:
 
 def _prepare() -> None:
     sys.excepthook = _say_unexpected
-    prepare_output()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # absent, or not a file, where it was closed
+            # It may lack characters, and a path may hold bytes that are not text.
+            stream.reconfigure(errors="backslashreplace")
     for name in ENDING:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         # Under nohup it is ignored, and stays so.

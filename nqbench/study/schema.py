@@ -8,16 +8,16 @@ read by :mod:`nqbench.study.values`, which can point at the item that is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from nqbench import workloads
 from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import KernelFile, Strict
-from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
+from nqbench.study.report_items import OPTIONS, REPORT_KINDS, kinds
 from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
@@ -339,58 +339,26 @@ VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisVa
 nearly all of the schema."""
 
 
-def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
 
-    Factor and system names of ``workloads`` (default: all of nqbench's) are listed with their
-    meanings and levels.
+    Factors and systems of nqbench's workloads are listed with their meanings and levels; others are
+    allowed, as a user's own workload may have them.
     """
-    if workloads is None:
-        from nqbench import workloads as registry
-
-        workloads = [registry.get(name) for name in registry.names()]
-    known = list(workloads)
+    known = [workloads.get(name) for name in workloads.names()]
     result = StudyFile.model_json_schema()
     result["$defs"][ProgramFile.__name__] = ProgramFile.model_json_schema()
     result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     result["title"] = "nqbench study"
-    sweep = result["$defs"]["SweepFile"]
-    for holder in (result, sweep):
+    for holder in (result, result["$defs"]["SweepFile"]):
         _name_factors(holder["properties"], result["$defs"], known)
-    names = [workload.name for workload in known]
-    result |= {"if": _OUTSIDE, "else": _of_nqbench(sweep["properties"], names)}
     _tidy(result)
     return result
 
 
-_OUTSIDE: Final[dict[str, Any]] = {
-    "anyOf": [
-        {"required": ["kernel"]},
-        {"required": ["workload"], "properties": {"workload": {"pattern": ":|^programs$"}}},
-    ]
-}
-"""Studies whose factors nobody knows here."""
-
-
-def _of_nqbench(sweep: dict[str, Any], workloads: list[str]) -> dict[str, Any]:
-    """What holds of the other studies alone: the names of workloads, factors and quantities."""
-    known = {key: {"propertyNames": {"enum": [*sweep[key]["properties"]]}} for key in VALUE_OF}
-    quantities = {"anyOf": [{"enum": list(values())}, {"pattern": OF_KERNEL}]}
-    return {
-        "properties": {
-            **known,
-            "sweeps": {"items": {"properties": known}},
-            "workload": {"enum": workloads},
-            "report": {"items": {"properties": {"value": quantities}}},
-        }
-    }
-
-
-def _name_factors(
-    properties: dict[str, Any], defs: dict[str, Any], workloads: list[Workload]
-) -> None:
+def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[Workload]) -> None:
     """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
-    meanings = _meanings(workloads)
+    meanings = _meanings(known)
     for key, value in VALUE_OF.items():
         form = properties[key]
         defs[value] = form.pop("additionalProperties")
@@ -400,12 +368,12 @@ def _name_factors(
         form["additionalProperties"] = reference
 
 
-def _meanings(workloads: list[Workload]) -> dict[str, str]:
+def _meanings(known: list[Workload]) -> dict[str, str]:
     """What each factor means. If workloads give a name different meanings or levels, all of them
     are listed, with their workloads."""
-    systems = sorted({system for workload in workloads for system in workload.systems})
+    systems = sorted({system for workload in known for system in workload.systems})
     found: dict[str, dict[str, list[str]]] = {}
-    for workload in workloads:
+    for workload in known:
         for factor in workload.factors.values():
             found.setdefault(factor.name, {}).setdefault(
                 f"{factor.meaning}. Levels: {', '.join(takes(factor))}.", []

@@ -1,12 +1,15 @@
-"""This machine: its CPU, and the memory that this process may still take."""
+"""This machine: its CPU, the memory that this process may still take, times of short work."""
 
 from __future__ import annotations
 
 import mmap
 import os
 import platform
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from statistics import median
+from typing import Final, TypeVar
 
 from nqbench.errors import DeviceUnavailable
 
@@ -19,8 +22,15 @@ LIST_BYTES: Final = 160 << 20
 """The same for commands that only list: they load numpy. With 0.11 GB OpenBLAS cannot start a
 thread and ends the process with the signal of Ctrl-C; 0.16 are enough."""
 
+REPEATS: Final = 5
+"""Readings of short work: their median survives two disturbed ones."""
+SHORT_S: Final = 0.05
+"""No further reading after this time: long work is costly, and hardly disturbed."""
+
 _MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")
+
+T = TypeVar("T")
 
 
 def cpu_model() -> str:
@@ -75,3 +85,17 @@ def text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError:
         return ""
+
+
+def timed(action: Callable[[], T]) -> tuple[T, float]:
+    """The result of ``action`` and the seconds it takes: the median of up to five calls.
+
+    ``action`` must be repeatable; one that takes longer than ``SHORT_S`` is called once.
+    """
+    readings: list[float] = []
+    while True:
+        started = time.perf_counter()
+        result = action()
+        readings.append(time.perf_counter() - started)
+        if len(readings) == REPEATS or sum(readings) >= SHORT_S:
+            return result, median(readings)

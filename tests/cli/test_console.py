@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from nqbench.cli.show import progress
-from nqbench.cli.show.console import plain_table, print_fitting, say
+from nqbench.cli.show.console import print_fitting, say
 from nqbench.cli.show.listings import show_points
 from nqbench.cli.show.progress import Display, LiveDisplay, ProgressRow
 from nqbench.cli.show.results import show_reasons
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.system.terminal import prepare_output
 from nqbench.vocabulary import Status
 
 NAMES = ["system", "memory", "layout", "assignment", "block_size"]
@@ -191,40 +190,6 @@ def test_a_table_gives_narrow_columns_what_they_need() -> None:
     out = console(40)
     print_fitting(out, Table(), names, rows)
     assert all(word in written(out) for word in ("x" * 12, "remark", "several", "three"))
-
-
-@pytest.mark.parametrize(
-    ("variables", "terminal", "ascii_only"),
-    [
-        ({"LANG": "C"}, True, True),
-        ({}, True, True),
-        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, True, True),
-        ({"LANG": "C.UTF-8"}, True, False),
-        ({"LANG": "C"}, False, False),  # a file
-    ],
-)
-def test_a_terminal_without_unicode_gets_ascii(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], terminal: bool, ascii_only: bool
-) -> None:
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="utf-8")
-    monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-    monkeypatch.setattr("sys.stdout", stream)
-    prepare_output()
-    out = Console(width=30, color_system=None)
-    print_fitting(out, plain_table(), ["change", "ratio"], [["a → b", "54 µs ±2%"]])
-    say("é \udcff", out)
-    stream.flush()
-    heading, _, row, path = map(str.rstrip, raw.getvalue().decode().splitlines())
-    if ascii_only:
-        assert (row, path) == ("a -> b  54 us +-2%", r"\xe9 \udcff")
-        assert heading.index("ratio") == row.index("54")
-    else:
-        assert (row, path) == ("a → b   54 µs ±2%", r"é \udcff")
 
 
 def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.system import timing
+from nqbench.system import machine as timing
 
 
 def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:

@@ -14,15 +14,13 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.box import SIMPLE_HEAD, Box
+from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
-
-from nqbench.system.terminal import in_ascii
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -34,7 +32,6 @@ PIPE_WIDTH: Final = 220
 HANG: Final = 4
 """Indent of a paragraph, and of further lines where theirs would take more than two thirds."""
 _asked: Final = {"quiet": False}
-ASCII_HEAD: Final = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
 UNBOUND_WIDTH: Final = 10_000
 """Columns of an imaginary terminal on which every table fits, to measure its natural width."""
 EMPTY: Final = "\u2013"
@@ -80,7 +77,6 @@ def wrapped(text: str, out: Console, hang: int = 0) -> str:
 
     A path or another word longer than a line is left whole, so that it can be copied.
     """
-    text = drawable(text, out)
     if not out.is_terminal:
         return text
     words = textwrap.TextWrapper(
@@ -90,11 +86,6 @@ def wrapped(text: str, out: Console, hang: int = 0) -> str:
         break_on_hyphens=False,
     )
     return "\n".join(words.fill(line) for line in text.splitlines())
-
-
-def drawable(text: str, out: Console) -> str:
-    """Text in letters that the output has."""
-    return in_ascii(text) if out.options.ascii_only else text
 
 
 def duration(seconds: float) -> str:
@@ -124,7 +115,6 @@ def print_fitting(
     row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
     ``colours`` maps the text of a cell to its colour.
     """
-    rows = [[drawable(cell, out) for cell in row] for row in rows]
     for index, name in enumerate(names):
         table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
     for row in rows:
@@ -144,11 +134,10 @@ def print_fitting(
             return
     if table.title:
         out.print(table.title)
-    empty = ("", drawable(EMPTY, out))
     for row in rows:
         say(row[0] or "-", out)
         cells = zip(names[1:], row[1:], strict=True)
-        pairs = [f"{name}={cell}" for name, cell in cells if cell not in empty]
+        pairs = [f"{name}={cell}" for name, cell in cells if cell not in ("", EMPTY)]
         if pairs:
             say(", ".join(pairs), out, bullet=" " * HANG)
     if caption:
@@ -176,8 +165,7 @@ def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 def plain_table() -> Table:
     """A style: a line below the heading, two spaces between columns."""
-    box = ASCII_HEAD if console().options.ascii_only else SIMPLE_HEAD
-    return Table(box=box, padding=(0, 1, 0, 0), show_edge=False)
+    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

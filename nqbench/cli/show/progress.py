@@ -272,8 +272,7 @@ class LiveDisplay(Display):
         return Group(values, *lines, Text(""))  # where the terminal writes ^C
 
     def _text(self, text: str) -> Text:
-        ascii_only = self.out.options.ascii_only  # which has no character for an ellipsis
-        return Text(text, no_wrap=True, overflow="crop" if ascii_only else "ellipsis")
+        return Text(text, no_wrap=True, overflow="ellipsis")
 
     def _line(self, row: ProgressRow) -> RenderableType:
         several = len(self.rows) > 1 and row.name

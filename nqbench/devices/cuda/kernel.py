@@ -34,7 +34,7 @@ from nqbench.plan import (
     Outputs,
     Variable,
 )
-from nqbench.system.timing import REPEATS
+from nqbench.system.machine import REPEATS
 from nqbench.vocabulary import of_kernel
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {

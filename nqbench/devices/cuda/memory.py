@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nqbench.devices.cuda.gpu import ABANDONED, Gpu
 from nqbench.errors import DeviceError
 from nqbench.plan import Buffer
-from nqbench.system.timing import timed
+from nqbench.system.machine import timed
 
 UNWRITTEN: Final = 0xFF
 """Each byte of an output before the first launch: NaN as a float, -1 or the largest number else."""

@@ -22,7 +22,7 @@ from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
 from nqbench.plan import Outputs, Plan
 from nqbench.point import COLD, HOT, L2, Executable, Point
-from nqbench.system.timing import timed
+from nqbench.system.machine import timed
 from nqbench.workloads.base import FAULT, Workload
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
-from nqbench.system.timing import timed
+from nqbench.system.machine import timed
 
 Encoding = Literal["rows", "base_n", "masks", "packed"]
 Symmetry = Literal["none", "mirror", "full"]

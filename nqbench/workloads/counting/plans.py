@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.point import Level
-from nqbench.system.timing import timed
+from nqbench.system.machine import timed
 from nqbench.workloads.counting.configuration import Configuration, derived, result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
 from nqbench.workloads.counting.jobs import counting_s, make_jobs, words_per_job

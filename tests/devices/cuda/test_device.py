@@ -21,7 +21,7 @@ from nqbench.devices.registry import list_devices
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
-from nqbench.system.timing import REPEATS
+from nqbench.system.machine import REPEATS
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, make_module
 
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
