@@ -57,17 +57,16 @@ def count(
         if tuned_from is None:
             raise StudyError("count needs a board size: nqbench count 16")
         return
+    target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if predict:
-        if (log, gpus, scheduler, cluster) != (None, None, None, None):
+        if log or target:
             raise StudyError("--estimate counts nothing; leave --log and the cluster out")
         typer.echo(estimate(n, device))
         return
     check_size(n)  # before anything about devices
-    if (gpus, scheduler, cluster) != (None, None, None):
-        from nqbench.cluster.connect import ClusterTarget
+    if target:
         from nqbench.count.cluster import count_on
 
-        target = ClusterTarget(gpus, scheduler, cluster, insecure)
         with progress() as row:
             result = count_on(target, n, device, log, console.note, _show(row, n))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,9 @@ from nqbench.cli import completion
 from nqbench.cli.completion import Complete
 from nqbench.errors import StudyError
 from nqbench.system.files import printable, shown_command
+
+if TYPE_CHECKING:
+    from nqbench.cluster.connect import ClusterTarget
 
 FRESH: Final = "--fresh"
 
@@ -67,6 +70,17 @@ Insecure = Annotated[
 ]
 Json = Annotated[bool, option("--json", "The result as JSON.")]
 Quiet = Annotated[bool, option("--quiet -q", "Print nothing but errors and points that failed.")]
+
+
+def cluster_target(
+    gpus: str | None, scheduler: str | None, cluster: Path | None, insecure: bool
+) -> ClusterTarget | None:
+    """The cluster that these options name; ``None`` for this computer alone."""
+    if (gpus, scheduler, cluster) == (None, None, None):
+        return None
+    from nqbench.cluster.connect import ClusterTarget
+
+    return ClusterTarget(gpus, scheduler, cluster, insecure)
 
 
 def budget_seconds(text: str | None) -> float | None:

@@ -68,17 +68,15 @@ def run(
     console.hush(quiet)
     budget_s = options.budget_seconds(budget)
     study = load_study(config)
-    many = (gpus, scheduler, cluster) != (None, None, None)
+    target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if dry_run:
-        if many:
+        if target:
             raise StudyError("--dry-run plans for one device of this computer; name no cluster")
         _dry_run(study, choose(device, study.needs), as_json=as_json)
         return
-    if many:
-        from nqbench.cluster.connect import ClusterTarget
+    if target:
         from nqbench.cluster.devices import run_on_cluster
 
-        target = ClusterTarget(gpus, scheduler, cluster, insecure)
         with progress() as listener:
             outcomes = run_on_cluster(
                 target,

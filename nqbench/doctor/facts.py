@@ -5,14 +5,12 @@ Conditions that are not there count as false.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,8 +36,6 @@ SUFFICIENT: Final = {"CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 Root in a container may have none."""
 BUSY_SHARE: Final = 0.5
 """Load of the last minute per core above which the launching thread may wait for a core."""
-COUNTED_FILES: Final = 20_000
-"""Most files of the cache that are counted: enough for any real one, in a fraction of 1 s."""
 MIN_FREE_BYTES: Final = 1 << 30
 """A long study writes tens of megabytes; below 1 GiB, other programs may fill the disk first."""
 
@@ -164,13 +160,10 @@ def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenF
         "governor": ", ".join(governors),
         "governor_best": governors == ["performance"],
         "cache": cache,
+        "cache_works": writable(cache),
         "results": results,
         "results_blocked": not writable(results),
     }
-    if writable(cache):
-        sizes = list(islice(_sizes(cache), COUNTED_FILES))
-        least = "at least " if len(sizes) == COUNTED_FILES else ""
-        facts["cache_size"] = f"{least}{len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB"
     if not facts["results_blocked"]:
         free = shutil.disk_usage(_existing(results)).free
         facts |= {"free": f"{free / 2**30:.1f} GiB", "disk_full": free < MIN_FREE_BYTES}
@@ -212,14 +205,6 @@ def writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    """Sizes of all files below a folder; what vanishes meanwhile is left out."""
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                yield Path(parent, name).lstat().st_size
 
 
 def read(path: Path) -> str:

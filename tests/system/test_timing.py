@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.system import machine as timing
+from nqbench.system import machine
 
 
 def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
@@ -26,7 +26,7 @@ def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
     ("readings_s", "calls", "seconds"),
     [
         ([0.009, 0.001, 0.002, 0.001, 0.008], 5, 0.002),  # a disturbed reading does not count
-        ([timing.SHORT_S], 1, timing.SHORT_S),  # long work is done once
+        ([machine.SHORT_S], 1, machine.SHORT_S),  # long work is done once
         ([0.02, 0.04], 2, 0.03),  # no more readings once the time is spent
     ],
 )
@@ -35,6 +35,6 @@ def test_the_median_of_as_many_readings_as_there_is_time_for(
 ) -> None:
     _clock(monkeypatch, readings_s)
     results = iter(range(1, calls + 2))
-    result, found_s = timing.timed(lambda: next(results))
+    result, found_s = machine.timed(lambda: next(results))
     assert result == calls, "that of the last call"
     assert found_s == pytest.approx(seconds)
