@@ -10,13 +10,12 @@ import pytest
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.findings import findings
-from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
+from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.variants import OfVariant, matched
 from nqbench.plan import KernelPlan
-from nqbench.report.bottleneck import PER_ROW, _rows
 from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.bottleneck import bottleneck_table as tabulate
 from nqbench.report.figures.style import styled
@@ -29,27 +28,6 @@ from tests.toys import TOY, run_here
 
 ITEM = ReportItem("table", "bottleneck")
 H100 = load_model("sm_90").facts
-
-
-@pytest.mark.parametrize(
-    ("kernels", "wanted"),
-    [
-        ([3], [3]),
-        ([2, 4], [6]),
-        ([9, 9, 2], [5, 4, 5, 4, 2]),
-        ([7], [4, 3]),
-        ([PER_ROW, 1], [PER_ROW, 1]),
-    ],
-)
-def test_rows_of_the_figure_hold_one_size(kernels: list[int], wanted: list[int]) -> None:
-    nothing = Bottleneck(
-        "s", 0, {}, {}, None, None, None, matched=True, judged=Judged("unclear", "")
-    )
-    drawn = [replace(nothing, n=10**i) for i, many in enumerate(kernels) for _ in range(many)]
-    rows = _rows(drawn)
-    assert [len(row) for row in rows] == wanted
-    assert [b for row in rows for b in row] == drawn
-    assert len(rows) == 1 or all(len({b.n for b in row}) == 1 for row in rows)
 
 
 def test_words_of_the_command_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,26 +99,31 @@ def test_a_mistake_behind_an_alias_is_shown_where_the_alias_stands(tmp_path: Pat
         points_of(tmp_path, text)
 
 
+DURATIONS = {"10s": 10, "500ms": 0.5, "2m": 120, "1.5h": 5400, "1m30s": 90, "3 min": 180}
+
+
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("10s", 10), ("500ms", 0.5), ("2m", 120), ("1.5h", 5400), ("1m30s", 90), ("3 min", 180)],
+    ("read", "right", "wrong", "said"),
+    [
+        (
+            duration_s,
+            DURATIONS,
+            ["", "10", "s", "-1s", "1d", "0s", "9999h", "1e3s", 10, None],
+            "duration",
+        ),
+        (
+            fraction,
+            {"0.5%": 0.005, "1 %": 0.01, "50%": 0.5},
+            ["", "1", "0%", "51%", "-1%", "1%%", 0.5, None],
+            "percentage",
+        ),
+    ],
 )
-def test_durations(text: str, seconds: float) -> None:
-    assert duration_s(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(("text", "value"), [("0.5%", 0.005), ("1 %", 0.01), ("50%", 0.5)])
-def test_percentages(text: str, value: float) -> None:
-    assert fraction(text) == pytest.approx(value)
-
-
-@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1d", "0s", "9999h", "1e3s", 10, None])
-def test_bad_durations(text: object) -> None:
-    with pytest.raises(StudyError, match="duration"):
-        duration_s(text)
-
-
-@pytest.mark.parametrize("text", ["", "1", "0%", "51%", "-1%", "1%%", 0.5, None])
-def test_bad_percentages(text: object) -> None:
-    with pytest.raises(StudyError, match="percentage"):
-        fraction(text)
+def test_durations_and_percentages(
+    read: Callable[[object], float], right: dict[str, float], wrong: list[object], said: str
+) -> None:
+    for text, value in right.items():
+        assert read(text) == pytest.approx(value)
+    for one in wrong:
+        with pytest.raises(StudyError, match=said):
+            read(one)
