@@ -6,20 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import column_of, level_text, load
-from nqbench.runs.reading import newest, read_manifest, read_records
-from nqbench.study import Measure
+from nqbench.runs.reading import newest, read_records
 from nqbench.vocabulary import COUNTERS, STATUSES
 from nqbench.workloads import phases as known_phases
-from tests.measure.toy import NAME, ToyStudy
-from tests.toys import run_here
 
 KEYS = ("k1", "k2", "k3")
 anything = settings(
@@ -117,35 +112,3 @@ def test_the_table_has_the_newest_of_each_measurement(
             assert row[column_of(name)] == level_text(level)
         for name, count in record.counters.items():
             assert row[name] == count
-
-
-@given(
-    chosen=st.lists(
-        st.tuples(st.integers(1, 12), st.sampled_from(["plain", "salted"]), st.sampled_from("ab")),
-        min_size=1,
-        max_size=6,
-        unique=True,
-    ),
-    rounds=st.integers(1, 3),
-)
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-def test_points_come_back_from_a_run(
-    chosen: list[tuple[int, str, str]], rounds: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Expanded, measured, stored, loaded: nothing is lost, doubled, or mixed up."""
-    made = [Point("toy", sweep, NAME, None, {"n": n, "flavour": f}) for n, f, sweep in chosen]
-    study = ToyStudy(made, Measure(rounds=rounds, samples=3, budget_s=9.0, target=0.5))
-    path = tmp_path_factory.mktemp("points") / "r"
-    run_here(study, "fake", path)
-    listed = read_manifest(path)["points"]
-    keys = [item.pop("key") for item in listed]
-    assert len(set(keys)) == len(made)
-    assert listed == [point.as_json() for point in made]
-    table = load(path)
-    timed = table[table["round"] > 0]
-    assert sorted(zip(timed["n"], timed["flavour"], timed["sweep"], strict=True)) == sorted(
-        chosen * rounds
-    )
-    assert (timed["answer"] == (2 ** timed["n"]).astype(str)).all()

@@ -13,16 +13,8 @@ from pathlib import Path
 import pytest
 
 import nqbench
-from nqbench.runs.reading import read_records
 
 ROOT = Path(nqbench.__file__).parent.parent
-STUDY = """\
-name: bare
-workload: fitness
-n: [100]
-systems: [fitness_schemes.cpu_threads]
-measure: {rounds: 1, budget: 100ms}
-"""
 SEVERAL = """\
 import contextlib, sys
 from nqbench.cli import app
@@ -74,12 +66,3 @@ def test_the_doctor_checks_the_requirements_of_the_source_folder(bare: Bare) -> 
     done = bare("-m", "nqbench.doctor.probe", "packages")
     found = json.loads(done.stdout)
     assert (found["unmet"], found["count"] > 10) == ([], True)
-
-
-def test_a_point_that_looks_up_its_thread_count(bare: Bare, tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(STUDY)
-    words = ("run", tmp_path / "s.yaml", "-d", "cpu", "-o", tmp_path / "r", "--no-report")
-    done = bare("-m", "nqbench", *words)
-    assert done.returncode == 0, done.stderr
-    statuses = {record.status for record in read_records(tmp_path / "r").records}
-    assert statuses == {"ok"}

@@ -10,12 +10,11 @@ class NVMLError(Exception):
     """Base of NVML's errors."""
 
 
-DEFAULTS: dict[str, Any] = {
+ANSWERS: dict[str, Any] = {
     "nvmlSystemGetDriverVersion": "580.95.05",
-    "nvmlSystemGetCudaDriverVersion": 13000,
     "nvmlDeviceGetCount": 1,
     "nvmlDeviceGetHandleByIndex": "handle",
-    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=80 << 30, used=1 << 30),
+    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=80 << 30),
     "nvmlDeviceGetCudaComputeCapability": (9, 0),
     "nvmlDeviceGetName": b"Pretended H100",  # bytes, as older versions give
     "nvmlDeviceGetUUID": "GPU-1234",
@@ -23,7 +22,6 @@ DEFAULTS: dict[str, Any] = {
     "nvmlDeviceGetMigMode": [0, 0],
     "nvmlDeviceGetEccMode": [1, 1],
     "nvmlDeviceGetComputeMode": 0,
-    "nvmlDeviceGetTemperature": 41,
     "nvmlDeviceGetClockInfo": 345,
     "nvmlDeviceGetMaxClockInfo": 1980,
     "nvmlDeviceGetApplicationsClock": 1410,
@@ -35,26 +33,28 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def make(**changed: Any) -> Any:
-    """The module; a changed value that is an exception is raised by its function."""
-    module = types.ModuleType("pynvml")
-    names = {"NVMLError": NVMLError, "NVML_TEMPERATURE_GPU": 0, "NVML_CLOCK_SM": 1, "open": 0}
-    vars(module).update(names)
+class Package:
+    """The module; a changed answer that is an exception is raised by its function."""
 
-    def opened(step: int) -> None:
-        vars(module)["open"] += step
+    NVMLError = NVMLError
+    NVML_CLOCK_SM = 1
 
-    module.nvmlInit = lambda: opened(1)  # type: ignore[attr-defined]
-    module.nvmlShutdown = lambda: opened(-1)  # type: ignore[attr-defined]
-    for name, value in (DEFAULTS | changed).items():
-        setattr(module, name, _function(value))
-    return module
+    def __init__(self, **changed: Any) -> None:
+        self.open = 0
+        self._answers = ANSWERS | changed
 
+    def nvmlInit(self) -> None:  # noqa: N802 (NVML's names)
+        self.open += 1
 
-def _function(value: Any) -> Any:
-    def answer(*arguments: Any) -> Any:
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.open -= 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._answers:
+            raise AttributeError(name)
+        return lambda *arguments: self._answer(self._answers[name])
+
+    def _answer(self, value: Any) -> Any:
         if isinstance(value, Exception):
             raise value
         return value
-
-    return answer

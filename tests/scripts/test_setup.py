@@ -34,38 +34,23 @@ def setup(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("cuda", "capability", "extra"),
+    ("cuda", "capability", "extra", "runtime"),
     [
-        ((13, 0), (9, 0), ""),
-        ((13, 2), (7, 5), ""),
-        ((13, 0), (7, 0), "cuda12"),  # Volta: CUDA 13 no longer compiles for it
-        ((12, 8), (9, 0), "cuda12"),
-        ((12, 0), (6, 1), "cuda12"),
+        ((13, 0), (9, 0), "", "nvidia-cuda-runtime>=13.0,<13.1"),
+        ((13, 2), (7, 5), "", "nvidia-cuda-runtime>=13.0,<13.3"),
+        # Volta: CUDA 13 no longer compiles for it
+        ((13, 1), (7, 0), "cuda12", "nvidia-cuda-runtime-cu12>=12.0,<12.100"),
+        ((12, 4), (9, 0), "cuda12", "nvidia-cuda-runtime-cu12>=12.0,<12.5"),
+        ((12, 0), (6, 1), "cuda12", "nvidia-cuda-runtime-cu12>=12.0,<12.1"),
     ],
 )
-def test_compiler_fits_driver_and_chip(
-    gpu: Any, cuda: tuple[int, int], capability: tuple[int, int], extra: str
+def test_compiler_and_headers_fit_driver_and_chip(
+    gpu: Any, cuda: tuple[int, int], capability: tuple[int, int], extra: str, runtime: str
 ) -> None:
+    """Headers are not newer than the driver; without a driver the newest compiler is taken."""
     driver = gpu.Driver("/lib/libcuda.so.1", cuda, capability)
-    assert gpu.compiler_extra(driver) == extra
-
-
-def test_without_a_driver_the_newest_compiler_is_taken(gpu: Any) -> None:
-    assert gpu.compiler_extra(None) == ""
-
-
-@pytest.mark.parametrize(
-    ("cuda", "capability", "runtime"),
-    [
-        ((13, 0), (9, 0), "nvidia-cuda-runtime>=13.0,<13.1"),
-        ((12, 4), (9, 0), "nvidia-cuda-runtime-cu12>=12.0,<12.5"),
-        ((13, 1), (7, 0), "nvidia-cuda-runtime-cu12>=12.0,<12.100"),
-    ],
-)
-def test_headers_are_not_newer_than_the_driver(
-    gpu: Any, cuda: tuple[int, int], capability: tuple[int, int], runtime: str
-) -> None:
-    packages = gpu.header_packages(gpu.Driver("/lib/libcuda.so.1", cuda, capability))
+    assert (gpu.compiler_extra(driver), gpu.compiler_extra(None)) == (extra, "")
+    packages = gpu.header_packages(driver)
     assert packages[0] == runtime
     assert packages[1].startswith("nvidia-cuda-profiler-api")
 
@@ -140,27 +125,23 @@ def test_a_failure_of_pip_is_one_sentence(setup: Any, output: str, said: str) ->
     assert "\n" not in sentence
 
 
-def test_an_old_python_without_a_newer_one_is_one_sentence(
+def test_an_old_python_starts_a_newer_one_or_says_so(
     setup: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(setup.shutil, "which", lambda name: None)
-    monkeypatch.setattr(setup, "OLDEST", (99, 0))
-    assert setup.main([]) == 1
-    assert "needs Python 3.11 or later" in capsys.readouterr().err
-
-
-def test_an_old_python_starts_a_newer_one(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(setup.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(setup, "OLDEST", (99, 0))
 
     def call(command: list[str]) -> int:
         started.append(command)
         return 0
 
+    monkeypatch.setattr(setup, "OLDEST", (99, 0))
     monkeypatch.setattr(setup.subprocess, "call", call)
+    monkeypatch.setattr(setup.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert setup.main([]) == 0
     assert started[0][0] == "/usr/bin/python3.13"
+    monkeypatch.setattr(setup.shutil, "which", lambda name: None)
+    assert setup.main([]) == 1
+    assert "needs Python 3.11 or later" in capsys.readouterr().err
 
 
 def test_nothing_is_done_twice(

@@ -170,19 +170,27 @@ def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> No
     assert "(test_the_place_is_in_our_own_code" in line
 
 
-def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
-        raise FileNotFoundError(2, "No usable temporary directory found")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with pytest.raises(DeviceUnavailable, match=r"no worker can be started: No usable.*TMPDIR"):
-        process.WorkerProcess("cpu")
-
-
-def test_a_system_that_starts_no_more_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("broken", "error", "said"),
+    [
+        (
+            "tempfile.TemporaryFile",
+            FileNotFoundError(2, "No usable temporary directory found"),
+            r"no worker can be started: No usable.*TMPDIR",
+        ),
+        (
+            "subprocess.Popen",
+            BlockingIOError(11, "Resource temporarily unavailable"),
+            r"temporarily unavailable; the limits on",
+        ),
+    ],
+)
+def test_a_system_that_starts_no_worker(
+    broken: str, error: OSError, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+        raise error
 
-    monkeypatch.setattr("subprocess.Popen", refuse)
-    with pytest.raises(DeviceUnavailable, match=r"temporarily unavailable; the limits on"):
+    monkeypatch.setattr(broken, refuse)
+    with pytest.raises(DeviceUnavailable, match=said):
         process.WorkerProcess("cpu")
