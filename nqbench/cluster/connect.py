@@ -91,9 +91,7 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
         elif asked.file is not None:
             described = ClusterFile(asked.file, asked.insecure)
             stack.enter_context(config.set(described.tls))
-            target, wait_s = described.started(), QUEUE_S
-            stack.callback(_close, target)
-            described.submit(target)
+            target, wait_s = stack.enter_context(described.running()), QUEUE_S
         else:
             assert asked.gpus is not None
             target = stack.enter_context(local(gpu_workers(asked.gpus)))
@@ -132,7 +130,10 @@ def gpu_workers(gpus: str) -> list[WorkerPart]:
     from nqbench.devices.cuda.query import find_gpus
 
     there = [*find_gpus()]
-    wanted = there if gpus == "all" else [f"cuda:{_number(part)}" for part in gpus.split(",")]
+    numbers = gpus.split(",")
+    if gpus != "all" and not all(part.strip().isdecimal() for part in numbers):
+        raise StudyError(f"--gpus takes `all` or numbers such as 0,1, not {gpus!r}")
+    wanted = there if gpus == "all" else [f"cuda:{int(part)}" for part in numbers]
     for spec in wanted:
         if spec not in there:
             raise DeviceUnavailable(
@@ -305,40 +306,58 @@ class ClusterFile:
 
     def __init__(self, path: Path, insecure: bool) -> None:
         self._path, self._insecure = path, insecure
-        data = self._read()
-        kinds = [kind for kind in KINDS if kind in data]
+        try:
+            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise StudyError(f"--cluster {path} cannot be read: {error}") from error
+        except yaml.YAMLError as error:
+            raise StudyError(f"--cluster {path} is not YAML: {_one_line(error)}") from error
+        if not isinstance(data, Mapping):
+            raise StudyError(f"--cluster {path} is not a mapping of keys to values")
         for key in data:
             if key not in (*KINDS, TLS, JOBS):
                 raise StudyError(f"{path}: {suggestion(str(key), (*KINDS, TLS, JOBS))}")
+        kinds = [kind for kind in KINDS if kind in data]
         if len(kinds) != 1 or not isinstance(data[kinds[0]], Mapping):
             raise StudyError(
                 f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:"
             )
         self._kind, self._given = kinds[0], dict(data[kinds[0]])
-        self._jobs = self._checked_jobs(data.get(JOBS, 1))
+        self._jobs = data.get(JOBS, 1)
+        if not isinstance(self._jobs, int) or self._jobs < 1:
+            raise StudyError(f"{path}: jobs is a number from 1, not {self._jobs!r}")
         if JOBS in data and self._kind == "ssh":
             raise StudyError(f"{path}: jobs is for slurm; ssh has one worker on each host")
         self._temporary = data.get(TLS) == TEMPORARY and self._kind == "slurm"
         self.tls = self._certificates(data.get(TLS))
 
-    def started(self) -> SpecCluster:
-        """Start it by Dask's own class. Raises ``StudyError`` with what Dask says."""
+    @contextmanager
+    def running(self) -> Iterator[SpecCluster]:
+        """Start it by Dask's own class, submit its jobs, and end it with the block.
+
+        Raises ``StudyError`` with what Dask or the batch system says.
+        """
+        from distributed import SSHCluster, Status
+
         with self._errors():
-            return self._ssh() if self._kind == "ssh" else self._slurm()
-
-    def submit(self, cluster: Any) -> None:
-        """Submit the jobs. Raises ``StudyError`` with what the batch system says."""
-        if self._kind == "ssh":
-            return
-
-        async def submitted() -> None:
-            await cluster
+            scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
+            if self._kind == "ssh":
+                worker = {**NO_DASHBOARD, **self._given.pop("worker_options", {})}
+                cluster = SSHCluster(
+                    **self._given, scheduler_options=scheduler, worker_options=worker
+                )
+            else:
+                cluster = self._slurm(scheduler)
+        try:
+            if self._kind == "slurm":
+                with self._errors():
+                    cluster.scale(jobs=self._jobs)  # type: ignore[call-arg] # of Slurm
+                    cluster.sync(_submitted, cluster)
+            yield cluster
+        finally:
             for job in cluster.workers.values():
-                await job  # Dask forgets why it could not be submitted: it is tried once more
-
-        with self._errors():
-            cluster.scale(jobs=self._jobs)
-            cluster.sync(submitted)
+                job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
+            cluster.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -349,21 +368,13 @@ class ClusterFile:
         except Exception as error:  # of Dask, asyncssh or the batch system
             raise StudyError(f"{self._path}: {self._kind}: {_one_line(error)}") from error
 
-    def _ssh(self) -> SpecCluster:
-        from distributed import SSHCluster
-
-        scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
-        worker = {**NO_DASHBOARD, **self._given.pop("worker_options", {})}
-        return SSHCluster(**self._given, scheduler_options=scheduler, worker_options=worker)
-
-    def _slurm(self) -> SpecCluster:
+    def _slurm(self, scheduler: dict[str, Any]) -> SpecCluster:
         from distributed.security import Security
 
         handler = signal.getsignal(signal.SIGINT)
         from dask_jobqueue.slurm import SLURMCluster
 
         signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
-        scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
         extra = self._given.pop("worker_extra_args", ())
         words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
         return SLURMCluster(
@@ -372,22 +383,6 @@ class ClusterFile:
             worker_extra_args=[*words, *extra],
             security=True if self._temporary else Security() if self.tls else None,
         )
-
-    def _checked_jobs(self, given: object) -> int:
-        if not isinstance(given, int) or given < 1:
-            raise StudyError(f"{self._path}: jobs is a number from 1, not {given!r}")
-        return given
-
-    def _read(self) -> Mapping[str, Any]:
-        try:
-            data = yaml.safe_load(self._path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise StudyError(f"--cluster {self._path} cannot be read: {error}") from error
-        except yaml.YAMLError as error:
-            raise StudyError(f"--cluster {self._path} is not YAML: {_one_line(error)}") from error
-        if not isinstance(data, Mapping):
-            raise StudyError(f"--cluster {self._path} is not a mapping of keys to values")
-        return data
 
     def _certificates(self, given: object) -> dict[str, Any]:
         """Dask's configuration of certificates. Raises ``StudyError`` if there are none."""
@@ -416,6 +411,12 @@ class ClusterFile:
             f"{self._path}: its workers would listen on their network without encryption; add tls:"
             " (docs/cluster.md says how), or --insecure in a network where you trust everybody"
         )
+
+
+async def _submitted(cluster: SpecCluster) -> None:
+    await cluster
+    for job in cluster.workers.values():
+        await job  # Dask forgets why it could not be submitted: it is tried once more
 
 
 def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
@@ -447,20 +448,6 @@ async def _serve(scheduler: str, parts: Sequence[WorkerPart], say: Callable[[str
         say("ended by the scheduler")
     finally:
         await asyncio.gather(*(nanny.close() for nanny in nannies), return_exceptions=True)
-
-
-def _close(cluster: SpecCluster) -> None:
-    from distributed import Status
-
-    for job in cluster.workers.values():
-        job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
-    cluster.close()
-
-
-def _number(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise StudyError(f"--gpus takes `all` or numbers such as 0,1, not {text!r}")
-    return int(text)
 
 
 def _one_line(error: BaseException) -> str:
