@@ -21,7 +21,6 @@ from nqbench.measure.worker.messages import Hello, MeasureRequest
 from nqbench.measure.worker.pool import Job, Reply, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
-from nqbench.runs.frame import load
 from nqbench.study import Measure
 from nqbench.system.machine import cpu_count
 from tests.measure.test_runner import QUICK, measure, sizes
@@ -35,33 +34,32 @@ def task(n: int) -> Task:
     return Task(point(n), f"key{n}", "cuda:0", exact=False)
 
 
-def test_one_earlier_size_is_scaled_by_the_work() -> None:
-    book = forecast.TimeBook()
-    book.observe(point(7), 10.0)
-    assert book.predict(point(8)) == (40.0, 7)  # the toy's work is 4**n
-    assert book.predict(point(7)) is None
-    assert book.predict(point(8, flavour="salted")) is None
+RATE = 1e10
+"""Units of work per second of a pretended GPU."""
+CORES = RATE / TOY.core_work_per_s
 
 
-def test_two_earlier_sizes_tell_the_fixed_cost_from_the_work() -> None:
-    book = forecast.TimeBook()
-    for n in (3, 5, 6):
-        book.observe(point(n), 0.002 + 1e-6 * 4**n)
-    predicted = book.predict(point(10))
-    assert predicted is not None
-    assert predicted[0] == pytest.approx(0.002 + 1e-6 * 4**10)
-    assert predicted[1] == 6
-
-
-@pytest.mark.parametrize("fixed_s", [0.0, 2e-5])
-def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: float) -> None:
-    # 20 us to start a kernel that works for 0.4 us: 50 times too much per unit of work
-    rate = 1e10
-    book = forecast.TimeBook(rate / TOY.core_work_per_s)
-    book.observe(point(6), fixed_s + 4**6 / rate)
-    predicted = book.predict(point(14))
-    assert predicted is not None
-    assert predicted[0] == pytest.approx(fixed_s + 4**14 / rate, rel=0.01)
+@pytest.mark.parametrize(
+    ("cores", "seen", "n", "predicted"),
+    [
+        (None, {7: 10.0}, 8, (40.0, 7)),  # one size: by the work, 4**n
+        (None, {7: 10.0}, 7, None),
+        (None, {n: 0.002 + 1e-6 * 4**n for n in (3, 5, 6)}, 10, (0.002 + 1e-6 * 4**10, 6)),
+        (None, {4: 1e-4, 6: 0.9e-4}, 8, (0.9e-4, 6)),  # no less than was seen
+        # A short launch is mostly fixed cost: here 50 times too much per unit of work.
+        (CORES, {6: 2e-5 + 4**6 / RATE}, 14, (2e-5 + 4**14 / RATE, 6)),
+        (CORES, {6: 4**6 / RATE}, 14, (4**14 / RATE, 6)),
+    ],
+)
+def test_a_time_is_predicted_from_smaller_sizes(
+    cores: float | None, seen: dict[int, float], n: int, predicted: tuple[float, int] | None
+) -> None:
+    book = forecast.TimeBook(cores)
+    for size, launch_s in seen.items():
+        book.observe(point(size), launch_s)
+    found = book.predict(point(n))
+    assert found == (predicted and pytest.approx(predicted, rel=0.01))
+    assert book.predict(point(n, flavour="salted")) is None
 
 
 def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
@@ -69,15 +67,7 @@ def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
     on_cpu = point(4, system="cpu.power")
     book.observe(on_cpu, 4**4 / TOY.core_work_per_s)
     predicted = book.predict(replace(on_cpu, factors={"n": 14}))
-    assert predicted is not None
-    assert predicted[0] == pytest.approx(4**14 / TOY.core_work_per_s)
-
-
-def test_times_that_do_not_grow_predict_no_less_than_was_seen() -> None:
-    book = forecast.TimeBook()
-    book.observe(point(4), 1e-4)
-    book.observe(point(6), 0.9e-4)
-    assert book.predict(point(8)) == (0.9e-4, 6)
+    assert predicted == pytest.approx((4**14 / TOY.core_work_per_s, 4))
 
 
 def test_what_measurements_cost_beside_launches_is_learnt() -> None:
@@ -88,20 +78,20 @@ def test_what_measurements_cost_beside_launches_is_learnt() -> None:
     assert book.overhead_s() == pytest.approx(0.2)
 
 
-def test_a_launch_longer_than_the_share_cannot_be_timed(tmp_path: Path) -> None:
-    # 0.1 ms x 4**(n - 8): 0.4 s at 14, 1.6 s at 15 where a round has 1 s
-    outcome = measure(tmp_path / "r", sizes(14, 15), "fake")
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [
+        # 0.1 ms x 4**(n - 8): 0.4 s at 14, 1.6 s at 15 where a round has 1 s
+        (15, "one launch takes 1.6 s, so 3 rounds need 4.9 s, over the point's budget"),
+        (17, "one launch is predicted to take 26 s (from N=14)"),  # not even tried
+    ],
+)
+def test_a_launch_that_does_not_fit_is_left_out(tmp_path: Path, n: int, said: str) -> None:
+    outcome = measure(tmp_path / "r", sizes(14, n), "fake")
     assert outcome.counts == {"ok": 1, "skipped": 1}
     [reason] = outcome.skipped.values()
-    assert reason.startswith("one launch takes 1.6 s, so 3 rounds need 4.9 s")
+    assert reason.startswith(said)
     assert "measure.budget" in reason
-
-
-def test_a_board_far_beyond_the_budget_is_not_even_tried(tmp_path: Path) -> None:
-    outcome = measure(tmp_path / "r", sizes(14, 17), "fake")
-    [reason] = outcome.skipped.values()
-    assert reason.startswith("one launch is predicted to take 26 s (from N=14)")
-    assert list(load(tmp_path / "r").query("n == 17")["status"]) == ["skipped"]
 
 
 def test_sweeps_that_may_be_long_are_timed_whatever_a_launch_takes() -> None:
@@ -122,25 +112,31 @@ def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
     assert measure(tmp_path / "r", points).counts == {"ok": 2}
 
 
-def test_rounds_are_cut_before_points() -> None:
-    budget = Budget(Measure(rounds=5, budget_s=50.0, samples=10), 14.0, clock=lambda: 0.0)
-    tasks = [task(5), task(6)]
-    for each in tasks:
-        budget.book.observe(each.point, 0.05)
-    # a round: 2 s to start, and 0.05 s + 30 launches of 0.05 s per point, so 5.1 s
-    assert budget.plan_rounds(tasks) == (2, {})
-    tasks.append(task(7))
-    budget.book.observe(tasks[2].point, 0.9)
-    rounds, dropped = budget.plan_rounds(tasks)
-    assert rounds == 2
-    assert list(dropped) == [tasks[2].key]
-    assert "--budget 14 s" in dropped[tasks[2].key]
-
-
-def test_without_a_budget_every_round_is_done() -> None:
-    budget = Budget(Measure(rounds=5))
-    assert budget.plan_rounds([task(5)]) == (5, {})
-    assert budget.left_s() == float("inf")
+@pytest.mark.parametrize(
+    ("total_s", "launches_s", "rounds", "dropped"),
+    [
+        (None, {5: 1.0}, 5, {}),
+        # A round: 2 s to start a worker, and 0.05 s + 30 launches of 0.05 s per point, so 5.1 s.
+        (14.0, {5: 0.05, 6: 0.05}, 2, {}),  # rounds are cut before points
+        (14.0, {5: 0.05, 6: 0.05, 7: 0.9}, 2, {"key7": "not fit --budget 14 s with the shorter"}),
+        (4.0, {5: 0.05}, 1, {}),  # the last resort
+        (1.5, {5: 1e-6}, None, {"key5": "was used up before this point"}),  # no worker can start
+    ],
+)
+def test_rounds_and_points_are_cut_to_the_budget(
+    total_s: float | None,
+    launches_s: dict[int, float],
+    rounds: int | None,
+    dropped: dict[str, str],
+) -> None:
+    how = Measure(rounds=5, budget_s=50.0, samples=10)
+    budget = Budget(how, total_s, clock=lambda: 0.0)
+    for n, launch_s in launches_s.items():
+        budget.book.observe(point(n), launch_s)
+    planned, found = budget.plan_rounds([task(n) for n in launches_s])
+    assert planned == rounds or rounds is None
+    assert found.keys() == dropped.keys()
+    assert all(words in found[key] for key, words in dropped.items())
 
 
 class Scripted:
@@ -244,50 +240,24 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
     assert "half of --budget 1 s went into compiling" in listener.records[0].reason
 
 
-def test_a_single_round_is_the_last_resort() -> None:
-    budget = Budget(Measure(rounds=5, budget_s=50.0, samples=10), 4.0, clock=lambda: 0.0)
-    budget.book.observe(point(5), 0.05)
-    assert budget.plan_rounds([task(5)]) == (1, {})
+def estimated(points: Sequence[Point], device: str) -> float:
+    found = forecast.estimate(points, ToyStudy([]), device)
+    assert found is not None
+    return found
 
 
-@pytest.mark.parametrize(("device", "n"), [("sim:mini", 12), ("cpu", 10)])
-def test_an_estimate_grows_with_the_work(device: str, n: int) -> None:
-    system = "cpu.power" if device == "cpu" else None
-    study = ToyStudy([])
-    small = forecast.estimate([point(n, system=system)], study, device)
-    large = forecast.estimate([point(n + 1, system=system), point(30, skip="no")], study, device)
-    assert small is not None
-    assert large is not None
-    assert 0 < small < large < 100
-
-
-def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    def seconds() -> float:
-        found = forecast.estimate([point(10, system="cpu.power")], ToyStudy([]), "cpu")
-        assert found is not None
-        return found
-
-    monkeypatch.setattr("nqbench.measure.forecast.cpu_count", lambda: 4)
-    plain = seconds()
-    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}))
-    parallel = seconds()
-    monkeypatch.setattr(type(TOY), "core_work_per_s", 5e13)
-    assert seconds() < parallel < plain
-
-
-def test_no_estimate_for_a_device_that_is_not_here() -> None:
-    assert forecast.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None
-
-
-def test_where_no_worker_can_start_any_more_no_point_is_called_too_long() -> None:
-    budget = Budget(Measure(rounds=5), 1.5, clock=lambda: 0.0)
-    budget.book.observe(point(5), 1e-6)
-    _, dropped = budget.plan_rounds([task(5)])  # a worker starts in 2 s
-    assert "was used up before this point" in dropped["key5"]
-
-
-def test_an_estimate_counts_what_has_to_be_compiled_and_translated() -> None:
+def test_an_estimate_grows_with_the_work_and_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for device, n, system in (("sim:mini", 12, None), ("cpu", 10, "cpu.power")):
+        small = estimated([point(n, system=system)], device)
+        large = estimated([point(n + 1, system=system), point(30, skip="no")], device)
+        assert 0 < small < large < 100
     kernels = [point(6, jobs=i) for i in range(100)]
-    seconds = forecast.estimate(kernels, ToyStudy([]), "sim:mini")
-    assert seconds is not None
-    assert seconds > 100 * forecast.TRANSLATE_S / cpu_count()
+    assert estimated(kernels, "sim:mini") > 100 * forecast.TRANSLATE_S / cpu_count()
+    assert forecast.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None  # not here
+    monkeypatch.setattr(forecast, "cpu_count", lambda: 4)
+    on_cpu = [point(10, system="cpu.power")]
+    plain = estimated(on_cpu, "cpu")
+    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}))
+    parallel = estimated(on_cpu, "cpu")
+    monkeypatch.setattr(type(TOY), "core_work_per_s", 5e13)
+    assert estimated(on_cpu, "cpu") < parallel < plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -217,29 +216,6 @@ def test_levels_and_environment_reach_the_program(
     assert used == {"n": 6, "depth": 3}
     script(tmp_path, 'echo "$@" $DEPTH $PYTHONPATH $(basename "$PWD") >&2\nexit 1')
     assert measured(point).reason.endswith(f"6 a3 {{n}} 3 of-the-user {tmp_path.name}")
-
-
-def test_rounds_visit_programs_and_systems_in_one_random_order(tmp_path: Path) -> None:
-    names = ("one", "two", "three", "four")
-    for name in names:
-        script(tmp_path, f"echo {name} >> log\necho 4", name)
-    entries = [program(name, **ANSWER) for name in names]
-    study_of(
-        tmp_path, "cpu.somers", *entries, measure={"rounds": 4, "budget": "40ms", "long": ["mine"]}
-    )
-    assert run(tmp_path).counts == {"ok": 5}
-    table = load(tmp_path / "run").sort_values("started", kind="stable")
-    visits = []
-    for round_ in (1, 2, 3, 4):
-        block = table[table["round"] == round_]
-        assert list(block["order"]) == list(range(5))
-        assert set(block["system"]) == {"cpu.somers", *names}
-        visits.append(list(block["system"]))
-    assert len({tuple(order) for order in visits}) > 1
-    # What the programs themselves say of the order, the verification launches aside.
-    started = [name for name, _ in groupby((tmp_path / "log").read_text().split()[len(names) :])]
-    recorded = [name for order in visits for name in order if name != "cpu.somers"]
-    assert started == [name for name, _ in groupby(recorded)]
 
 
 def test_a_rebuilt_program_is_measured_again_and_nothing_else(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +10,11 @@ import pytest
 from nqbench.device import Prepared
 from nqbench.devices import fake
 from nqbench.devices.fake import FakePrepared
-from nqbench.errors import StudyError
 from nqbench.measure import sampling
-from nqbench.measure.launch import compile_point
 from nqbench.measure.measurement import SPENT, plain, scalars
 from nqbench.measure.sampling import Policy
-from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker import messages
 from nqbench.measure.worker.session import Session
-from nqbench.plan import KernelPlan, Plan
-from nqbench.workloads import get as find_workload
 from tests.measure.toy import TOY, point
 
 REQUEST = messages.MeasureRequest(point(8), 1, True, Policy(samples=6), timeout_s=10.0)
@@ -46,19 +39,20 @@ def test_warm_up_continues_until_launches_get_no_faster() -> None:
     assert cold.samples_s[0] == 2e-4
 
 
-def test_it_gives_a_sign_of_life_before_launching_but_not_before_each() -> None:
+@pytest.mark.parametrize(
+    ("every_s", "count"),
+    [
+        (sampling.BEAT_S, 2),  # before the launches, and before the phases
+        (0.0, 11),  # of slow launches: four to warm up, six samples, and the phases
+    ],
+)
+def test_it_gives_a_sign_of_life_before_launching(
+    every_s: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "BEAT_S", every_s)
     beats: list[int] = []
-    session = Session("fake", lambda: beats.append(1))
-    found = session.measure(REQUEST)
-    assert len(found.samples_s) == 6
-    assert len(beats) == 2  # before the launches, and before the phases
-
-
-def test_it_gives_one_before_every_slow_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "BEAT_S", 0.0)
-    beats: list[int] = []
-    Session("fake", lambda: beats.append(1)).measure(REQUEST)
-    assert len(beats) == 11  # four to warm up, six samples, and the phases
+    found = Session("fake", lambda: beats.append(1)).measure(REQUEST)
+    assert (len(found.samples_s), len(beats)) == (6, count)
 
 
 def test_a_record_s_numbers_are_plain_json() -> None:
@@ -87,40 +81,6 @@ def test_an_answer_nobody_knows_is_recorded_and_not_called_wrong(
     assert found.value_s > 0
 
 
-def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "toy.cu"
-    original = type(TOY).plan
-
-    def plan(self: Any, *arguments: Any) -> Plan:
-        made = original(self, *arguments)
-        assert isinstance(made, KernelPlan)
-        return KernelPlan(
-            source, "toy", ("out",), buffers=made.buffers, grid=made.grid, block=made.block
-        )
-
-    monkeypatch.setattr(type(TOY), "plan", plan)
-    facts = Session("fake").hello().facts
-    source.write_text('extern "C" __global__ void toy(unsigned long long *out) { *out = 1; }\n')
-    assert compile_point(point(8), facts).status == "ok"
-    source.write_text("__global__ void toy(int *out) { *out = mistake; }\n")
-    found = compile_point(point(8), facts)
-    assert found.status == "compile_error"
-    assert "toy.cu" in found.reason
-    assert "mistake" in found.reason
-
-
-def test_a_cold_l2_cache_is_a_measurement_of_its_own() -> None:
-    session = Session("fake:cold=1.5")
-    hot = session.measure(REQUEST)
-    cold = session.measure(replace(REQUEST, point=point(8, l2="cold")))
-    assert (hot.about["l2"], cold.about["l2"]) == ("hot", "cold")
-    assert hot.value_s is not None
-    assert cold.value_s == 1.5 * hot.value_s
-    assert (cold.status, cold.answer) == ("ok", "256")
-
-
 def test_a_device_that_cannot_flush_l2_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     class Warm(FakePrepared):
         flush_l2 = Prepared.flush_l2
@@ -145,19 +105,6 @@ def test_a_measurement_says_what_the_device_was_doing() -> None:
     assert telemetry["clock_reasons"] == []  # idle between launches is no reason
 
 
-def test_a_throttled_measurement_is_marked_and_keeps_its_samples() -> None:
-    session = Session("fake:throttle=1.5")
-    policy = Policy(samples=120)
-    found = session.measure(replace(REQUEST, policy=policy))
-    assert found.status == "throttled"
-    assert "hw_thermal_slowdown; at 1000 to 1500 MHz, 90 degrees C" in found.reason
-    assert "cooling" in found.reason
-    assert len(found.samples_s) == 120
-    assert found.value_s is not None
-    wrong = Session("fake:throttle=1.5,wrong=8").measure(replace(REQUEST, policy=policy))
-    assert (wrong.status, wrong.samples_s) == ("wrong", ())
-
-
 def test_the_time_of_a_measurement_is_accounted_for() -> None:
     found = Session("fake:sleep=1,base=2e-3").measure(REQUEST)
     spent = found.spent_s
@@ -171,15 +118,3 @@ def test_host_baselines_have_no_gpu_telemetry() -> None:
     found = Session("fake").measure(replace(REQUEST, point=point(8, system="cpu.power")))
     assert (found.device, found.telemetry) == ("cpu", {})
     assert "l2" not in found.about
-
-
-def test_workloads_of_others_are_found_by_module_and_name() -> None:
-    assert find_workload("tests.measure.toy:TOY") is TOY
-    with pytest.raises(StudyError, match="cannot be loaded"):
-        find_workload("tests.measure.toy:ABSENT")
-
-
-def test_cpu_systems_run_on_the_host() -> None:
-    assert runs_on_cpu(point(5, system="cpu.power"))
-    assert not runs_on_cpu(point(5, system="zhang2011.low_divergence"))
-    assert not runs_on_cpu(point(5))

@@ -19,42 +19,12 @@ from nqbench.point import Point, labels
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
 from nqbench.simulator.models import load_model
-from nqbench.study import Measure, load_study
+from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters
 from tests.compiling import compile_cubin
 from tests.measure.toy import Recorder, ToyStudy, point
 from tests.toys import run_here
-
-STUDY = """
-name: whole-way
-n: [6]
-sweeps:
-  - name: layouts
-    fixed: {memory: shared, loop: irrc, block_size: 32}
-    matrix: {layout: [per_thread, interleaved]}
-  - name: baselines
-    systems: [cpu.somers]
-measure: {rounds: 2, budget: 1s}
-"""
-
-
-def test_the_whole_way_in_the_simulator(tmp_path: Path) -> None:
-    """Kernels are counted, baselines are timed, and every answer is the known one."""
-    (tmp_path / "study.yaml").write_text(STUDY)
-    outcome = run_here(load_study(tmp_path / "study.yaml"), "sim:mini", tmp_path / "run")
-    assert outcome.counts == {"ok": 3}
-    table = load(tmp_path / "run")
-    known = get("counting").expected({"n": 6})
-    assert set(table["answer"]) == set(table["expected"]) == {str(known)} == {"4"}
-    kernels, baselines = table[table["simulated"]], table[~table["simulated"]]
-    assert set(kernels["layout"]) == {"per_thread", "interleaved"}
-    for column in ("warp_instructions", "jobs", "shared_bytes"):
-        assert kernels[column].gt(0).all()
-    assert kernels["value_s"].isna().all()
-    assert sorted(baselines["round"]) == [0, 1, 2]
-    assert baselines.query("round > 0")["value_s"].gt(0).all()
-
 
 FACTS = load_model("sm_90").facts
 
