@@ -57,6 +57,8 @@ VALUES = {
     "sm__warps_active.avg.pct_of_peak_sustained_active": "48.5",
 }
 
+OPERATIONS = {"add": 10.0, "mul": 5.0, "fma": 20.0}
+
 
 def line(cells: Sequence[str]) -> str:
     return ",".join(f'"{cell}"' for cell in cells)
@@ -79,17 +81,10 @@ def raw_page() -> str:
     )
 
 
-def test_the_table_is_read() -> None:
+def test_the_table_becomes_counters_of_ours() -> None:
     profile = read_launches(raw_page())[0]
     assert profile.kernel == KERNEL
-    assert profile.metrics == {
-        name: float(value.replace(",", "")) for name, value in VALUES.items() if value != "n/a"
-    }
-
-
-def test_metrics_become_counters_of_ours() -> None:
-    found = counters_of(read_launches(raw_page())[0].metrics)
-    assert found == {
+    assert counters_of(profile.metrics) == {
         "warp_instructions": 1_234_567,
         "thread_instructions": 20_000_000,
         "lane_efficiency": pytest.approx(20_000_000 / (32 * 1_234_567)),
@@ -99,7 +94,37 @@ def test_metrics_become_counters_of_ours() -> None:
         "shared_requests": 500,  # but no shared_passes: one half of them is not available
         "achieved_occupancy": 0.485,
     }
-    assert set(METRICS) <= set(COUNTERS) | set(PROFILER_COUNTERS)
+
+
+def test_rates_and_ratios_follow_from_the_metrics() -> None:
+    sectors = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"
+    operations = "smsp__sass_thread_inst_executed_op"
+    found = counters_of(
+        {
+            "gpu__time_duration.sum": 2000.0,
+            "smsp__inst_executed.sum": 100.0,
+            "smsp__inst_issued.sum": 152.0,
+            **{f"{operations}_f{o}_pred_on.sum": n for o, n in OPERATIONS.items()},
+            "dram__bytes_read.sum": 4096.0,
+            "dram__bytes_write.sum": 1024.0,
+            f"{sectors}.sum": 200.0,
+            f"{sectors}_lookup_miss.sum": 50.0,
+        }
+    )
+    wanted = {
+        "replay_overhead_percent": 52,
+        "fp32_operations": 10 + 5 + 2 * 20,
+        "fp32_operations_per_s": 55 / 2e-6,
+        "dram_bytes": 5120,
+        "dram_read_bytes_per_s": 4096 / 2e-6,
+        "dram_write_bytes_per_s": 1024 / 2e-6,
+        "global_load_hit_percent": 75,
+    }
+    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
+    everything = dict.fromkeys((part for parts in METRICS.values() for part in parts), 1.0)
+    known = {*COUNTERS, *PROFILER_COUNTERS}
+    assert {*METRICS, *counters_of(everything)} <= known
+    assert {*PROFILER_COUNTERS} <= {*counters_of(everything)}
 
 
 @pytest.mark.parametrize(
@@ -114,45 +139,6 @@ def test_metrics_become_counters_of_ours() -> None:
 def test_no_table_is_an_error_that_tells_what_was_said(text: str, said: str) -> None:
     with pytest.raises(DeviceError, match=said):
         read_launches(text)[0]
-
-
-def test_what_a_roofline_and_a_profiling_table_need() -> None:
-    found = counters_of(
-        {
-            "gpu__time_duration.sum": 2000.0,
-            "smsp__inst_executed.sum": 100.0,
-            "smsp__inst_issued.sum": 152.0,
-            "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 10.0,
-            "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 5.0,
-            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 20.0,
-            "dram__bytes_read.sum": 4096.0,
-            "dram__bytes_write.sum": 1024.0,
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 200.0,
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum": 50.0,
-        }
-    )
-    assert found == {
-        "duration_ns": 2000,
-        "warp_instructions": 100,
-        "instructions_issued": 152,
-        "replay_overhead_percent": pytest.approx(52),
-        "fp32_operations": 10 + 5 + 2 * 20,
-        "fp32_operations_per_s": pytest.approx(55 / 2e-6),
-        "dram_read_bytes": 4096,
-        "dram_write_bytes": 1024,
-        "dram_bytes": 5120,
-        "dram_read_bytes_per_s": pytest.approx(4096 / 2e-6),
-        "dram_write_bytes_per_s": pytest.approx(1024 / 2e-6),
-        "global_load_sectors": 200,
-        "global_load_misses": 50,
-        "global_load_hit_percent": 75,
-    }
-
-
-def test_every_counter_of_the_profiler_is_a_known_word() -> None:
-    everything = dict.fromkeys((part for parts in METRICS.values() for part in parts), 1.0)
-    assert set(counters_of(everything)) <= set(COUNTERS) | set(PROFILER_COUNTERS)
-    assert set(PROFILER_COUNTERS) <= set(counters_of(everything))
 
 
 class Pretended:
@@ -252,13 +238,9 @@ def test_several_launches_have_counters_of_each_kernel(tmp_path: Path) -> None:
 
 
 def test_a_kernel_whose_input_another_makes_is_profiled_alone(tmp_path: Path) -> None:
-    run = ProfiledRun(tmp_path, 8, resources={"registers": 24, "registers@prepare": 16})
-    ncu = Pretended(raw_page())
-    record = run.profiled(ncu)
-    assert "--launch-count" not in ncu.commands[0]
+    run, ncu = ProfiledRun(tmp_path, 8, resources={"registers@prepare": 16}), Pretended(raw_page())
+    assert run.profiled(ncu).counters["warp_instructions"] == 1_234_567
     assert ncu.requests[0].profiled
-    assert record.counters["warp_instructions"] == 1_234_567
-    assert "warp_instructions@prepare" not in record.counters
 
 
 def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
@@ -302,15 +284,34 @@ def test_a_point_that_cannot_be_profiled_keeps_what_it_has(
     assert all(run.state.done(task, 0) for task in run.tasks)
 
 
-def test_without_permission_one_sentence_says_so_and_nothing_else_is_tried(tmp_path: Path) -> None:
-    run = ProfiledRun(tmp_path, 8, 9)
-    ncu = Pretended("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", code=1)
-    run.collect(ncu)
+@pytest.mark.parametrize(
+    ("program", "text", "tried", "said"),
+    [
+        ("", "", 0, "skipped, ncu is not on the PATH; install NVIDIA Nsight Compute"),
+        (
+            "ncu",
+            "==ERROR== ERR_NVGPUCTRPERM - no permission",
+            1,
+            "skipped, the driver lets only adm",
+        ),
+    ],
+)
+def test_one_sentence_says_why_there_are_no_profiles_at_all(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    text: str,
+    tried: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
+    run, ncu = ProfiledRun(tmp_path, 8, 9), Pretended(text, code=1)
+    run.collect(ncu, program=program)
     run.writer.close()
-    assert len(ncu.commands) == 1
     (message,) = run.listener.messages
-    assert "only administrators" in message
+    assert f"counters: {said}" in message
     assert "\n" not in message
+    assert len(ncu.commands) == tried
 
 
 @pytest.mark.parametrize(
@@ -327,17 +328,6 @@ def test_a_study_that_asks_says_why_there_is_none(
     listener = Recorder()
     run_here(study, device, tmp_path, listener=listener)
     assert [m for m in listener.messages if m.startswith("counters:")] == said
-
-
-def test_where_it_is_not_installed_one_sentence_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
-    run = ProfiledRun(tmp_path, 8)
-    run.collect(None, program="")
-    run.writer.close()
-    (message,) = run.listener.messages
-    assert "counters: skipped, ncu is not on the PATH; install NVIDIA Nsight Compute" in message
 
 
 def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None:
