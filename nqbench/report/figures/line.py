@@ -1,14 +1,16 @@
 """A quantity along an axis, a line per series: ``line`` against a factor, ``scaling`` against N.
 
 ``line`` never shows kernels and CPU programs together; points without the factor are level lines.
-``scaling`` has a panel per family of systems, with the CPU programs: times of a measured run share
-a logarithmic axis with theirs, counters of a simulated run get a row each, and theirs a panel.
+``scaling`` has a column per family of systems: times of a measured run with those of the CPU
+programs, and their ratios to the fastest kernel; of a simulated run a row per counter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult, point_ratio
@@ -162,11 +164,20 @@ def _factor_panel(
         place = {t: float(t) for t in numbers}
     broken = False
     for i, (name, points) in enumerate(lines.items()):
-        values = [(p.level(x), e) for p in points if (e := p.estimate(what)) is not None]
-        broken |= _pieces(ax, values, place, asked.get(name, ()), i, str(name))
-        for level, estimate in values:
-            if level == INAPPLICABLE:
-                _level_line(ax, estimate, i, f"{name} (no {x})".strip())
+        known = {p.level(x): e for p in points if (e := p.estimate(what)) is not None}
+        levels = sorted(place.keys() & {*known, *asked.get(name, ())}, key=place.__getitem__)
+        there = [v in known for v in levels]
+        broken |= sum(key for key, _ in groupby(there)) > 1
+        if any(there):
+            lost = Estimate(math.nan)  # which draws nothing, and breaks the line
+            found = {place[v]: known.get(v, lost) for v in levels}
+            style.interval_curve(ax, found, _look(i), str(name) or None)
+        if INAPPLICABLE in known:  # the value without the factor, over the whole width
+            level, look = known[INAPPLICABLE], style.series_style(i)
+            label = f"{name} (no {x})".strip()
+            ax.axhline(level.value, label=label, color=look.colour, linestyle=look.line)
+            if level.low is not None and level.high is not None:
+                ax.axhspan(level.low, level.high, color=look.colour, alpha=0.15, lw=0)
     if len(numbers) == len(ticks) and min(numbers) > 0 and max(numbers) / min(numbers) >= LOG_SPAN:
         from matplotlib.ticker import NullLocator
 
@@ -175,36 +186,6 @@ def _factor_panel(
     texts = [style.label_of(t, 20) for t in ticks]
     ax.set_xticks([place[t] for t in ticks], texts, rotation=60 if len(ticks) > 6 else 0)
     return broken
-
-
-def _pieces(
-    ax: Axes,
-    values: Sequence[tuple[Level, Estimate]],
-    place: Mapping[Level, float],
-    asked: Collection[Level],
-    index: int,
-    name: str,
-) -> bool:
-    """Draw one line, in pieces where a level is missing; whether it has several."""
-    known = dict(values)
-    pieces: list[dict[float, Estimate]] = [{}]
-    for level in sorted(place, key=lambda v: place[v]):
-        if level in known:
-            pieces[-1][place[level]] = known[level]
-        elif level in asked:
-            pieces.append({})
-    pieces = [piece for piece in pieces if piece]
-    for i, piece in enumerate(pieces):
-        style.interval_curve(ax, piece, _look(index), name if name and i == 0 else None)
-    return len(pieces) > 1
-
-
-def _level_line(ax: Axes, estimate: Estimate, index: int, label: str) -> None:
-    """The value of a point without the factor, over the whole width."""
-    look = style.series_style(index)
-    ax.axhline(estimate.value, label=label, color=look.colour, linestyle=look.line)
-    if estimate.low is not None and estimate.high is not None:
-        ax.axhspan(estimate.low, estimate.high, color=look.colour, alpha=0.15, lw=0)
 
 
 # Against N.
@@ -222,6 +203,10 @@ def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
     shown = timed_as(data, shown, kernels)
     baselines = _lines((p for p in points if p.cpu), "n", "system")
+    if data.simulated and kernels:
+        baselines = {}  # times stand beside no counters
+    elif data.simulated:
+        shown = (TIME,)
     if not kernels and not baselines:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series
@@ -242,11 +227,10 @@ def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     subject = "Counters" if data.simulated else "Time"
     title = title_of(data, item, f"{subject} against N, sweep {sweep}")
     name = slug("scaling", sweep, item.value or "")
-    draw = _simulated if data.simulated else _measured
-    return [partial(draw, data, title, name, shown, families, baselines)]
+    return [partial(_against_size, data, title, name, shown, families, baselines)]
 
 
-def _measured(
+def _against_size(
     data: Dataset,
     title: str,
     name: str,
@@ -254,35 +238,43 @@ def _measured(
     families: Mapping[str, Lines],
     baselines: Lines,
 ) -> style.Drawing:
-    """A column per family: times, and below them the ratios to the fastest kernel."""
-    what, columns = shown[0], families or {"CPU": {}}
+    """A column per family, a row per quantity; below times their ratios to the fastest kernel."""
+    columns = families or {"CPU": {}}
+    timed = not data.simulated or not families
+    rows = [*shown, TIMES_FASTEST] if timed and families else list(shown)
+    heights = [1.4 if timed and row is shown[0] else 1.0 for row in rows]
+    figure = style.new_figure(2.2 + 2.0 * sum(heights))
+    shape: dict[str, Any] = {"squeeze": False, "sharey": "row", "height_ratios": heights}
+    grid = figure.subplots(len(rows), len(columns), **shape)
     first_baseline = max(len(style.MARKERS) - 2, *map(len, columns.values()))
-    rows = 2 if families else 1
-    figure = style.new_figure(7.0 if families else 5.0)
-    heights = [1.4, 1][:rows]
-    grid = figure.subplots(rows, len(columns), sharey="row", squeeze=False, height_ratios=heights)
-    for ax, bottom, (family, group) in zip(grid[0], grid[-1], columns.items(), strict=True):
-        for points in (p for f, rest in columns.items() if f != family for p in rest.values()):
-            if found := [(p.n, e.value) for p in points if (e := p.estimate(what)) is not None]:
-                ax.plot(*zip(*found, strict=True), color=style.GREY, alpha=0.3, linewidth=0.8)
-        _draw(ax, group, what)
-        _draw(ax, baselines, what, first_baseline, dark=True)
-        ax.set_title(family or data.name)
-        _sizes(ax, [*group.values(), *baselines.values()])
+    for axes, row in zip(grid, rows, strict=True):
+        if row is TIMES_FASTEST:
+            _relative(axes, columns, shown[0])
+            continue
+        for ax, (family, group) in zip(axes, columns.items(), strict=True):
+            for points in (p for f, rest in columns.items() if f != family for p in rest.values()):
+                if found := [(p.n, e.value) for p in points if (e := p.estimate(row)) is not None]:
+                    ax.plot(*zip(*found, strict=True), color=style.GREY, alpha=0.3, linewidth=0.8)
+            _draw(ax, group, row)
+            _draw(ax, baselines, row, first_baseline, dark=True)
+            _sizes(ax, [*group.values(), *baselines.values()])
+        value_axis(axes[0], "y", _values([*columns.values(), baselines], row), row, log=True)
+        axes[0].set_ylabel(axis_label(row) if timed else row.label)
+    for top, bottom, family in zip(grid[0], grid[-1], columns, strict=True):
+        top.set_title(family or data.name)
         bottom.set_xlabel("N")
-        handles, labels = ax.get_legend_handles_labels()
-        bottom.legend(handles, labels, loc="upper left", bbox_to_anchor=(0, -0.24), borderaxespad=0)
-    if families:
-        _relative(grid[1], columns, what)
-    value_axis(grid[0][0], "y", _values([*columns.values(), baselines], what), what, log=True)
-    grid[0][0].set_ylabel(axis_label(what))
+        entries = top.get_legend_handles_labels()
+        bottom.legend(*entries, loc="upper left", bbox_to_anchor=(0, -0.24), borderaxespad=0)
     notes = ["the other families in grey"] if len(columns) > 1 else []
+    if data.simulated and families:
+        notes.append("counters are exact; none of them alone is the cost")
     if baselines and all(str(system).startswith("cpu.") for system in baselines):
         notes.append("cpu.* on the CPU, timed as a whole; kernels: the kernel alone")
     elif baselines:
         notes.append(f"on the CPU, timed as a whole: {', '.join(map(str, baselines))}")
-    alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
-    source = source_of(data)
+    said = ", ".join(row.label for row in rows if row is not TIMES_FASTEST)
+    alt = f"{said} against N for {', '.join(families) or 'the CPU baselines'}."
+    source = source_of(data, cpu=data.simulated and timed)
     return style.finish(figure, name, title, source, alt=alt, subtitle="; ".join(notes))
 
 
@@ -305,55 +297,6 @@ def _relative(axes: Sequence[Axes], columns: Mapping[str, Lines], what: Quantity
     if is_wide(shown):  # a linear axis shows small differences better
         value_axis(axes[0], "y", shown, TIMES_FASTEST, log=True)
     axes[0].set_ylabel(TIMES_FASTEST.label)
-
-
-def _simulated(
-    data: Dataset,
-    title: str,
-    name: str,
-    shown: Sequence[Quantity],
-    families: Mapping[str, Lines],
-    baselines: Lines,
-) -> style.Drawing:
-    """Counters in rows, families in columns; the last column holds the CPU and the legends."""
-    columns = len(families)
-    cells = max(len(shown), columns + 2 * bool(baselines))
-    figure = style.new_figure(0.9 + 1.75 * cells)
-    grid = figure.subplots(cells, columns + 1, squeeze=False)
-    for row, what in zip(grid, shown, strict=False):
-        values = _values(families.values(), what)
-        for ax, (family, group) in zip(row, families.items(), strict=False):
-            _draw(ax, group, what)
-            value_axis(ax, "y", values, what, log=True)
-            _sizes(ax, group.values())
-            ax.set_title((family or data.name) if what is shown[0] else "")
-            ax.set_xlabel("N" if what is shown[-1] else "")
-            ax.set_ylabel(what.label if ax is row[0] else "")
-            ax.tick_params(axis="y", labelleft=ax is row[0])
-    for row in grid[len(shown) :]:
-        for ax in row[:columns]:
-            ax.set_axis_off()
-    side = [row[columns] for row in grid]
-    for ax in side[bool(baselines) :]:
-        ax.set_axis_off()
-    corner: dict[str, Any] = {"loc": "upper left", "alignment": "left"}
-    if baselines:
-        panel = side.pop(0)
-        _draw(panel, baselines, TIME, dark=True)
-        value_axis(panel, "y", _values([baselines], TIME), TIME, log=True)
-        _sizes(panel, baselines.values())
-        panel.set_title("CPU time, measured")
-        panel.set_xlabel("N")
-        # Not in the panel, whose lines it would cover.
-        entries = panel.get_legend_handles_labels()
-        side.pop(0).legend(*entries, title="CPU", handlelength=2.5, **corner)
-    for ax, top, family in zip(side, grid[0], families, strict=False):
-        ax.legend(*top.get_legend_handles_labels(), title=family or None, **corner)
-    subtitle = "Counters are exact; none of them alone is the cost"
-    if baselines:
-        subtitle += f"; the CPU panel shows measured times of {data.cpu}"
-    alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
-    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
 def _values(families: Iterable[Lines], what: Quantity) -> list[float]:
