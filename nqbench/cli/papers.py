@@ -75,9 +75,9 @@ def _reproduce(
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show import results
-    from nqbench.papers import paper_folder
+    from nqbench.papers import load_paper, paper_folder
     from nqbench.report.items import read_run
-    from nqbench.report.papers.write import report_paper
+    from nqbench.report.papers.write import with_programs, write_paper
     from nqbench.report.writer import write_report
     from nqbench.runs.reading import default_out
     from nqbench.study import load_study
@@ -88,8 +88,9 @@ def _reproduce(
     results.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
-        write_report([read_run(outcome.path)], out or default_out(outcome.path))
-        made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
+        run, out = read_run(outcome.path), out or default_out(outcome.path)
+        write_report([run], out)
+        made = write_paper(load_paper(name), with_programs([run.observed], cpu), out, full=full)
         results.show_decided(made)
         results.show_paper(made, outcome.path)
     return exit_code(outcome)

@@ -14,7 +14,7 @@ from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
 from nqbench.point import MEASURING
 from nqbench.record import CONDITIONS, Record
-from nqbench.report.figures.axes import SECONDS, exact
+from nqbench.report.figures.axes import exact, in_one_unit
 from nqbench.report.items import columns_of
 from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
 from nqbench.report.table import Cell, Column, Table, source_of
@@ -30,8 +30,6 @@ STATE: Final = {
     "power_mw": ("power", "W", 1e-3),
 }
 """Name, unit and scale of a sensor's readings."""
-MAX_DIGITS: Final = 5
-"""Digits of a sample; ``records.jsonl`` has all."""
 PROTOCOL: Final = {
     "rounds": "rounds, each a fresh process with an order of its own",
     "target": "relative interval of the median that ends sampling",
@@ -140,21 +138,18 @@ def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Deta
         factors = columns_of(data, sweep)
         points = [p for p in data.select(sweep) if p.key and p.key not in shown]
         shown.update(point.key for point in points)
-        free = _free(data.select(sweep), factors)
+        # The factors that were varied, without those whose level follows from n.
+        every = data.select(sweep)
+        sizes = {point.n for point in every}
+        taken = {f: {(point.n, point.level(f)) for point in every} for f in factors}
+        varied = [name for name, levels in taken.items() if len(levels) > len(sizes)]
+        free = [name for name in varied if name not in ("system", "n", *MEASURING)]
         found_here = (
             _detail(data, p, found.get(p.key, ()), factors, free, anchor(run, p.key))
             for p in points
         )
         if points:
             yield Details(f"Points of sweep {sweep}", tuple(found_here))
-
-
-def _free(points: Sequence[PointResult], factors: Sequence[str]) -> list[str]:
-    """The factors that were varied, without those whose level follows from n."""
-    taken = {f: {(point.n, point.level(f)) for point in points} for f in factors}
-    sizes = {point.n for point in points}
-    varied = [name for name, levels in taken.items() if len(levels) > len(sizes)]
-    return [name for name in varied if name not in ("system", "n", *MEASURING)]
 
 
 def _detail(
@@ -190,7 +185,7 @@ def _detail(
         tuple((name, text) for name, text in facts.items() if text),
         tuple(headings),
         tuple(tuple(row.get(name, "") for name in headings) for row in rows),
-        tuple((f"round {r.round}", _samples(r.samples_s)) for r in records if r.samples_s),
+        tuple((f"round {r.round}", in_one_unit(r.samples_s)) for r in records if r.samples_s),
         explain_command(data, point, free),
     )
 
@@ -211,18 +206,6 @@ def _measurement(record: Record) -> dict[str, str]:
         row[f"{label} ({unit})"] = wording.number(state[name] * scale) if name in state else ""
     row["clock events"] = str(state.get("clock_reasons", ""))
     return row
-
-
-def _samples(samples_s: Sequence[float]) -> str:
-    """All samples in one unit, to a hundredth of what they scatter by."""
-    ordered, quarter = sorted(samples_s), len(samples_s) // 4
-    scatter = ordered[-1 - quarter] - ordered[quarter]
-    scattered = 0 < scatter <= ordered[-1]
-    needed = 2 + math.ceil(math.log10(ordered[-1] / scatter)) if scattered else MAX_DIGITS
-    digits = min(MAX_DIGITS, max(3, needed))
-    scale, unit = next((s for s in SECONDS if samples_s[0] >= s[0]), SECONDS[-1])
-    texts = (f"{float(f'{value / scale:.{digits}g}'):g}" for value in samples_s)
-    return " ".join(texts) + unit
 
 
 def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:

@@ -143,7 +143,7 @@ def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
     page = Page(write_report([read_run(folder)], tmp_path / "out", ("html",)).paths[0])
     (point,) = page.all(".//div[@class='point']")
     said = "".join(point.itertext())
-    assert "4 4.124 ms" in said
+    assert "4 4.1239 ms" in said
     assert "nqbench explain zhang2011.low_divergence" in said
     state_row = page.table("State of the device while it measured").findall("tbody/tr")[0]
     assert texts(state_row) == ["power", "W", "1", "2", "3"]

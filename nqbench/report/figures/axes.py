@@ -44,6 +44,12 @@ def exact(value: float, what: Quantity) -> str:
     return wording.time(value) if what.unit == "s" and value > 0 else wording.number(value)
 
 
+def in_one_unit(times_s: Sequence[float]) -> str:
+    """Times to five digits, in the unit of the first."""
+    scale, unit = next((s for s in SECONDS if times_s[0] >= s[0]), SECONDS[-1])
+    return " ".join(f"{time_s / scale:.5g}" for time_s in times_s) + unit
+
+
 def digits(value: float, *, keep_zeros: bool = False) -> str:
     """Three significant digits without an exponent; zeros at the end only where asked for."""
     if value >= 99.95 or value == 0:

@@ -268,9 +268,7 @@ def _against_size(
     notes = ["the other families in grey"] if len(columns) > 1 else []
     if data.simulated and families:
         notes.append("counters are exact; none of them alone is the cost")
-    if baselines and all(str(system).startswith("cpu.") for system in baselines):
-        notes.append("cpu.* on the CPU, timed as a whole; kernels: the kernel alone")
-    elif baselines:
+    if baselines:
         notes.append(f"on the CPU, timed as a whole: {', '.join(map(str, baselines))}")
     said = ", ".join(row.label for row in rows if row is not TIMES_FASTEST)
     alt = f"{said} against N for {', '.join(families) or 'the CPU baselines'}."

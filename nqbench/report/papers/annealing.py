@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,17 +53,15 @@ class SeededSearch:
 
 def searches_of(run: Observed) -> dict[tuple[str, str], list[SeededSearch]]:
     """The searches of a run by system and proposal, in the order of ``SEARCHES``."""
-    found: dict[tuple[str, str], list[SeededSearch]] = {}
+    found: dict[tuple[str, str], list[SeededSearch]] = {key: [] for key in SEARCHES}
     for point in run.data.points:
         proposal = str(point.level("proposal"))
-        key = (point.system, "uniform" if proposal == "-" else proposal)
+        searches = found.get((point.system, "uniform" if proposal == "-" else proposal))
         value = point.estimate(TIME)
-        if key not in SEARCHES or not point.ok or value is None:
-            continue
-        search = _search(point, value.value)
-        if search not in found.setdefault(key, []):
-            found[key].append(search)
-    return {key: found[key] for key in SEARCHES if key in found}
+        if searches is not None and point.ok and value is not None:
+            search = _search(point, value.value)
+            searches += [search] * (search not in searches)
+    return {key: searches for key, searches in found.items() if searches}
 
 
 def _search(point: PointResult, time_s: float) -> SeededSearch:
@@ -73,10 +71,8 @@ def _search(point: PointResult, time_s: float) -> SeededSearch:
     limit, done = point.level("max_evaluations"), float(point.detail("evaluations") or 0)
     found, seed = bool(float(point.detail("found") or 0)), int(point.level("seed"))
     if limit not in ("-", 0) and done and not found:
-        given: dict[str, Level] = {
-            k: v for k, v in point.levels.items() if not isinstance(v, float)
-        }
-        levels: dict[str, Level] = {**given, "n": point.n}
+        levels: dict[str, Level] = {"n": point.n}
+        levels |= {k: v for k, v in point.levels.items() if k != "n" and not isinstance(v, float)}
         whole = full_length(levels)
         if whole > done:
             reached = expected({**levels, "max_evaluations": 0}) == 0
@@ -101,7 +97,11 @@ def annealing(
             medians = [statistics.median(s.whole_s for s in own) for own in by_size.values()]
             ax.plot(list(by_size), medians, color=style.colour, linestyle=style.line, linewidth=0.9)
             for cut in (False, True):
-                places = list(_side_by_side(searches, cut))
+                places = [
+                    (n * (1 + SPREAD * (k - len(own) / 2)), search.whole_s)
+                    for n, own in _by_size([s for s in searches if s.cut == cut]).items()
+                    for k, search in enumerate(own)
+                ]
                 label = f"{name} ({'predicted' if cut else many(len(places), 'point')})"
                 look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}
                 look |= {"color": style.colour, "markerfacecolor": "white" if cut else style.colour}
@@ -123,13 +123,6 @@ def annealing(
 
 def _by_size(searches: Sequence[SeededSearch]) -> Mapping[int, list[SeededSearch]]:
     return {n: [s for s in searches if s.n == n] for n in sorted({s.n for s in searches})}
-
-
-def _side_by_side(searches: Sequence[SeededSearch], cut: bool) -> Iterator[tuple[float, float]]:
-    """Places of the marks, and seconds."""
-    for n, own in _by_size([s for s in searches if s.cut == cut]).items():
-        for i, search in enumerate(own):
-            yield n * (1 + SPREAD * (i - len(own) / 2)), search.whole_s
 
 
 def quartiles(paper: Paper, table: PaperTable, run: Observed) -> Table:

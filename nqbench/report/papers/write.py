@@ -32,7 +32,7 @@ from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counted, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
-from nqbench.runs.reading import KINDS, PLOTS, RESULTS, default_out, recorded_runs
+from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 
 PAGE: Final = "paper"
 CPU_BASELINE: Final = "cpu_baseline"
@@ -245,29 +245,21 @@ def observe_all(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
     for i, run in enumerate(runs):
         if run.resolve() in {other.resolve() for other in runs[:i]}:
             raise StudyError(f"{run} is given twice; name each run once")
+    return with_programs([observe(run) for run in runs], cpu)
+
+
+def with_programs(runs: Sequence[Observed], cpu: Path | None) -> list[Observed]:
+    """Runs with the CPU programs of the run ``cpu`` in the place of their own.
+
+    Raises ``StudyError`` if that has none.
+    """
     baseline = observe(cpu) if cpu is not None else None
     if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
         raise StudyError(
             f"--cpu {cpu}: the run has no CPU program; `nqbench run cpu_baseline --device cpu`"
             " measures one"
         )
-    return [with_baseline(observe(run), baseline) for run in runs]
-
-
-def report_paper(
-    name: str,
-    runs: Sequence[Path],
-    out: Path | None,
-    *,
-    full: bool = False,
-    cpu: Path | None = None,
-) -> PaperReport:
-    """Write a paper's tables, figures and verdicts from runs, by default next to their reports.
-
-    ``cpu`` is a run whose CPU programs stand in the place of the runs' own.
-    """
-    found = observe_all(runs, cpu)
-    return write_paper(load_paper(name), found, out or default_out(runs[0]), full=full)
+    return [with_baseline(run, baseline) for run in runs]
 
 
 def report_recorded(
@@ -284,7 +276,7 @@ def report_recorded(
     are left out. Raises ``StudyError`` if no paper has one.
     """
     reports = [
-        report_paper(name, runs, folder, full=full, cpu=baseline)
+        write_paper(load_paper(name), observe_all(runs, baseline), folder, full=full)
         for name in names
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu)
     ]

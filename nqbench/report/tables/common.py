@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from nqbench.analysis.data.dataset import INAPPLICABLE, Level, PointResult
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.report.table import Cell, Column, Field
 
-_CPU_FAMILY = "cpu."
-CPU_NOTE = (
-    "cpu.* systems run on the CPU and are timed as a whole; kernel times cover the kernel alone"
-)
 PROGRAM_NOTE = (
     "The kernel time of a program (rows with a time `other`) covers a whole run with all its"
     " launches and copies, from an idle device to an idle device"
@@ -27,7 +23,10 @@ EXACT_NOTE = (
 
 def factor_fields(factors: Sequence[str]) -> list[Field[PointResult]]:
     """A column per factor with the levels of points."""
-    return [(Column(name), partial(_level, factor=name)) for name in factors]
+    return [
+        (Column(name), partial(lambda name, point: str(point.level(name)), name))
+        for name in factors
+    ]
 
 
 def value_fields(shown: Sequence[Quantity]) -> list[Field[PointResult]]:
@@ -41,37 +40,18 @@ def value_fields(shown: Sequence[Quantity]) -> list[Field[PointResult]]:
     return fields
 
 
-def level_cells(point: PointResult, factors: Sequence[str]) -> tuple[Cell, ...]:
-    """Levels of a point as text; a factor that does not apply is ``-``."""
-    return tuple(_level(point, name) for name in factors)
-
-
-def _level(point: PointResult, factor: str) -> str:
-    return str(point.level(factor)) if point.level(factor) != INAPPLICABLE else "-"
-
-
-def cpu_notes(points: Sequence[PointResult]) -> list[str]:
-    """A note on where the baselines ran; none without baselines."""
-    names = list(dict.fromkeys(p.system for p in points if p.cpu and p.ok))
-    if not names:
-        return []
-    if all(name.startswith(_CPU_FAMILY) for name in names):
-        return [CPU_NOTE]
-    verbs = ("runs", "is") if len(names) == 1 else ("run", "are")
-    return [
-        f"{', '.join(names)} {verbs[0]} on the CPU and {verbs[1]} timed as a whole; kernel times"
-        " cover the kernel alone"
-    ]
-
-
 def is_program(points: Iterable[PointResult]) -> bool:
     """Whether points on the GPU were timed as whole programs: several launches with copies."""
     return any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
 
 
-def program_notes(points: Sequence[PointResult]) -> list[str]:
-    """A note on the times of programs; none without programs."""
-    return [PROGRAM_NOTE] if is_program(points) else []
+def timing_notes(points: Sequence[PointResult]) -> list[str]:
+    """What the times of CPU programs and of whole programs on the GPU cover, if there are any."""
+    names = dict.fromkeys(p.system for p in points if p.cpu and p.ok)
+    on_cpu = (
+        f"On the CPU, timed as a whole: {', '.join(names)}; kernel times cover the kernel alone"
+    )
+    return [on_cpu] * bool(names) + [PROGRAM_NOTE] * is_program(points)
 
 
 def interval_note(simulated: bool, rounds: int) -> str:
@@ -96,24 +76,8 @@ def plain(value: Any) -> Cell:
     return str(value)
 
 
-class Labelled(Protocol):
-    """What a table has rows for: a system at a size, with levels."""
-
-    @property
-    def system(self) -> str:
-        """Its name."""
-
-    @property
-    def n(self) -> int:
-        """Its size."""
-
-    @property
-    def levels(self) -> Mapping[str, Level]:
-        """Its factors."""
-
-
-def varied_levels(rows: Sequence[Labelled]) -> list[str]:
-    """Factors that distinguish rows of one system and size."""
+def varied_levels(rows: Sequence[Any]) -> list[str]:
+    """Factors that distinguish rows of one ``system`` and size ``n``; each has its ``levels``."""
     seen: dict[tuple[str, int, str], set[str]] = {}
     names = list(dict.fromkeys(name for row in rows for name in row.levels))
     for row in rows:
@@ -122,10 +86,10 @@ def varied_levels(rows: Sequence[Labelled]) -> list[str]:
     return [name for name in names if any(len(s) > 1 for k, s in seen.items() if k[2] == name)]
 
 
-def level_fields(rows: Sequence[Labelled]) -> list[Field[Labelled]]:
+def level_fields(rows: Sequence[Any]) -> list[Field[Any]]:
     """A column for each of those factors, with the levels of rows."""
-    return [(Column(name), partial(_own_level, name=name)) for name in varied_levels(rows)]
 
+    def level(row: Any, name: str) -> str:
+        return str(row.levels.get(name, "-"))
 
-def _own_level(row: Labelled, name: str) -> str:
-    return str(row.levels.get(name, "-"))
+    return [(Column(name), partial(level, name=name)) for name in varied_levels(rows)]

@@ -78,11 +78,7 @@ def _results(
         (Column("status"), lambda p: p.status),
     )
     title = title_of(data, item, f"{form.capitalize()} of sweep {sweep}")
-    notes = [
-        common.interval_note(not timed, data.rounds),
-        *common.cpu_notes(points),
-        *common.program_notes(points),
-    ]
+    notes = [common.interval_note(not timed, data.rounds), *common.timing_notes(points)]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     heading = f"{title}: CPU baselines, measured times" if part else title
@@ -125,11 +121,11 @@ def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[Point
     rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
     for point in points:
         value = point.estimate(what) if point.ok else point.status
-        rows.setdefault(common.level_cells(point, factors), {})[point.n] = value
+        rows.setdefault(tuple(str(point.level(name)) for name in factors), {})[point.n] = value
     columns = (*map(Column, factors), *(Column(f"N={n}", "time", spread=True) for n in sizes))
     cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
     interval = f"{what.label}; {common.interval_note(False, data.rounds)}"
-    notes = (interval, *common.cpu_notes(points), *common.program_notes(points))
+    notes = (interval, *common.timing_notes(points))
     name = slug("systems", sweep, item.value or "", "cpu" if baselines else "")
     title = title_of(data, item, f"Systems of sweep {sweep}")
     heading = f"{title}: CPU baselines, measured times" if baselines else title
@@ -231,8 +227,9 @@ def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     present = [name for name in shown if any(p.detail(name) is not None for p in points)]
     rows: dict[tuple[tuple[Cell, ...], tuple[Cell, ...]], list[int]] = {}
     for point in points:
+        levels = tuple(str(point.level(name)) for name in factors)
         found = tuple(common.plain(point.detail(name)) for name in present)
-        rows.setdefault((common.level_cells(point, factors), found), []).append(point.n)
+        rows.setdefault((levels, found), []).append(point.n)
     cells = tuple(
         (*levels, ", ".join(map(str, sizes)), *found) for (levels, found), sizes in rows.items()
     )
