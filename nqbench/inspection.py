@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError, NqbenchError
 from nqbench.measure.variants import workload_of
 from nqbench.plan import Kernel
 from nqbench.point import labels
-from nqbench.report.explain import LANES, Explained, SourceLine, WarpAccess
+from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.sanitizer import CodePlace
 from nqbench.workloads import launch_factors
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nqbench.simulator.sanitizer import LaunchWatch
 
 TIMEOUT_S: Final = 300.0
-WORD: Final = 4
 
 
 @dataclass(slots=True)
@@ -97,8 +96,7 @@ def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -
             lines = _lines(kernel, rows)
             watch = watches.get(kernel)
             steps = watch.steps() if watch else ()
-            access = _access(watch, device.model.memory) if watch else None
-            found.append(Explained(label, name, lines, steps, access))
+            found.append(Explained(label, name, lines, steps))
     return found
 
 
@@ -118,25 +116,3 @@ def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:
         place = source_line(kernel, CodePlace(row["file"], row["line"], 0))
         lines.append(SourceLine(place.path, row["line"], place.text, counts))
     return lines
-
-
-def _access(watch: LaunchWatch, memory: Mapping[str, int | str]) -> WarpAccess | None:
-    """The access of most lanes, of these the one of most passes, of these the first."""
-    banks = int(memory["shared_banks"])
-    group = min(banks, LANES)
-    found = []
-    for place, nbytes, lanes, addresses in watch.shared_accesses():
-        if nbytes <= WORD:
-            taking = [lane for lane in range(LANES) if lanes >> lane & 1]
-            words = {lane: _word(addresses[lane], memory) for lane in taking}
-            found.append(WarpAccess(str(place), words, banks, group))
-    return max(found, key=lambda a: (len(a.words), len(a.passes())), default=None)
-
-
-def _word(address: int, memory: Mapping[str, int | str]) -> int:
-    """What a bank gives in one pass, numbered so that its low bits are the bank's. On Kepler words
-    i and i + 32 of 64 aligned ones come together (``KeplerRules``)."""
-    word = address // int(memory["bank_bytes"])
-    if memory["rules"] != "kepler" or memory["bank_bytes"] == 2 * WORD:
-        return word
-    return word // 2 // LANES * LANES + word % LANES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.errors import NqbenchError
 from nqbench.inspection import explain_points
 from nqbench.measure.variants import workload_of
-from nqbench.report.explain import WarpAccess, listing
+from nqbench.report.explain import listing
 from nqbench.simulator.tally import SOURCE_COUNTS
 from nqbench.study.asked import chosen_points
 from tests.cli.call import call
@@ -54,37 +53,12 @@ def test_the_dear_line_is_the_one_that_the_example_is_about() -> None:
         assert all(len(text) <= 72 for text in listing(one, 72))
 
 
-def test_the_bank_map_of_the_three_layouts() -> None:
+def test_the_first_warp_is_followed_block_by_block() -> None:
     points = chosen_points(SYSTEM, SimDevice().facts, LAYOUTS, [9])
-    found = explain_points(points, "sim:mini", trace=True)
-    passes = [len(one.access.passes()) for one in found if one.access is not None]
-    # Four words for each of the 3 rows behind those that a job fills: lanes are 12 words apart.
-    assert passes == [math.gcd(12, 32), 1, 1]
-    for one in found:
+    for one in explain_points(points, "sim:mini", trace=True):
         assert one.steps[0][1] == 0xFFFFFFFF
         issued = sum(length for length, _ in one.steps)
         assert issued < sum(line.counts["warp_instructions"] for line in one.lines)
-
-
-def test_lanes_that_want_one_word_share_a_pass() -> None:
-    same = WarpAccess("", dict.fromkeys(range(32), 1))
-    assert same.passes() == [{1: list(range(32))}]
-    apart = WarpAccess("", {0: 0, 1: 32, 2: 1, 3: 32})
-    assert apart.passes() == [{0: [0], 1: [2]}, {0: [1, 3]}]
-    halves = WarpAccess("", {lane: 2 * lane for lane in range(32)}, banks=16, group=16)
-    assert [len(served) for served in halves.passes()] == [8, 8, 8, 8]
-
-
-# Lanes are 12 words apart: 4 of a half-warp share one of 16 banks, 4 of a warp one of 32. On the
-# K80 words i and i + 32 of 64 aligned ones would share a pass; here none do.
-@pytest.mark.parametrize(("model", "passes"), [("gtx280", 8), ("k80", 4)])
-def test_the_bank_map_follows_the_rules_of_the_model(model: str, passes: int) -> None:
-    points = chosen_points(SYSTEM, SimDevice(model).facts, LAYOUTS[1:], [9])
-    (found,) = explain_points(points, f"sim:{model}", trace=True)
-    assert found.access is not None
-    assert len(found.access.passes()) == passes
-    worst = max(found.lines, key=lambda line: line.counts["bank_conflicts"])
-    assert worst.counts["shared_passes"] <= passes * worst.counts["shared_requests"]
 
 
 def test_the_command(tmp_path: Path) -> None:

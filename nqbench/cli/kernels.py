@@ -76,7 +76,7 @@ def explain(
 ) -> None:
     """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
 
-    With --out also a page with figures of one warp: its lanes over time, and its banks.
+    With --out also a page with a figure of one warp: its lanes over time.
     """
     from nqbench.cli.show import console, listings, results
     from nqbench.devices.registry import facts_for

@@ -1,4 +1,4 @@
-"""What each line of a kernel's source costs: tables, and two figures about one warp."""
+"""What each line of a kernel's source costs: a table, and a figure of one warp."""
 
 from __future__ import annotations
 
@@ -59,48 +59,16 @@ class SourceLine:
 
 
 @dataclass(frozen=True, slots=True)
-class WarpAccess:
-    """An access of one warp to shared memory.
-
-    ``words``  by active lane the number of the word that it wants
-    ``banks``  word w lies in bank w modulo ``banks``
-    ``group``  lanes that are served together: a half-warp before compute capability 2.0
-    """
-
-    place: str
-    words: Mapping[int, int]
-    banks: int = 32
-    group: int = LANES
-
-    def passes(self) -> list[dict[int, list[int]]]:
-        """For each pass through the banks the lanes that each bank serves."""
-        found = []
-        for first in range(0, LANES, self.group):
-            wanted: dict[int, dict[int, list[int]]] = {}
-            for lane in (lane for lane in self.words if first <= lane < first + self.group):
-                word = self.words[lane]
-                wanted.setdefault(word % self.banks, {}).setdefault(word, []).append(lane)
-            count = max((len(by_word) for by_word in wanted.values()), default=0)
-            found += [
-                {bank: [*words.values()][i] for bank, words in wanted.items() if i < len(words)}
-                for i in range(count)
-            ]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Explained:
     """A kernel of a point: its lines, and the life of its first warp.
 
     ``steps``   instructions and lanes (a bit mask) of each basic block that the warp ran
-    ``access``  the access of the warp to shared memory with the most lanes, and most passes
     """
 
     label: str
     kernel: str
     lines: Sequence[SourceLine]
     steps: Sequence[tuple[int, int]] = ()
-    access: WarpAccess | None = None
 
     @property
     def slots(self) -> int:
@@ -240,40 +208,6 @@ def _lanes_panel(ax: Axes, one: Explained) -> None:
     ax.grid(visible=False)
 
 
-def banks_figure(found: Sequence[Explained], source: Source) -> style.Drawing:
-    """Which bank serves which lane of one access, pass by pass; a panel per kernel."""
-    import matplotlib as mpl
-    from matplotlib.patches import Rectangle
-
-    colours = mpl.colormaps["viridis"]
-    shown = [(one, one.access) for one in found if one.access is not None]
-    heights = [0.25 + 0.11 * len(access.passes()) for _, access in shown]
-    mean = sum(heights) / len(heights)
-    figure, axes = style.panels(len(shown), 0.9, 0.5 + mean, most=1, height_ratios=heights)
-    for ax, (one, access) in zip(axes, shown, strict=True):
-        passes = access.passes()
-        for number, served in enumerate(passes):
-            for bank, lanes in served.items():
-                corner = (bank - 0.45, number - 0.45)
-                shade = colours(0.35 + 0.65 * min(lanes) / (LANES - 1))
-                ax.add_patch(Rectangle(corner, 0.9, 0.9, facecolor=shade, edgecolor="none"))
-                text = str(lanes[0]) if len(lanes) == 1 else f"{lanes[0]}+"
-                if len(passes) <= 16:
-                    ax.text(bank, number, text, ha="center", va="center", fontsize=5.5)
-        count = f"{len(passes)} pass{'' if len(passes) == 1 else 'es'}"
-        ax.set_title(f"{one.title}: {count} at {access.place}", loc="left")
-        ax.set(xlim=(-0.6, access.banks - 0.4), ylim=(len(passes) - 0.4, -0.6), ylabel="pass")
-        ends = sorted({0, len(passes) - 1})
-        ax.set_yticks(ends, [str(end + 1) for end in ends])
-        ax.set_xticks(range(0, access.banks, 4))
-        ax.grid(visible=False)
-    axes[-1].set_xlabel("bank of shared memory")
-    title = "Banks that one access of a warp needs"
-    subtitle = "A cell is a lane (+: others want the same word), in the pass that serves it"
-    alt = "For each kernel a grid of banks and passes with the lanes that are served."
-    return style.finish(figure, "banks", title, source, alt=alt, subtitle=subtitle)
-
-
 def write_explained(
     found: Sequence[Explained], source: Source, out: Path, formats: Sequence[str] = ()
 ) -> list[Path]:
@@ -283,8 +217,6 @@ def write_explained(
     with style.styled():
         if any(one.steps for one in found):
             page.drawing(lanes_figure(found, source), source)
-        if any(one.access is not None for one in found):
-            page.drawing(banks_figure(found, source), source)
     for one in found:
         page.table(lines_table(one, source))
     return page.write("explain")

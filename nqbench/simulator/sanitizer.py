@@ -133,7 +133,6 @@ class LaunchWatch:
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
             Field.FOUND: self.found,
             Field.STEPS: np.zeros((watch.MAX_STEPS, 2), np.int64),
-            Field.ACCESSES: np.zeros((watch.MAX_ACCESSES, watch.ACCESS_NUMBERS), np.int64),
         }
         numbers = {
             Field.THREADS: self.threads,
@@ -185,15 +184,6 @@ class LaunchWatch:
         instructions, lanes (a bit mask). It ends after ``watch.MAX_STEPS`` blocks."""
         rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
         return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
-
-    def shared_accesses(self) -> list[tuple[CodePlace, int, int, list[int]]]:
-        """The first accesses of that warp to shared memory: place, bytes of a lane, lanes (a bit
-        mask), the address of each lane."""
-        rows = self._arrays[Field.ACCESSES][: int(self.header[Field.ACCESS_COUNT])]
-        return [
-            (CodePlace.of(self.code.instructions[where]), nbytes, lanes, addresses)
-            for where, nbytes, lanes, *addresses in rows.tolist()
-        ]
 
     def _finding(
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,

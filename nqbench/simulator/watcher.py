@@ -25,14 +25,12 @@ import numba
 from llvmlite import ir
 
 from nqbench.simulator.codegen.watch import (
-    ACCESS_NUMBERS,
     ARRIVE,
     ATOMIC,
     BLOCK_RING,
     CELL,
     ENTRY,
     LOAD,
-    MAX_ACCESSES,
     MAX_FOUND,
     MAX_STEPS,
     MEET,
@@ -67,8 +65,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT, ACCESSES,
- ACCESS_COUNT, COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
+ FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT,
+ COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(Found.END), int(Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
     int(kind) for kind in FindingKind
@@ -506,12 +504,6 @@ def _access(
         carray(values_p, ENDLESS),
     )
     first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
-    if space == SHARED and first == h[FIRST] and h[ACCESS_COUNT] < MAX_ACCESSES:
-        entry = _longs(h, ACCESSES, h[ACCESS_COUNT] * ACCESS_NUMBERS)
-        entry[0], entry[1], entry[2] = where, size * count, lanes
-        for lane in range(32):
-            entry[3 + lane] = addresses[lane]
-        h[ACCESS_COUNT] += 1
     base = GLOBAL_BASE if space == GLOBAL else 0
     good = 0
     for lane in range(32):
@@ -623,7 +615,7 @@ LAYOUT: Final = (
     *(C_SHARED_BYTES, C_GRID_X, C_GRID_Y, C_SLOTS, C_SLOT_STRIDE, C_PAGES, C_LOW, C_HIGH),
     *(W_INDEX, W_SLOT, W_X, W_Y, W_Z, GLOBAL_BASE, PAGE_BITS, len(SPACES)),
     *(LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, ARRIVE, MEET, STEP),
-    *(CELL, ROLE, RING, BLOCK_RING, ENTRY, ACCESS_NUMBERS, MAX_FOUND, MAX_STEPS, MAX_ACCESSES),
+    *(CELL, ROLE, RING, BLOCK_RING, ENTRY, MAX_FOUND, MAX_STEPS),
     *(BARRIERS, *map(repr, (*Field, *Found, *FindingKind))),
 )
 """Everything that other files define."""

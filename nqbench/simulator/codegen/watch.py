@@ -58,13 +58,11 @@ class Field(IntEnum):
     BLOCK_RINGS = 29
     STEPS = 30  # of the first warp: basic block, lanes
     STEP_COUNT = 31
-    ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
-    ACCESS_COUNT = 33
-    COPY = 34  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 35  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 36  # how many such loads there are
-    COPY_KNOWN = 37  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 38
+    COPY = 32  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 33  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 34  # how many such loads there are
+    COPY_KNOWN = 35  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 36
 
 
 Found = IntEnum(
@@ -80,9 +78,7 @@ FindingKind = IntEnum(
 """What can be found."""
 
 MAX_FOUND: Final = 512
-MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
-ACCESS_NUMBERS: Final = 3 + 32
-"""About an access of the first warp."""
+MAX_STEPS: Final = 1 << 16
 ROLE: Final = 6
 """Numbers about each thread of a cell."""
 CELL: Final = 4 * ROLE + 1
