@@ -11,7 +11,8 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -91,29 +92,21 @@ class RunWriter:
             self._unpack()
         if found.torn:
             file = self.path / RECORDS
-            try:
+            with _failing(f"{found.message()}, but {self.path} cannot be written"):
                 with (self.path / TORN).open("ab") as aside:
                     aside.write(found.torn + b"\n")
                 os.truncate(file, file.stat().st_size - len(found.torn))
-            except OSError as error:
-                raise StoreError(
-                    f"{found.message()}, but {self.path} cannot be written: {error.strerror}"
-                ) from error
         return found
 
     def _unpack(self) -> None:
         """Make the records of a copied reference run a file to append to."""
-        try:
+        with _failing(f"{self.path / PACKED} cannot be unpacked there"):
             content = record_bytes(self.path)
             # First: a manifest of the resumed run would no longer be the one in the sums.
             (self.path / SUMS).unlink(missing_ok=True)
             with replacing(self.path / RECORDS, durable=True) as temporary:
                 temporary.write_bytes(content)
             (self.path / PACKED).unlink()
-        except OSError as error:
-            raise StoreError(
-                f"{self.path / PACKED} cannot be unpacked there: {error.strerror}"
-            ) from error
 
     def archive(self) -> Path | None:
         """Put an earlier run aside in ``old/TIME``; ``None`` if there was none."""
@@ -123,28 +116,22 @@ class RunWriter:
             return None
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         aside = self.path / OLD / stamp
-        try:
+        failed = f"the earlier run cannot be put aside in {aside}"
+        with _failing(failed, "nothing of it is lost"):
             aside.mkdir(parents=True)
             for name in present:
                 (self.path / name).rename(aside / name)
-        except OSError as error:
-            raise StoreError(
-                f"the earlier run cannot be put aside in {aside}: {error.strerror};"
-                " nothing of it is lost"
-            ) from error
         return aside
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest at once: readers see the old one or the new one."""
         text = json.dumps({"version": MANIFEST_VERSION, **manifest}, indent=1, ensure_ascii=False)
-        try:
-            with replacing(self.path / MANIFEST, durable=True) as temporary:
-                temporary.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
-        except OSError as error:
-            raise StoreError(
-                f"{self.path / MANIFEST} cannot be written: {error.strerror};"
-                " nothing was measured, and what was there before is kept"
-            ) from error
+        kept = "nothing was measured, and what was there before is kept"
+        with (
+            _failing(f"{self.path / MANIFEST} cannot be written", kept),
+            replacing(self.path / MANIFEST, durable=True) as temporary,
+        ):
+            temporary.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
 
     def append(self, record: Record) -> None:
         """Add one record as one line of the file.
@@ -153,44 +140,46 @@ class RunWriter:
         flushed to the disk itself unless the last flush was less than ``SYNC_S`` seconds ago.
         """
         line = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False) + "\n"
-        try:
+        with self._keeping():
             if self._descriptor is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
                 self._descriptor = os.open(self.path / RECORDS, flags, 0o666)
             # Some network file systems count no links: the name has to be gone, too.
             if not os.fstat(self._descriptor).st_nlink and not (self.path / RECORDS).exists():
-                raise self._deleted()
+                raise StoreError(
+                    f"{self.path / RECORDS} was deleted while the run wrote to it, and what it held"
+                    " is lost; run again, and leave the folder alone until the run has ended"
+                )
             data = line.encode(errors="surrogatepass")
             while data:  # a full disk or a signal may cut a write short
                 data = data[os.write(self._descriptor, data) :]
             if time.monotonic() - self._synced >= SYNC_S:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
-        except OSError as error:
-            raise self._unwritten(error) from error
 
     def close(self) -> None:
         """Close the file and release the folder. Raises ``StoreError`` for a disk error."""
         descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-        except OSError as error:
-            raise self._unwritten(error) from error
+                with self._keeping():
+                    try:
+                        os.fsync(descriptor)
+                    finally:
+                        os.close(descriptor)
         finally:
             self._lock.release()
 
-    def _deleted(self) -> StoreError:
-        return StoreError(
-            f"{self.path / RECORDS} was deleted while the run wrote to it, and what it held is"
-            " lost; run again, and leave the folder alone until the run has ended"
-        )
+    def _keeping(self) -> AbstractContextManager[None]:
+        kept = "the records before this one are kept: make room, then run again to resume"
+        return _failing(f"{self.path / RECORDS} cannot be written", kept)
 
-    def _unwritten(self, error: OSError) -> StoreError:
-        return StoreError(
-            f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
-            " one are kept: make room, then run again to resume"
-        )
+
+@contextmanager
+def _failing(what: str, then: str = "") -> Iterator[None]:
+    """Raise ``StoreError`` where the disk fails: what that means, and what to do then."""
+    try:
+        yield
+    except OSError as error:
+        rest = f"; {then}" if then else ""
+        raise StoreError(f"{what}: {error.strerror}{rest}") from error
