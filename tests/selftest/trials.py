@@ -4,8 +4,8 @@
 
 A trial is what a user would have: a run that contains a kernel twice (``a`` and ``b``), and a
 second run of the same. Measurements are sampled from the test device by the sampling policy of real
-runs, become records, a table, points, and go through ``compare`` like those of any run: within the
-run (paired by round) and between the two (Welch). Exit code 1 if a limit is broken.
+runs and go through ``compare`` like those of any run: within the run (paired by round) and between
+the two (Welch). Exit code 1 if a limit is broken.
 """
 
 from __future__ import annotations
@@ -13,29 +13,25 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nqbench.analysis.compare.runs import compare_levels, compare_runs
-from nqbench.analysis.data.dataset import Dataset, collect
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show.listings import show_self_test
 from nqbench.devices.fake import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
-from nqbench.record import Record
 from nqbench.selftest.device import MAX_FALSE, JudgedRate, Rate, SelfTest, Trial
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
 ROUNDS = 5
 """The default of studies."""
-CHUNK = 500
-"""Trials whose records are in memory at once: about 40 MB."""
 COVERAGE_NORMAL, COVERAGE_SKEW = (0.93, 0.97), (0.90, 1.0)
 MIN_POWER = 0.90
 """Share of single comparisons in which a true 2% has to be called right."""
@@ -84,27 +80,21 @@ SCENARIOS = (
 class Outcome:
     """All trials of a scenario: compared within a run, and between two runs."""
 
-    scenario: Scenario
     paired: list[Trial] = field(default_factory=list)
     welch: list[Trial] = field(default_factory=list)
 
 
 def run_scenario(scenario: Scenario, trials: int, *, seed: int = 1) -> Outcome:
     """Carry out ``trials`` comparisons of each design; whole families, so perhaps a few more."""
-    outcome = Outcome(scenario)
-    families = range(-(-trials // scenario.family))
-    step = max(1, CHUNK // scenario.family)
-    for start in families[::step]:
-        chosen = families[start : start + step]
-        first, second = (_by_family(_dataset(scenario, chosen, s)) for s in (seed, seed + 1))
-        for family in chosen:
-            within = compare_levels(first[family], "system", ("a", "b"))
-            versions = _version(first[family], "a"), _version(second[family], "b")
-            between = compare_runs(*versions, ("the first run", "the second run"))
-            for kept, comparison in ((outcome.paired, within), (outcome.welch, between)):
-                for row in comparison.rows:
-                    index = int(row.pair.first.level("index"))
-                    kept.append(Trial(scenario.truth(index), row))
+    outcome = Outcome()
+    for family in range(-(-trials // scenario.family)):
+        first, second = (_run(scenario, family, s) for s in (seed, seed + 1))
+        within = compare_levels(first, "system", ("a", "b"))
+        versions = _version(first, "a"), _version(second, "b")
+        between = compare_runs(*versions, ("the first run", "the second run"))
+        for kept, comparison in ((outcome.paired, within), (outcome.welch, between)):
+            for row in comparison.rows:
+                kept.append(Trial(scenario.truth(int(row.pair.first.level("index"))), row))
     return outcome
 
 
@@ -114,67 +104,37 @@ def _version(data: Dataset, system: str) -> Dataset:
     return replace(data, points=tuple(points))
 
 
-def _by_family(data: Dataset) -> dict[int, Dataset]:
-    groups: dict[int, list[Any]] = {}
-    for point in data.points:
-        groups.setdefault(int(point.level("family")), []).append(point)
-    return {f: replace(data, points=tuple(points)) for f, points in groups.items()}
-
-
-def _dataset(scenario: Scenario, families: Sequence[int], seed: int) -> Dataset:
-    """One run per family, all in one table (making a table per family would take all the time)."""
-    points: dict[str, Mapping[str, Any]] = {}
-    records = [record for family in families for record in _records(scenario, family, seed)]
-    for record in records:
-        points.setdefault(record.key, {**record.point, "key": record.key})
-    manifest = {
-        "study": {"name": "selftest", "workload": "counting"},
-        "device": {"spec": "fake", "kind": "cuda", "facts": {}},
-        "points": list(points.values()),
-    }
-    return collect(manifest, records)
-
-
-def _records(scenario: Scenario, family: int, seed: int) -> Iterator[Record]:
-    """The measurements of one run: a fresh process and a fresh order in each round."""
+def _run(scenario: Scenario, family: int, seed: int) -> Dataset:
+    """The points of one run: a fresh process and a fresh order in each round."""
     # The seed of a family in a run is one that no other family and no other run has.
     model = replace(scenario.model, seed=2 * family + seed % 2 + 10_000_000 * (seed // 2))
     kernels = [(side, index) for index in range(scenario.family) for side in ("a", "b")]
+    measured: dict[tuple[str, int], dict[int, dict[str, float]]] = {k: {} for k in kernels}
     for round_ in range(1, ROUNDS + 1):
         device = FakeDevice(model)
         device.begin_round(round_)
         order = list(kernels)
         random.Random(f"{model.seed}:{round_}").shuffle(order)
-        for place, (side, index) in enumerate(order):
-            yield _block(device, round_, place, (side, family, index), scenario.truth(index))
-
-
-def _block(
-    device: FakeDevice, round_: int, place: int, who: tuple[str, int, int], truth: float
-) -> Record:
-    side, family, index = who
-    effect, policy = truth if side == "b" else 1.0, Policy()
-    plan = KernelPlan(
-        Path("selftest"), f"{side}{index}", (), (1, 1, 1), (1, 1, 1), about={"n": 8, "answer": 0}
+        for side, index in order:
+            effect = scenario.truth(index) if side == "b" else 1.0
+            measured[side, index][round_] = {"value_s": effect * _median_s(device, side, index)}
+    points = (
+        PointResult("trials", side, 8, {"index": index}, False, True, "ok", "", rounds)
+        for (side, index), rounds in measured.items()
     )
+    manifest = {"study": {"workload": "counting"}, "device": {"spec": "fake", "kind": "cuda"}}
+    return Dataset("selftest", manifest, tuple(points), ROUNDS)
+
+
+def _median_s(device: FakeDevice, side: str, index: int) -> float:
+    """What the sampling policy of real runs makes of one kernel in one round."""
+    name, about, policy = f"{side}{index}", {"n": 8, "answer": 0}, Policy()
+    plan = KernelPlan(Path("selftest"), name, (), (1, 1, 1), (1, 1, 1), about=about)
     with device.prepare(plan) as prepared:
         for _ in range(policy.warm_up):
             prepared.launch()
         # Only the samples decide when to stop: the clock stands still.
-        found = sample(lambda: effect * float(prepared.launch().kernel_s or 0), policy, lambda: 0.0)
-    point: dict[str, Any] = {"study": "selftest", "sweep": "trials", "workload": "counting"}
-    point |= {"system": side, "label": side, "factors": {"n": 8, "family": family, "index": index}}
-    return Record(
-        f"{side}-{family}-{index}",
-        point,
-        "fake",
-        round_,
-        "ok",
-        order=place,
-        value_s=found.median_s,
-        samples_s=found.values_s,
-        ended_by=found.ended_by,
-    )
+        return sample(lambda: float(prepared.launch().kernel_s or 0), policy, lambda: 0.0).median_s
 
 
 def self_test(trials: int = TRIALS, scenarios: Sequence[Scenario] = SCENARIOS) -> SelfTest:
