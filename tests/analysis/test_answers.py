@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
 import math
-import statistics
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare.changes import changes
 from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
 from nqbench.analysis.compare.runs import compare_runs
 from nqbench.analysis.compare.wording import sentences
@@ -24,7 +21,7 @@ from nqbench.analysis.data.estimate import welch
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import StudyError
 from tests.builders import H100 as GPU
-from tests.builders import MINI, Builder, counters_of
+from tests.builders import MINI, Builder, counters_of, timed_records
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 H100 = REFERENCE / "h100" / "zhang2011"
@@ -249,18 +246,12 @@ def test_a_gate_on_worse_counts() -> None:
 def records(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Timed rounds of each kernel, by sweep, system and factors; of a repeated round the later."""
     found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
-    for line in gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines():
-        record = json.loads(line)
-        timed = record["round"] > 0 and record["value_s"] and record["status"] == "ok"
-        if timed and record["device"] != "cpu":
+    for record in timed_records(folder):
+        if record["device"] != "cpu":
             point = record["point"]
             place = [point["sweep"], point["system"], point["factors"]]
             found[json.dumps(place, sort_keys=True)][record["round"]] = record
     return {place: list(rounds.values()) for place, rounds in found.items()}
-
-
-def mean(values: list[float]) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +272,7 @@ def test_the_best_variants_are_those_of_the_records(zhang: Findings, raw: Raw) -
     for best in zhang.rankings[0].best:
         for side, leader in zip(raw, best.leaders, strict=True):
             times = {
-                place: mean([r["value_s"] for r in rounds])
+                place: scipy.stats.gmean([r["value_s"] for r in rounds])
                 for place, rounds in side.items()
                 if json.loads(place)[2]["n"] == best.n
             }
@@ -295,24 +286,10 @@ def test_the_order_is_that_of_the_records(zhang: Findings, raw: Raw) -> None:
     groups: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
     for place in raw[0]:
         sweep, _, factors = json.loads(place)
-        times = [mean([r["value_s"] for r in side[place]]) for side in raw]
+        times = [scipy.stats.gmean([r["value_s"] for r in side[place]]) for side in raw]
         groups[sweep, factors["n"]].append(times)
     pairs = [p for group in groups.values() for p in itertools.combinations(group, 2)]
     changing = [(a, b) for a, b in pairs if (a[0] - b[0]) * (a[1] - b[1]) < 0]
     order = zhang.rankings[0].order
     assert order.pairs == len(pairs)
     assert len(order.swaps) + order.unsure == len(changing)
-
-
-def test_the_steps_between_systems_are_those_of_the_records() -> None:
-    for folder in (H100, H200):
-        times: dict[tuple[Any, ...], dict[int, float]] = {}
-        for place, rounds in records(folder).items():
-            sweep, system, factors = json.loads(place)
-            times[sweep, factors["n"], system] = {r["round"]: r["value_s"] for r in rounds}
-        found = changes(load_dataset(folder), TIME)
-        steps = {c: r for c, r in found if c.factor == "system"}
-        assert len(steps) >= 20
-        for step, effect in steps.items():
-            base, level = (times[step.sweep, step.n, s] for s in (step.base, step.level))
-            assert effect.value == pytest.approx(mean([level[r] / base[r] for r in base]))

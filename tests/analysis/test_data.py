@@ -59,15 +59,6 @@ def test_bonferroni_uses_the_exact_quantile() -> None:
     assert estimate.differs_from(math.exp(half * 1.001), comparisons=4)
 
 
-def test_interval_covers_the_truth_as_often_as_it_says() -> None:
-    random = np.random.default_rng(7)
-    covered = 0
-    for _ in range(1000):
-        low, _, high = interval(combine(list(np.exp(random.normal(0.3, 0.02, 5)))))
-        covered += low <= math.exp(0.3) <= high
-    assert 930 <= covered <= 970  # binomial(1000, 0.95): three standard deviations
-
-
 @pytest.mark.parametrize("name", [*values(), *SHOWN_COUNTERS])
 def test_every_value_a_study_may_name_is_known(name: str) -> None:
     assert quantity(name).name == name

@@ -92,18 +92,6 @@ def test_interaction_and_reversal_are_found() -> None:
     assert not any(i.reversed for i in rest)
 
 
-def test_missing_combinations_are_compared_in_matched_pairs() -> None:
-    builder = factorial(sizes=(15,), noise=0.0)
-    victim = next(p for p in builder.points if p["factors"]["memory"] == "shared")
-    for row in builder.rows:
-        if row["key"] == victim["key"]:
-            row |= {"status": "crashed", "value_s": None, "reason": "signal 9"}
-    found = by_level(effects(builder.data(), "factorial", TIME), 15)
-    assert found["shared"].pairs == 11
-    assert found["shared"].method == "geometric mean"
-    assert found["shared"].ratio.value == pytest.approx(TRUTH["shared"])
-
-
 def fraction() -> Builder:
     """Half of a 2 x 2 x 2 design (a, b, c = a xor b): no pair differs in one factor only."""
     builder = Builder(rounds=4, noise=0.001, sweeps=[{"name": "s", "matrix": dict.fromkeys("abc")}])
@@ -203,12 +191,3 @@ def test_totals_of_counts_that_may_be_zero(zeros: Any, value: float) -> None:
     above, below = table[0, 0] * table[1, 1], table[1, 0] * table[0, 1]
     expected = above / below if below else math.inf if above else math.nan
     assert square == pytest.approx(expected, nan_ok=True)
-
-
-def test_a_round_without_some_combination_is_dropped_for_all() -> None:
-    builder = factorial(sizes=(15,), noise=0.001)
-    lost = next(r for r in builder.rows if r["round"] == 3)
-    lost |= {"status": "crashed", "value_s": None}
-    found = effects(builder.data(), "factorial", TIME)
-    assert {e.ratio.rounds for e in found} == {4}
-    assert by_level(found, 15)["shared"].pairs == 12

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import math
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import gmean
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import observe
@@ -25,7 +24,7 @@ from nqbench.analysis.matrix import (
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.runs.reading import recorded_runs
-from tests.builders import H100, MINI, TRUTH, device, factorial
+from tests.builders import H100, MINI, TRUTH, device, factorial, timed_records
 from tests.papers.runs import STEPS, zhang
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +85,8 @@ def test_cells_of_papers_are_quotients_of_recorded_times(
                 for point in manifest["points"]
                 if (point["system"], point["factors"]["n"]) == (f"{paper}.{system}", n)
             )
-            means.append(mean([seconds(record, what) for record in records[key]]))
+            times = [r["phases"] | {"value_s": r["value_s"]} for r in records[key]]
+            means.append(gmean([each[what] for each in times]))
         found = value_of(row_of(recorded, short(load_paper(paper)), name, n), chip_of(run.data))
         assert found.value == pytest.approx(means[0] / means[1], rel=1e-12)
         assert found.low is not None
@@ -107,7 +107,7 @@ def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: 
                     same = [factors[name] for name in ("layout", "loop", "assignment")]
                     pairs[record["round"], *same][factors["memory"]] = record["value_s"]
         assert len(pairs) == 12 * run.data.rounds
-        ratio = mean([pair["global"] / pair["shared"] for pair in pairs.values()])
+        ratio = gmean([pair["global"] / pair["shared"] for pair in pairs.values()])
         found = value_of(row_of(recorded, "ablation", "memory_shared", 18), chip_of(run.data))
         assert found.value == pytest.approx(ratio, rel=1e-12)
 
@@ -115,19 +115,9 @@ def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: 
 def by_key(folder: Path) -> Points:
     """The measurements of a run by point."""
     found: Points = defaultdict(list)
-    for line in gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines():
-        record = json.loads(line)
-        if record["status"] == "ok" and record["round"] > 0 and record["value_s"]:
-            found[record["key"]].append(record)
+    for record in timed_records(folder):
+        found[record["key"]].append(record)
     return found
-
-
-def seconds(record: dict[str, Any], what: str) -> float:
-    return float(record["value_s"] if what == "value_s" else record["phases"][what])
-
-
-def mean(values: list[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def test_old_and_new_devices_stand_in_one_row() -> None:

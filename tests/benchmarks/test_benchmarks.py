@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import nvbench_crosscheck, overhead
-from benchmarks.modelled_time import POOL, PointKey, effect, part_of, sliced
+from benchmarks.modelled_time import POOL, part_of, sliced
 from benchmarks.nvbench_crosscheck import ToolComparison, verdict
 from nqbench.devices.simulator import SimDevice
 from nqbench.plan import KernelPlan
@@ -132,12 +132,3 @@ def test_a_slice_has_whole_pools_of_jobs_and_runs(
     device.simulation = replace(device.simulation, model=part_of(MINI, 2))
     with device.prepare(half) as prepared:
         assert (prepared.launch().counters or {})["modelled_ms"] > 0
-
-
-def test_an_effect_is_a_ratio_of_geometric_means() -> None:
-    times: dict[PointKey, float] = {
-        ("global", "a", "b", "c"): 8.0, ("global", "x", "b", "c"): 2.0,
-        ("shared", "a", "b", "c"): 1.0, ("shared", "x", "b", "c"): 1.0,
-    }  # fmt: skip
-    assert effect(times, "memory", "global", "shared") == pytest.approx(1 / 4)
-    assert effect(times, "layout", "a", "x") == pytest.approx(1 / 2)

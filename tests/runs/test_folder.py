@@ -118,17 +118,6 @@ def test_a_file_cut_anywhere_keeps_every_complete_record(tmp_path: Path, cut: in
     assert [r.round for r in reading.read_records(path).records] == [*range(complete), 9]
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "not a run folder"), ("{", "not JSON"), ("[]", "no version"), ("{}", "no version")],
-)
-def test_what_is_no_run_folder_is_said(tmp_path: Path, content: str | None, words: str) -> None:
-    if content is not None:
-        (tmp_path / reading.MANIFEST).write_text(content)
-    with pytest.raises(StoreError, match=words):
-        reading.read_manifest(tmp_path)
-
-
 def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from nqbench.runs.folder import RunWriter\n"
