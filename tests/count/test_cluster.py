@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -99,20 +98,6 @@ def count(workers: Workers, log: Path | None = None, checked: float = 0.0) -> Co
     """Count nine queens on these workers."""
     counter = ClusterCounter(cast(Cluster, workers), "cpu")
     return count_in_chunks(9, counter, log, checked=checked)
-
-
-def test_chunks_are_shared_and_resumed(tmp_path: Path) -> None:
-    log, workers = tmp_path / "log", Workers("abc")
-    assert count(workers, log).solutions == SOLUTIONS[9]
-    assert {name for name, _ in workers.done} == {*"abc"}
-    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
-    assert sum(line.get("count", 1) for line in lines) == BOARD.chunks
-    assert count(Workers("d"), log).resumed == BOARD.chunks
-    kept = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(kept[: len(kept) // 2]))
-    again = Workers("ab")
-    assert count(again, log).solutions == SOLUTIONS[9]
-    assert len(again.done) < len(workers.done)
 
 
 def test_a_worker_that_leaves_or_joins() -> None:

@@ -16,7 +16,7 @@ from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import probe_counters
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.plans import SOURCE
-from nqbench.workloads.counting.probe import GROUPS, JOBS, divergence, utilization
+from nqbench.workloads.counting.probe import GROUPS, JOBS, utilization
 from tests.compiling import compile_ptx
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import lockstep, traces, warps
@@ -78,15 +78,6 @@ def test_hooks_cost_a_kernel_without_a_probe_nothing(system: str, tmp_path: Path
     bare = folder / SOURCE.name
     assert code(bare, {"n": 15}, system) == code(SOURCE, {"n": 15}, system)
     assert code(SOURCE, {"n": 15, "probe": "clocks"}, system) != code(SOURCE, {"n": 15}, system)
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_iterations_of_every_job(simulator: Device, loop: str) -> None:
-    expected = [len(t) for t in traces(N, oracle.jobs(N, DEPTH, "all"), loop)]
-    outputs = launch(simulator, whole_tree(loop=loop, probe="iterations")).outputs
-    assert outputs[JOBS].tolist() == expected
-    threads = outputs[GROUPS].tolist()
-    assert threads == expected + [0] * (len(threads) - len(expected))
 
 
 @pytest.mark.parametrize(
@@ -196,17 +187,6 @@ def test_utilization_by_hand() -> None:
     assert found["warp_utilization_min"] == 0.25
     assert found["warp_utilization_max"] == 1
     assert found["warp_utilization_mean"] == pytest.approx((1 + 0.25 + 0.75) / 3)
-
-
-def test_divergence_by_hand() -> None:
-    found = divergence(np.array([[10, 4, 100], [0, 0, 0], [30, 6, 700]], np.uint64))
-    assert found == {
-        "probed_warps": 2,
-        "warp_iterations": 40,
-        "split_iterations": 10,
-        "split_iteration_share": 0.25,
-        "active_lanes_mean": 20,
-    }
 
 
 def test_a_probe_takes_device_memory() -> None:

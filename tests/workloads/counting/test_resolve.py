@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import Resolved
 from nqbench.workloads.counting import Counting
-from tests.workloads.running import CPU, GPU
+from tests.workloads.running import GPU
 
 COUNTING = Counting()
 
@@ -54,6 +54,9 @@ def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
         ({"pool_size": 64}, "pool_size: 64 makes no sense with assignment: one_per_thread"),
         ({"jobs_per_thread": 4}, "jobs_per_thread: 4 makes no sense with assignment: one_per"),
         ({"max_board": 20}, "max_board: 20 makes no sense with rows: remaining"),
+        ({"memory": 3}, "memory takes a word, not 3"),
+        ({"blocks": {"per_sm": 0}}, "blocks: {'per_sm': 0} is not a level"),
+        ({"block_size": {"per_sm": 1}}, "block_size: {'per_sm': 1} is not a level"),
         ({"blocks": 4}, "blocks: 4 makes no sense with assignment: one_per_thread"),
         (
             {"assignment": "block_pool", "blocks": {"per_sm": 2}},
@@ -66,24 +69,10 @@ def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
     ],
 )
 def test_senseless_combinations_are_refused(given: dict[str, Level], sentence: str) -> None:
-    with pytest.raises(InfeasibleError, match=re.escape(sentence)) as caught:
+    with pytest.raises((StudyError, InfeasibleError), match=re.escape(sentence)) as caught:
         resolve(None, **given)
-    assert caught.value.factor in {*given, "layout"}
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"layot": "padded"}, "no factor 'layot'; did you mean 'layout'?"),
-        ({"layout": "interleave"}, "no level 'interleave'; did you mean 'interleaved'?"),
-        ({"memory": 3}, "memory takes a word, not 3"),
-        ({"blocks": {"per_sm": 0}}, "blocks: {'per_sm': 0} is not a level"),
-        ({"block_size": {"per_sm": 1}}, "block_size: {'per_sm': 1} is not a level"),
-    ],
-)
-def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> None:
-    with pytest.raises(StudyError, match=re.escape(sentence)):
-        resolve(None, **given)
+    if isinstance(caught.value, InfeasibleError):
+        assert caught.value.factor in {*given, "layout"}
 
 
 @pytest.mark.parametrize(
@@ -108,25 +97,8 @@ def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> No
 def test_auto_depth(system: str | None, n: int, depth: int) -> None:
     assert resolve(system, n=n, depth="auto")["depth"] == depth
     assert resolve(system, n=n)["depth"] == depth
-
-
-def test_a_gpu_makes_more_jobs() -> None:
-    # 8,758,748 jobs of 7 rows
+    # A GPU makes more jobs: there are 8,758,748 of 7 rows.
     assert resolve("frontier.predicated", n=19, jobs_made="cpu")["depth"] == 6
-
-
-def test_kernels_need_a_gpu() -> None:
-    for system in ("zhang2011.low_divergence", None):
-        with pytest.raises(WrongDeviceError, match="is a GPU kernel and device test CPU"):
-            COUNTING.resolve({"n": 12}, system, CPU)
-
-
-@pytest.mark.parametrize("device", [GPU, CPU])
-def test_host_programs_run_anywhere_and_take_only_n(device: object) -> None:
-    facts = GPU if device is GPU else CPU
-    assert COUNTING.resolve({"n": 1}, "cpu.somers", facts).factors["n"] == 1
-    with pytest.raises(InfeasibleError, match="takes only n; leave depth out"):
-        COUNTING.resolve({"n": 8, "depth": 3}, "cpu.multicore", facts)
 
 
 JOBS = 9844  # N = 16, four rows placed
@@ -205,6 +177,7 @@ STRIDED: dict[str, Level] = {"n": 12, "assignment": "strided", "blocks": 2**31 -
     ("system", "given", "sentence", "factor"),
     [
         (None, {"n": 4}, "n: 4 is outside what the kernels take, 5 to 27", "n"),
+        ("cpu.multicore", {"n": 8, "depth": 3}, "takes only n; leave depth out", "depth"),
         ("cpu.somers", {"n": 28}, "n: 28 is outside what the CPU programs take, 1 to", "n"),
         (None, {"n": 8, "depth": 6}, "depth: 6 is outside 2 to N-3 = 5 at n: 8", "depth"),
         (None, {"n": 12, "block_size": 600}, "over the 512 threads per block of old", "block_size"),

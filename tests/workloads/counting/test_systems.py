@@ -6,28 +6,11 @@ import pytest
 
 from nqbench.point import Level
 from nqbench.workloads import get
-from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.counting.factors import FACTORS
-from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
 from tests.workloads.running import GPU
-
-KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
 def levels(system: str, n: int = 16) -> dict[str, Level]:
     return dict(get("counting").resolve({"n": n}, system, GPU).factors)
-
-
-def test_sixteen_systems_three_of_ours_and_four_host_programs() -> None:
-    assert len(KERNEL_SYSTEMS) == 19
-    assert [s for s in SYSTEMS if is_cpu(s)] == [
-        "cpu.somers",
-        "cpu.multicore",
-        "cpu.frontier",
-        "cpu.frontier_multicore",
-    ]
-    papers = {"feinbube2010", "tanaka2011", "zhang2011"}
-    assert {paper_of(s) for s in KERNEL_SYSTEMS} == {*papers, "frontier"}
 
 
 STEPS = """
@@ -56,18 +39,6 @@ def test_a_step_changes_only_what_the_paper_says(step: str) -> None:
     paper, before, _, after = systems.split()
     old, new = levels(f"{paper}.{before}"), levels(f"{paper}.{after}")
     assert {factor for factor in old if old[factor] != new[factor]} == {*factors.split()}
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("n", [5, 8, 12, 16, 18])
-def test_every_system_resolves_to_a_level_for_every_factor(system: str, n: int) -> None:
-    workload = get("counting")
-    resolved = workload.resolve({"n": n}, system, GPU)
-    assert set(resolved.factors) == set(FACTORS)
-    assert "auto" not in resolved.factors.values()
-    assert workload.resolve(resolved.factors, system, GPU) == resolved
-    if is_cpu(system):
-        assert {f for f, level in resolved.factors.items() if level != NOT_APPLICABLE} == {"n"}
 
 
 def test_the_44_words_of_zhang() -> None:
