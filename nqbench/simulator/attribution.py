@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.liveness import results
+from nqbench.simulator.liveness import by_register
 from nqbench.simulator.ptx import Instruction, Memory, Name, Operand, Register
 
 ADDRESS_OPCODES = frozenset(
@@ -25,16 +25,11 @@ def targets(
     ``variables``  readable name by PTX name of each shared, local or module variable
     ``parameters`` buffer by PTX name of each pointer parameter
     """
-    definitions: dict[Register, list[Instruction]] = {}
-    accesses = []
-    for block in blocks:
-        for instruction in block.instructions:
-            for register in results(instruction):
-                definitions.setdefault(register, []).append(instruction)
-            if instruction.opcode in ACCESSES and "param" not in instruction.modifiers:
-                accesses.append(instruction)
+    definitions, _ = by_register(blocks)
     found = {}
-    for instruction in accesses:
+    for instruction in (i for block in blocks for i in block.instructions):
+        if instruction.opcode not in ACCESSES or "param" in instruction.modifiers:
+            continue
         place = next((o for o in instruction.operands if isinstance(o, Memory)), None)
         names = _bases(place, definitions, variables, parameters) if place else set()
         if len(names) == 1:

@@ -44,9 +44,9 @@ class BasicBlock:
     gathers: bool = False
 
     @property
-    def length(self) -> int:
-        """Instructions in the block, the closing one included."""
-        return len(self.instructions) + (self.closing is not None)
+    def code(self) -> list[Instruction]:
+        """All instructions of the block, the closing one included."""
+        return self.instructions if self.closing is None else [*self.instructions, self.closing]
 
 
 BARRIER_OPCODES = ("bar", "barrier")

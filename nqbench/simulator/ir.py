@@ -236,6 +236,16 @@ class Function:
         """Combine all lanes (``or``, ``and``, ``add``, ``umax``, ...)."""
         return self.intrinsic(f"vector.reduce.{how}", a, result=element(a.type))
 
+    def as_float(self, bits: Value) -> Value:
+        """The bits of a 32- or 64-bit number seen as a float."""
+        name = "float" if element(bits.type) == I32 else "double"
+        return self.cast("bitcast", bits, like(bits.type, name))
+
+    def as_number(self, real: Value) -> Value:
+        """The inverse of :meth:`as_float`."""
+        name = I32 if element(real.type) == "float" else I64
+        return self.cast("bitcast", real, like(real.type, name))
+
     # memory
 
     def slot(self, type_: str, count: int = 1) -> Value:

@@ -73,8 +73,7 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     for block in blocks:
         read: set[ptx.Register] = set()
         written: set[ptx.Register] = set()
-        closing = [] if block.closing is None else [block.closing]
-        for instruction in [*block.instructions, *closing]:
+        for instruction in block.code:
             read |= {r for r in sources(instruction) if r not in written and r not in remade}
             written |= {r for r in results(instruction) if r not in remade}
         reads.append(read)
@@ -105,16 +104,24 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     return RegisterFile(slots, offset, live_out, remade)
 
 
+def by_register(
+    blocks: list[BasicBlock],
+) -> tuple[dict[ptx.Register, list[ptx.Instruction]], dict[ptx.Register, list[ptx.Instruction]]]:
+    """The instructions that write each register, and those that read it."""
+    written: dict[ptx.Register, list[ptx.Instruction]] = {}
+    read: dict[ptx.Register, list[ptx.Instruction]] = {}
+    for instruction in (i for block in blocks for i in block.code):
+        for register in results(instruction):
+            written.setdefault(register, []).append(instruction)
+        for register in sources(instruction):
+            read.setdefault(register, []).append(instruction)
+    return written, read
+
+
 def _remade(blocks: list[BasicBlock]) -> dict[ptx.Register, ptx.Instruction]:
-    definitions: dict[ptx.Register, list[ptx.Instruction]] = {}
-    for block in blocks:
-        closing = [] if block.closing is None else [block.closing]
-        for instruction in [*block.instructions, *closing]:
-            for register in results(instruction):
-                definitions.setdefault(register, []).append(instruction)
     return {
         register: found[0]
-        for register, found in definitions.items()
+        for register, found in by_register(blocks)[0].items()
         if len(found) == 1 and found[0].guard is None and _constant(found[0], register)
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -19,7 +18,7 @@ from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
-from nqbench.simulator.liveness import results, sources
+from nqbench.simulator.liveness import by_register, sources
 from nqbench.simulator.ptx import WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
@@ -34,7 +33,6 @@ DOES: Final = {
 """What the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
-Instructions = defaultdict[Register, list[Instruction]]
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
@@ -183,7 +181,7 @@ class LaunchWatch:
         """What the first warp of the grid did, one entry for each basic block that it ran:
         instructions, lanes (a bit mask). It ends after ``watch.MAX_STEPS`` blocks."""
         rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
-        return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
+        return [(len(self.code.blocks[int(block)].code), int(lanes)) for block, lanes in rows]
 
     def _finding(
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,
@@ -283,7 +281,7 @@ def _shift(code: Translation, space: str) -> int:
 
 def _depends(code: Translation) -> NDArray[np.uint8]:
     """``[a, b]``: whether what instruction ``a`` stores may come from what ``b`` loads."""
-    definitions, _ = _by_register(code)
+    definitions, _ = by_register(code.blocks)
     numbers: dict[Instruction, list[int]] = {}
     for number, i in enumerate(code.instructions):
         numbers.setdefault(i, []).append(number)
@@ -299,7 +297,7 @@ def _depends(code: Translation) -> NDArray[np.uint8]:
 def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """``watch.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
     to local memory take, element by element, as in the copy of a struct."""
-    made, taken = _by_register(code)
+    made, taken = by_register(code.blocks)
 
     def values(i: Instruction, place: int) -> list[Any]:
         return list(getattr(i.operands[place], "items", (i.operands[place],)))
@@ -330,17 +328,6 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             copied[number, : len(found)] = found
     copy = np.array([loads.get(i, -1) for i in code.instructions], np.int32)
     return copy, copied.reshape(-1)
-
-
-def _by_register(code: Translation) -> tuple[Instructions, Instructions]:
-    """The instructions that write each register, and those that read it."""
-    made, taken = Instructions(list), Instructions(list)
-    for i in (i for block in code.blocks for i in (*block.instructions, block.closing) if i):
-        for register in results(i):
-            made[register].append(i)
-        for register in sources(i):
-            taken[register].append(i)
-    return made, taken
 
 
 def _loads_behind(

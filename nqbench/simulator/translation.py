@@ -16,7 +16,7 @@ from nqbench.simulator.codegen.writer import AccessSite, KernelWriter
 from nqbench.simulator.ir import I32, I64, PTR, Function, Module
 from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.simulator.models import PTXAS
-from nqbench.simulator.native import Cpu, NativeKernel, this_cpu
+from nqbench.simulator.native import Cpu, NativeKernel
 from nqbench.simulator.ptx import Instruction, Name, PtxKernel
 from nqbench.simulator.ptxas import Assembled, assemble
 from nqbench.simulator.rules import SectorRules, memory_rules
@@ -62,39 +62,23 @@ class Translation:
         )
 
 
+@functools.lru_cache(maxsize=64)
 def build(
     text: str,
     entry: str,
     memory: tuple[tuple[str, int | str], ...],
     cpu: Cpu | None = None,
-    *,
     undefined: bool = False,
     watched: bool = False,
+    object_code: Callable[[str, Cpu], bytes] | None = None,
 ) -> Translation:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
     ``undefined`` adds checks of reads from buffers that start undefined; ``watched`` is the checked
-    mode.
+    mode; ``object_code`` compiles, by default unless the cache has the code already.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
-    return _build(text, entry, memory, cpu or this_cpu(), undefined, watched)
-
-
-def build_cold(code: Translation) -> Translation:
-    """Build it again without the cache, for measuring how long that takes."""
-    return _build.__wrapped__(*code.source, native.compile_object)
-
-
-@functools.lru_cache(maxsize=64)
-def _build(
-    text: str,
-    entry: str,
-    memory: tuple[tuple[str, int | str], ...],
-    cpu: Cpu,
-    undefined: bool,
-    watched: bool,
-    object_code: Callable[[str, Cpu], bytes] = native.object_code,
-) -> Translation:
+    cpu, object_code = cpu or native.this_cpu(), object_code or native.object_code
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
     placed = assign(kernel)
@@ -119,6 +103,11 @@ def _build(
         native.link(images, cpu), rules, k.assembled,
         (text, entry, memory, cpu, undefined, watched),
     )  # fmt: skip
+
+
+def build_cold(code: Translation) -> Translation:
+    """Build it again without the cache, for measuring how long that takes."""
+    return build.__wrapped__(*code.source, native.compile_object)
 
 
 @functools.cache

@@ -15,6 +15,6 @@ def accesses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Both forms of accesses to shared and local memory, which differ in nothing that is seen."""
     if request.param == "called":
         monkeypatch.setattr(memory, "MANY_ACCESSES", -1)
-    translation._build.cache_clear()
+    translation.build.cache_clear()
     yield
-    translation._build.cache_clear()
+    translation.build.cache_clear()

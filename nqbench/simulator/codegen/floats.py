@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.simulator.codegen.writer import Handler, KernelWriter, as_bits, as_float, kinds
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.simulator.ir import V32, V64, Value, const, vector
 from nqbench.simulator.ptx import Instruction, Operand, float_bits
 
@@ -28,7 +28,7 @@ FLOAT, DOUBLE = vector("float"), vector("double")
 def real(k: KernelWriter, number: float, type_: str) -> Value:
     """A constant of a float type."""
     bits = 32 if type_ == FLOAT else 64
-    return as_float(k, const(V32 if bits == 32 else V64, float_bits(number, bits)))
+    return k.f.as_float(const(V32 if bits == 32 else V64, float_bits(number, bits)))
 
 
 def flushed(k: KernelWriter, value: Value) -> Value:
@@ -36,9 +36,9 @@ def flushed(k: KernelWriter, value: Value) -> Value:
     if value.type != FLOAT:
         return value
     f = k.f
-    bits = as_bits(k, value)
+    bits = k.f.as_number(value)
     small = f.compare("ult", f.and_(bits, const(V32, MAGNITUDE)), const(V32, MIN_NORMAL_BITS))
-    return as_float(k, f.select(small, f.and_(bits, const(V32, SIGN)), bits))
+    return k.f.as_float(f.select(small, f.and_(bits, const(V32, SIGN)), bits))
 
 
 def saturated(k: KernelWriter, value: Value) -> Value:
@@ -52,11 +52,6 @@ def finished(k: KernelWriter, i: Instruction, value: Value) -> Value:
     if "sat" in i.modifiers:
         value = saturated(k, value)
     return flushed(k, value) if "ftz" in i.modifiers else value
-
-
-def direction(i: Instruction) -> str:
-    """The directed rounding that an instruction asks for, or nothing."""
-    return next((m for m in i.modifiers if m in DIRECTED), "")
 
 
 def directed(k: KernelWriter, how: str, operands: list[Value], towards: str) -> Value:
@@ -82,10 +77,10 @@ def directed(k: KernelWriter, how: str, operands: list[Value], towards: str) -> 
             near, left = _sum(k, *terms)
     result = f.cast("fptrunc", near, FLOAT)
     wide = f.cast("fpext", result, DOUBLE)
-    stepped = _stepped(k, as_bits(k, result), _beyond(k, wide, near, left), towards)
+    stepped = _stepped(k, k.f.as_number(result), _beyond(k, wide, near, left), towards)
     if towards == "rm" and (rest or how != "mul"):
         stepped = _minus_zero(k, terms, near, stepped)
-    return as_float(k, stepped)
+    return k.f.as_float(stepped)
 
 
 def _sum(k: KernelWriter, a: Value, b: Value) -> tuple[Value, Value]:
@@ -124,7 +119,7 @@ def _minus_zero(k: KernelWriter, terms: tuple[Value, Value], near: Value, bits: 
     """Rounding down, a sum of zero is -0 unless both terms are +0 (IEEE 754, 6.3)."""
     f = k.f
     zero = f.fcompare("oeq", near, real(k, 0.0, DOUBLE))
-    some_bit = f.nonzero(f.or_(*(as_bits(k, term) for term in terms)))
+    some_bit = f.nonzero(f.or_(*(k.f.as_number(term) for term in terms)))
     return f.select(f.and_(zero, some_bit), f.or_(bits, const(V32, SIGN)), bits)
 
 
@@ -159,7 +154,7 @@ def power_of_two_of(k: KernelWriter, x: Value) -> Value:
     terms = [math.log(2) ** n / math.factorial(n) for n in range(EXPONENTIAL_TERMS)]
     series = _series(k, rest, terms)
     exponent = f.add(f.cast("fptosi", whole, V64), const(V64, EXPONENT_BIAS))
-    scale = as_float(k, f.op("shl", exponent, const(V64, MANTISSA_BITS)))
+    scale = k.f.as_float(f.op("shl", exponent, const(V64, MANTISSA_BITS)))
     return f.op("fmul", series, scale)
 
 
@@ -207,17 +202,17 @@ def tanh_of(k: KernelWriter, x: Value) -> Value:
 
 def read_float(k: KernelWriter, operand: Operand, bits: int) -> Value:
     """An operand as a float of 32 or 64 bits."""
-    return as_float(k, k.read(operand, bits, f"f{bits}"))
+    return k.f.as_float(k.read(operand, bits, f"f{bits}"))
 
 
 def _logarithm(k: KernelWriter, x: Value) -> Value:
     """log2: exponent + that of a mantissa within a factor sqrt(2) of 1."""
     f = k.f
-    bits = as_bits(k, x)
+    bits = k.f.as_number(x)
     one = const(V64, EXPONENT_BIAS << MANTISSA_BITS)
     mantissa = f.or_(f.and_(bits, const(V64, (1 << MANTISSA_BITS) - 1)), one)
     exponent = f.sub(f.op("lshr", bits, const(V64, MANTISSA_BITS)), const(V64, EXPONENT_BIAS))
-    m = as_float(k, mantissa)
+    m = k.f.as_float(mantissa)
     high = f.fcompare("ogt", m, real(k, math.sqrt(2), DOUBLE))
     m = f.select(high, f.op("fmul", m, real(k, 0.5, DOUBLE)), m)
     exponent = f.add(exponent, f.resize(high, 64))
@@ -247,8 +242,8 @@ def _approximate(compute: Callable[..., Value]) -> Handler:
             value = finished(k, i, k.f.cast("fptrunc", value, FLOAT))
         elif "ftz" in i.modifiers:
             # Of such a double only the upper half is approximated; the lower one is zero.
-            value = as_float(k, k.f.and_(as_bits(k, value), const(V64, UPPER_HALF)))
-        k.write(i.operands[0], as_bits(k, value))
+            value = k.f.as_float(k.f.and_(k.f.as_number(value), const(V64, UPPER_HALF)))
+        k.write(i.operands[0], k.f.as_number(value))
 
     return handle
 
@@ -268,76 +263,47 @@ APPROXIMATIONS: dict[str, Handler] = {
 }
 
 
-FLOAT_TYPES = ("f32", "f64")
-
-
 def _read(k: KernelWriter, i: Instruction, modifiers: tuple[str, ...] = MODIFIERS) -> list[Value]:
     (kind,) = kinds(k, i, modifiers, allow="f")
-    values = [as_float(k, k.read(operand, kind.bits, kind.name)) for operand in i.operands[1:]]
+    values = [k.f.as_float(k.read(o, kind.bits, kind.name)) for o in i.operands[1:]]
     return [flushed(k, value) for value in values] if "ftz" in i.modifiers else values
 
 
-def _write(k: KernelWriter, i: Instruction, value: Value) -> None:
-    k.write(i.operands[0], as_bits(k, finished(k, i, value)))
+def _exact(compute: Callable[..., Value]) -> Handler:
+    """An instruction of which ``compute(k, opcode, *operands)`` gives the nearest result. Sums and
+    products of 32 bits are rounded in any direction."""
+
+    def handle(k: KernelWriter, i: Instruction) -> None:
+        operands = _read(k, i)
+        towards = next((m for m in i.modifiers if m in DIRECTED), "")
+        if not towards:
+            value = compute(k, i.opcode, *operands)
+        elif i.modifiers[-1] == "f32" and i.opcode in ("add", "sub", "mul", "fma"):
+            value = directed(k, i.opcode, operands, towards)
+        else:
+            raise k.unsupported(i, "only 32-bit sums and products are rounded in a direction")
+        k.write(i.operands[0], k.f.as_number(finished(k, i, value)))
+
+    return handle
 
 
-def _directed(k: KernelWriter, i: Instruction, operands: list[Value]) -> Value | None:
-    """The result where a direction of rounding is asked for; ``None`` if it is the nearest."""
-    towards = direction(i)
-    if not towards:
-        return None
-    if i.modifiers[-1] != "f32" or i.opcode not in ("add", "sub", "mul", "fma"):
-        raise k.unsupported(i, "only 32-bit sums and products are rounded in a direction")
-    return directed(k, i.opcode, operands, towards)
-
-
-def binary(k: KernelWriter, i: Instruction) -> None:
-    a, b = _read(k, i)
-    _write(k, i, _directed(k, i, [a, b]) or k.f.op("f" + i.opcode, a, b))
-
-
-def fused(k: KernelWriter, i: Instruction) -> None:
-    a, b, c = _read(k, i)
-    _write(k, i, _directed(k, i, [a, b, c]) or k.f.intrinsic("fma", a, b, c))
-
-
-def unary(k: KernelWriter, i: Instruction) -> None:
-    f = k.f
-    (a,) = _read(k, i)
-    if direction(i):
-        raise k.unsupported(i, "only the round-to-nearest form is exact")
-    if i.opcode == "neg":
-        result = f.emit(a.type, f"fneg {a}")
-    elif i.opcode == "abs":
-        result = f.intrinsic("fabs", a)
-    elif i.opcode == "sqrt":
-        result = f.intrinsic("sqrt", a)
-    else:
-        result = f.op("fdiv", real(k, 1.0, a.type), a)
-    _write(k, i, result)
-
-
-def pair(k: KernelWriter, i: Instruction) -> None:
-    """``min`` and ``max``: a number wins over NaN, and -0 counts as less than +0. ``copysign``: the
-    first operand gives the sign, the second the value."""
-    a, b = _read(k, i)
-    if i.opcode == "copysign":
-        result = k.f.intrinsic("copysign", b, a)
-    else:
-        result = k.f.intrinsic(f"{i.opcode}imumnum", a, b)
-    _write(k, i, result)
+# Of min and max, a number wins over NaN, and -0 counts as less than +0. Of copysign, the first
+# operand gives the sign, the second the value.
+FLOATS: dict[str, Handler] = {
+    **dict.fromkeys(("add", "sub", "mul", "div"), _exact(lambda k, op, *ab: k.f.op(f"f{op}", *ab))),
+    **dict.fromkeys(("fma", "mad"), _exact(lambda k, _, *abc: k.f.intrinsic("fma", *abc))),
+    **dict.fromkeys(("min", "max"), _exact(lambda k, op, *ab: k.f.intrinsic(f"{op}imumnum", *ab))),
+    "copysign": _exact(lambda k, _, a, b: k.f.intrinsic("copysign", b, a)),
+    "neg": _exact(lambda k, _, a: k.f.emit(a.type, f"fneg {a}")),
+    "abs": _exact(lambda k, _, a: k.f.intrinsic("fabs", a)),
+    "sqrt": _exact(lambda k, _, a: k.f.intrinsic("sqrt", a)),
+    "rcp": _exact(lambda k, _, a: k.f.op("fdiv", real(k, 1.0, a.type), a)),
+}
 
 
 def handler(i: Instruction) -> Handler | None:
     """What translates an instruction on floats; ``None`` if it is none or has no such meaning."""
-    if not i.modifiers or i.modifiers[-1] not in FLOAT_TYPES:
+    if not i.modifiers or i.modifiers[-1] not in ("f32", "f64"):
         return None
     approximate = {"approx", "full"} & set(i.modifiers)
     return (APPROXIMATIONS if approximate else FLOATS).get(i.opcode)
-
-
-FLOATS: dict[str, Handler] = {
-    "add": binary, "sub": binary, "mul": binary, "div": binary, "fma": fused, "mad": fused,
-    "neg": unary, "abs": unary, "sqrt": unary, "rcp": unary, "min": pair, "max": pair,
-    "copysign": pair,
-}  # fmt: skip

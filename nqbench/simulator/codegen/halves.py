@@ -12,9 +12,9 @@ from typing import Final
 
 from nqbench.simulator.codegen import floats
 from nqbench.simulator.codegen.floats import DOUBLE, FLOAT, real
-from nqbench.simulator.codegen.moves import FLOAT_TESTS, ROUNDINGS
-from nqbench.simulator.codegen.writer import Handler, KernelWriter
-from nqbench.simulator.ir import V16, V32, V64, Function, Value, const, like, vector
+from nqbench.simulator.codegen.moves import FLOAT_TESTS, ROUNDINGS, to_integer
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType
+from nqbench.simulator.ir import V16, V32, V64, Function, Value, const
 from nqbench.simulator.ptx import WIDTHS, Instruction, Operand, both
 
 HALVES: Final = ("f16", "bf16", "f16x2", "bf16x2")
@@ -24,36 +24,23 @@ KNOWN: Final = frozenset(
 SIGN, MAGNITUDE, CANONICAL_NAN = 0x8000, 0x7FFF, 0x7FFF
 
 
-def is_half(i: Instruction) -> bool:
-    """Whether an instruction computes with floats of 16 bits."""
-    return any(m in HALVES for m in i.modifiers)
-
-
-def _bits(f: Function, value: Value) -> Value:
-    return f.cast("bitcast", value, like(value.type, "i32"))
-
-
-def _float(f: Function, value: Value) -> Value:
-    return f.cast("bitcast", value, like(value.type, "float"))
-
-
 def widened(f: Function, half: Value, kind: str) -> Value:
     """The float that 16 bits stand for; also of a single lane."""
     wide = f.resize(half, 32)
     if kind.startswith("bf16"):
-        return _float(f, f.op("shl", wide, const(wide.type, 16)))
+        return f.as_float(f.op("shl", wide, const(wide.type, 16)))
     small = f.op("shl", f.and_(wide, const(wide.type, MAGNITUDE)), const(wide.type, 13))
-    scale = _float(f, const(wide.type, 0x77800000))  # 2**112
-    bits = _bits(f, f.op("fmul", _float(f, small), scale))
+    scale = f.as_float(const(wide.type, 0x77800000))  # 2**112
+    bits = f.as_number(f.op("fmul", f.as_float(small), scale))
     special = f.compare("uge", small, const(wide.type, 0x7C00 << 13))
     bits = f.select(special, f.or_(bits, const(wide.type, 0x7F800000)), bits)
     sign = f.op("shl", f.and_(wide, const(wide.type, SIGN)), const(wide.type, 16))
-    return _float(f, f.or_(bits, sign))
+    return f.as_float(f.or_(bits, sign))
 
 
 def narrowed(f: Function, value: Value, kind: str) -> Value:
     """The 16 bits nearest to a float, ties to even; also of a single lane."""
-    bits = _bits(f, value)
+    bits = f.as_number(value)
     type_ = bits.type
     size = f.and_(bits, const(type_, 0x7FFFFFFF))
     sign = f.and_(f.op("lshr", bits, const(type_, 16)), const(type_, SIGN))
@@ -66,8 +53,8 @@ def narrowed(f: Function, value: Value, kind: str) -> Value:
         odd = f.and_(f.op("lshr", size, const(type_, 13)), one)
         moved = f.add(f.add(size, const(type_, 0xFFF - (112 << 23))), odd)
         normal = f.op("lshr", moved, const(type_, 13))
-        half = _float(f, const(type_, 126 << 23))  # adding 0.5 rounds at the last subnormal bit
-        tiny = f.sub(_bits(f, f.op("fadd", _float(f, size), half)), const(type_, 126 << 23))
+        half = f.as_float(const(type_, 126 << 23))  # adding 0.5 rounds at the last subnormal bit
+        tiny = f.sub(f.as_number(f.op("fadd", f.as_float(size), half)), const(type_, 126 << 23))
         small = f.compare("ult", size, const(type_, 113 << 23))
         result = f.select(small, tiny, normal)
         large = f.compare("uge", size, const(type_, 0x477FF000))
@@ -82,11 +69,11 @@ def to_odd(k: KernelWriter, value: Value) -> Value:
     near = f.cast("fptrunc", value, FLOAT)
     back = f.cast("fpext", near, DOUBLE)
     size, back_size = f.intrinsic("fabs", value), f.intrinsic("fabs", back)
-    bits = _bits(f, near)
+    bits = f.as_number(near)
     above = f.fcompare("ogt", back_size, size)
     inexact = f.fcompare("one", back, value)
     down = f.select(above, f.sub(bits, const(V32, 1)), bits)
-    return _float(f, f.select(inexact, f.or_(down, const(V32, 1)), bits))
+    return f.as_float(f.select(inexact, f.or_(down, const(V32, 1)), bits))
 
 
 def _kind(k: KernelWriter, i: Instruction) -> str:
@@ -216,21 +203,12 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     if to in HALVES:
         k.write(i.operands[0], narrowed(f, number, to))
     elif to == "f32":
-        k.write(i.operands[0], _bits(f, number))
+        k.write(i.operands[0], f.as_number(number))
     elif to == "f64":
         k.write(i.operands[0], f.cast("bitcast", f.cast("fpext", number, DOUBLE), V64))
     else:
-        _to_integer(k, i, number, to)
-
-
-def _to_integer(k: KernelWriter, i: Instruction, number: Value, to: str) -> None:
-    bits, letter = WIDTHS[to], "s" if to[0] == "s" else "u"
-    name = f"llvm.fpto{letter}i.sat.v32i{bits}.v32f32"
-    result = k.f.call(vector(f"i{bits}"), name, number)
-    if bits == 64:
-        nan = k.f.fcompare("uno", number, number)
-        result = k.f.select(nan, const(result.type, 1 << 63), result)
-    k.write(i.operands[0], result, signed=letter == "s")
+        kind = PtxType(to)
+        k.write(i.operands[0], to_integer(k, number, kind), kind.signed)
 
 
 def sum_of(f: Function, old: Value, new: Value, kind: str) -> Value:
@@ -254,4 +232,4 @@ HANDLERS: dict[str, Handler] = {
 
 def handler(i: Instruction) -> Handler | None:
     """What translates an instruction on floats of 16 bits; ``None`` if it is none."""
-    return HANDLERS.get(i.opcode) if is_half(i) else None
+    return None if set(HALVES).isdisjoint(i.modifiers) else HANDLERS.get(i.opcode)

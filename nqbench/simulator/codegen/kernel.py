@@ -192,7 +192,7 @@ class _Translation:
         self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
         watch.at_barrier(self.k, self.k.lanes, block.index, watch.STEP)
         if self.clocked:
-            self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length))
+            self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, len(block.code)))
 
     def _bump_block(self, block: BasicBlock, name: str, amount: Value) -> None:
         offset = BLOCK_STRIDE * block.index + 8 * BLOCK_FIELDS.index(name)

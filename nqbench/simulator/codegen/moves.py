@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nqbench.simulator.codegen import writer
 from nqbench.simulator.codegen.floats import finished, flushed
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
 from nqbench.simulator.ir import Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
 from nqbench.simulator.ptx import Instruction, Vector, both
@@ -21,8 +21,8 @@ FLOAT_TESTS = {
 COMBINATIONS = ("and", "or", "xor")
 
 
-def move(k: writer.KernelWriter, i: Instruction) -> None:
-    (kind,) = writer.kinds(k, i, allow="usbfp")
+def move(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbfp")
     target, source = i.operands
     if isinstance(target, Vector):
         value, part = k.read(source, kind.bits), kind.bits // len(target.items)
@@ -41,37 +41,37 @@ def move(k: writer.KernelWriter, i: Instruction) -> None:
         k.write(target, k.read(source, kind.bits, kind.name))
 
 
-def convert(k: writer.KernelWriter, i: Instruction) -> None:
+def convert(k: KernelWriter, i: Instruction) -> None:
     f = k.f
-    to, source = writer.kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
+    to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
     if "sat" in i.modifiers and to.float and not source.float:
         raise k.unsupported(i, "saturation of an integer made a float")
     value = k.read(i.operands[1], source.bits, source.name)
     if "ftz" in i.modifiers and source.float:
-        value = writer.as_bits(k, flushed(k, writer.as_float(k, value)))
+        value = f.as_number(flushed(k, f.as_float(value)))
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     if not to.float and not source.float:
         value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
         value = f.resize(value, to.bits, source.signed)
     elif to.float and not source.float:
         how = "sitofp" if source.signed else "uitofp"
-        value = writer.as_bits(k, f.cast(how, value, _float_type(value, to)))
+        value = f.as_number(f.cast(how, value, _float_type(value, to)))
     elif to.float:
-        number = writer.as_float(k, value)
+        number = f.as_float(value)
         if rounding:
             number = f.intrinsic(rounding, number)
         if to.bits != source.bits:
             how = "fpext" if to.bits > source.bits else "fptrunc"
             number = f.cast(how, number, _float_type(value, to))
-        value = writer.as_bits(k, finished(k, i, number))
+        value = f.as_number(finished(k, i, number))
     else:
-        value = _to_integer(k, i, writer.as_float(k, value), rounding, to)
+        if not rounding:
+            raise k.unsupported(i, "no rounding")
+        value = to_integer(k, f.intrinsic(rounding, f.as_float(value)), to)
     k.write(i.operands[0], value, to.signed)
 
 
-def _clamped(
-    k: writer.KernelWriter, value: Value, to: writer.PtxType, source: writer.PtxType
-) -> Value:
+def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Value:
     """The nearest integer that the other type has, with the bits of its own."""
     low = -(1 << (to.bits - 1)) if to.signed else 0
     high = (1 << (to.bits - to.signed)) - 1
@@ -83,33 +83,27 @@ def _clamped(
     return value
 
 
-def _float_type(value: Value, kind: writer.PtxType) -> str:
+def _float_type(value: Value, kind: PtxType) -> str:
     return like(value.type, "float" if kind.bits == 32 else "double")
 
 
-def _to_integer(
-    k: writer.KernelWriter, i: Instruction, number: Value, rounding: str, to: writer.PtxType
-) -> Value:
-    """Out of range gives the nearest integer. NaN gives 0, or the highest bit alone where either
-    type has 64 bits (PTX ISA, cvt)."""
-    if not rounding:
-        raise k.unsupported(i, "no rounding")
-    whole = k.f.intrinsic(rounding, number)
+def to_integer(k: KernelWriter, number: Value, to: PtxType) -> Value:
+    """A whole float as an integer. Out of range gives the nearest one. NaN gives 0, or the highest
+    bit alone where either type has 64 bits (PTX ISA, cvt)."""
     type_ = like(number.type, f"i{to.bits}")
-    sign = "s" if to.signed else "u"
-    short = {"float": "f32", "double": "f64"}["float" if "float" in number.type else "double"]
-    name = f"llvm.fpto{sign}i.sat.v32i{to.bits}.v32{short}"
-    result = k.f.call(type_, name, whole)
+    short = "f32" if "float" in number.type else "f64"
+    name = f"llvm.fpto{'s' if to.signed else 'u'}i.sat.v32i{to.bits}.v32{short}"
+    result = k.f.call(type_, name, number)
     if short == "f32" and to.bits < 64:
         return result
     no_number = k.f.fcompare("uno", number, number)
     return k.f.select(no_number, const(type_, 1 << (to.bits - 1)), result)
 
 
-def to_generic(k: writer.KernelWriter, i: Instruction) -> None:
+def to_generic(k: KernelWriter, i: Instruction) -> None:
     """``cvta``: between a space's own addresses and generic ones. (Parameters whose address is
     taken have a copy in global memory.)"""
-    (kind,) = writer.kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
+    (kind,) = kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
     space = next(m for m in i.modifiers if m != "to")
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
     if window and kind.bits != 64:
@@ -119,16 +113,16 @@ def to_generic(k: writer.KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], k.f.op(how, value, const(value.type, window)))
 
 
-def select(k: writer.KernelWriter, i: Instruction) -> None:
-    (kind,) = writer.kinds(k, i, allow="usbf")
+def select(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbf")
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     k.write(i.operands[0], k.f.select(k.predicate(i.operands[3]), a, b))
 
 
-def compare(k: writer.KernelWriter, i: Instruction) -> None:
+def compare(k: KernelWriter, i: Instruction) -> None:
     """``setp``, also with two results and combined with a third predicate."""
     known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
-    (kind,) = writer.kinds(k, i, known, allow="usbf")
+    (kind,) = kinds(k, i, known, allow="usbf")
     result = _tested(k, i, kind)
     first, second = both(i.operands[0])
     opposite = k.f.not_(result)
@@ -141,11 +135,11 @@ def compare(k: writer.KernelWriter, i: Instruction) -> None:
         k.write(second, opposite)
 
 
-def _tested(k: writer.KernelWriter, i: Instruction, kind: writer.PtxType) -> Value:
+def _tested(k: KernelWriter, i: Instruction, kind: PtxType) -> Value:
     test = i.modifiers[0]
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     if kind.float:
-        x, y = writer.as_float(k, a), writer.as_float(k, b)
+        x, y = k.f.as_float(a), k.f.as_float(b)
         if "ftz" in i.modifiers:
             x, y = flushed(k, x), flushed(k, y)
         return k.f.fcompare(FLOAT_TESTS[test], x, y)
@@ -158,6 +152,6 @@ def _tested(k: writer.KernelWriter, i: Instruction, kind: writer.PtxType) -> Val
     return k.f.compare(name, a, b)
 
 
-MOVES: dict[str, writer.Handler] = {
+MOVES: dict[str, Handler] = {
     "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare,
 }  # fmt: skip

@@ -20,7 +20,6 @@ from nqbench.simulator.ir import (
     const,
     element,
     lanes_of,
-    like,
     vector,
 )
 from nqbench.simulator.layout import CACHE_LINE, Context, Fault, Symbols, Warp, WarpLayout
@@ -384,15 +383,3 @@ def kinds(
         elif modifier not in known:
             raise k.unsupported(i, f"modifier .{modifier}")
     return tuple(found)
-
-
-def as_float(k: KernelWriter, value: Value) -> Value:
-    """The bits of <32 x i32> or <32 x i64> seen as floats."""
-    name = "float" if value.type.endswith("i32>") else "double"
-    return k.f.cast("bitcast", value, like(value.type, name))
-
-
-def as_bits(k: KernelWriter, value: Value) -> Value:
-    """The inverse of :func:`as_float`."""
-    name = "i32" if value.type.endswith("float>") else "i64"
-    return k.f.cast("bitcast", value, like(value.type, name))
