@@ -243,7 +243,8 @@ class DevicePart:
         texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
         self.marks = marks = marks_of(*texts.values())
         self.program = program
-        self.entry = re.compile(rf"\b{re.escape(_base_name(program.entry))}\b")
+        base_name = program.entry.partition("<")[0].rpartition("::")[2].strip()
+        self.entry = re.compile(rf"\b{re.escape(base_name)}\b")
         self.missing = _missing(texts)
         self.files = {}
         for name, text in texts.items():
@@ -264,14 +265,23 @@ class DevicePart:
             try:
                 built = nvrtc.build(self._left(), kind)
                 if name := self._replaced():
-                    raise self._ambiguous(name, said, last)
+                    hint = f"it, another '{name}' would take its place; correct it or remove it"
+                    raise CompileError(f"{self._said(said, last)} (without {hint})")
                 return built
             except nvrtc.Rejected as error:
                 last = error
                 said = said or self._in_device_code(error)
                 if not self._drop(error):
                     break
-        raise self._explained(said, last) from first
+        text = self._said(said, last)
+        if self.missing:
+            names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
+            text += f" (not found, and taken to be empty: {names})"
+        raise CompileError(text) from first
+
+    def _said(self, errors: list[str], last: nvrtc.Rejected) -> str:
+        """The errors in code of the device, or what the compiler said last."""
+        return nvrtc.sentence(self.program, errors) if errors else str(last)
 
     def _left(self) -> nvrtc.SourceUnit:
         headers = {name: file.left for name, file in self.files.items()}
@@ -320,12 +330,6 @@ class DevicePart:
                     return name
         return ""
 
-    def _ambiguous(self, name: str, said: list[str], last: nvrtc.Rejected) -> CompileError:
-        text = nvrtc.sentence(self.program, said) if said else str(last)
-        return CompileError(
-            f"{text} (without it, another '{name}' would take its place; correct it or remove it)"
-        )
-
     def _part(self, file: _File, whole: Piece, line: int) -> Piece:
         """What to leave out of a piece with an error: of a class with code of the device, one
         member of the host; else all."""
@@ -361,13 +365,6 @@ class DevicePart:
                 found.append(text.strip())
         return sorted(found, key=lambda text: "is undefined" not in text)
 
-    def _explained(self, said: list[str], last: nvrtc.Rejected) -> CompileError:
-        text = nvrtc.sentence(self.program, said) if said else str(last)
-        if self.missing:
-            names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
-            text += f" (not found, and taken to be empty: {names})"
-        return CompileError(text)
-
 
 def _replaceable(text: str, function: bool) -> str:
     """The name of a function, or of a type that is a template's specialization; else empty."""
@@ -378,11 +375,6 @@ def _replaceable(text: str, function: bool) -> str:
         form = r"\b(?:struct|class|union)\s+([\w:]+)\s*<"
     found = re.search(form, head)
     return found[1].rpartition("::")[2] if found else ""
-
-
-def _base_name(entry: str) -> str:
-    """``scan`` out of ``ns::scan<float, 4>``."""
-    return entry.partition("<")[0].rpartition("::")[2].strip()
 
 
 def _missing(texts: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +22,8 @@ _FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a
 
 def device_runtime() -> Path:
     """The device runtime's library. Raises ``CompileError`` with how to install it."""
-    found = next((path for root in cuda_roots() for path in _libraries(root)), None)
+    places = (root.glob(f"{name}/{LIBRARY}") for root in cuda_roots() for name in _FOLDERS)
+    found = next((path for found in places for path in sorted(found)), None)
     if found is None:
         (package,) = requirements("nvidia-cuda-runtime")
         raise CompileError(
@@ -43,8 +43,7 @@ def linker_version() -> str:
 
 def runtime_digest(path: Path) -> str:
     """Digest of a device runtime; part of a linked kernel's cache key."""
-    status = path.stat()
-    return _digest(path, status.st_size, status.st_mtime_ns)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def link(image: bytes, symbol: str, arch: str) -> bytes:
@@ -75,16 +74,6 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
 def _nvjitlink() -> Any:
     what = "a kernel that launches kernels needs CUDA's linker nvJitLink, which"
     return load_bindings("nvjitlink", "version", CompileError, what)
-
-
-def _libraries(root: Path) -> Iterator[Path]:
-    for folder in _FOLDERS:
-        yield from sorted(root.glob(f"{folder}/{LIBRARY}"))
-
-
-@functools.lru_cache(maxsize=8)
-def _digest(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 (the cache's key)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _message_of(nvjitlink: Any, handle: int) -> str:

@@ -114,18 +114,15 @@ _FUNCTIONS: Final = (
     *("pow", "atan2", "fmod", "hypot", "fmin", "fmax", "fma", "isnan", "isinf", "isfinite"),
     *("size_t", "ptrdiff_t"),
 )
+_INTEGER_LIMITS: Final = (
+    ("char", "CHAR"), ("short", "SHRT"), ("int", "INT"), ("long", "LONG"), ("long long", "LLONG"),
+)  # fmt: skip
 _LIMITED: Final = (
-    *((kind, f"{stem}_MAX", f"{stem}_MIN", f"{stem}_MIN", "0") for kind, stem in (
-        ("char", "CHAR"), ("short", "SHRT"), ("int", "INT"), ("long", "LONG"),
-        ("long long", "LLONG"),
-    )),
-    *((f"unsigned {kind}", f"U{stem}_MAX", "0", "0", "0") for kind, stem in (
-        ("char", "CHAR"), ("short", "SHRT"), ("int", "INT"), ("long", "LONG"),
-        ("long long", "LLONG"),
-    )),
+    *((kind, f"{stem}_MAX", f"{stem}_MIN", f"{stem}_MIN", "0") for kind, stem in _INTEGER_LIMITS),
+    *((f"unsigned {kind}", f"U{stem}_MAX", "0", "0", "0") for kind, stem in _INTEGER_LIMITS),
     ("float", "FLT_MAX", "FLT_MIN", "-FLT_MAX", "FLT_EPSILON"),
     ("double", "DBL_MAX", "DBL_MIN", "-DBL_MAX", "DBL_EPSILON"),
-)  # fmt: skip
+)
 _STD: Final = (
     '#include "limits.h"\n#include "float.h"\n#include "math.h"\nnamespace std {\n'
     + "".join(f"using ::{name};\n" for name in _FUNCTIONS)

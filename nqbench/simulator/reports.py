@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
 from nqbench.simulator.attribution import readable
@@ -125,32 +127,38 @@ def _nearest(run: SimLaunch, address: int) -> str:
     return " (a generic address of shared or local memory)" if windows else ""
 
 
+Words = NDArray[np.uint32]
+
+
+def _resident(run: SimLaunch) -> Iterator[tuple[NDArray[np.int64], Words, Words]]:
+    """Of each resident warp: its fields, the lanes that are to run each basic block, and those that
+    wait at each barrier."""
+    layout = run.code.layout
+    for memory in run.warps.reshape(-1, layout.nbytes):
+        waits = memory[layout.waits : layout.waits + 4 * len(run.code.barriers)]
+        masks = memory[layout.masks : layout.waits].view(np.uint32)
+        yield memory[: layout.masks].view(np.int64), masks, waits.view(np.uint32)
+
+
 def deadlock(run: SimLaunch, entry: str) -> KernelFault:
     """Who waits for what when nothing can run any more."""
-    layout, code = run.code.layout, run.code
-    resident = run.warps.reshape(-1, layout.nbytes)
-    for memory in resident:
-        state = memory[: layout.masks].view(np.int64)
-        masks = memory[layout.masks : layout.waits].view(np.int32)
-        where = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
-        for block in code.blocks:
+    blocks, said = run.code.blocks, f"kernel {entry}: deadlock"
+    for state, masks, _ in _resident(run):
+        for block in blocks:
             if block.gathers and masks[block.index] and state[Warp.ALIVE]:
-                lanes = int(masks[block.index]) & 0xFFFFFFFF
                 return KernelFault(
-                    f"kernel {entry}: deadlock: lanes {lanes:#010x} of {where} wait at"
+                    f"{said}: lanes {masks[block.index]:#010x} of {_warp(state)} wait at"
                     f" {_where(block.instructions[0])} for members that never come"
                 )
-    for memory in resident:
-        state = memory[: layout.masks].view(np.int64)
-        waits = memory[layout.waits : layout.waits + 4 * len(code.barriers)].view(np.int32)
-        for site in code.barriers:
-            closing = code.blocks[site.block].closing
+    for state, _, waits in _resident(run):
+        for site in run.code.barriers:
+            closing = blocks[site.block].closing
             if waits[site.index] and closing is not None:
                 return KernelFault(
-                    f"kernel {entry}: deadlock: block {_block(state)} waits at barrier"
+                    f"{said}: block {_block(state)} waits at barrier"
                     f" {site.barrier} ({_where(closing)}) for threads that never come"
                 )
-    return KernelFault(f"kernel {entry}: deadlock: no warp can run")
+    return KernelFault(f"{said}: no warp can run")
 
 
 def printed(run: SimLaunch) -> list[str]:
@@ -212,20 +220,16 @@ MAX_TEXT = 4096
 
 def standing(run: SimLaunch) -> str:
     """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
-    layout, code = run.code.layout, run.code
+    code = run.code
     for wanted in (State.READY, State.PARKED):
-        for memory in run.warps.reshape(-1, layout.nbytes):
-            state = memory[: layout.masks].view(np.int64)
+        for state, masks, waits in _resident(run):
             if int(state[Warp.STATE]) != wanted:
                 continue
-            masks = memory[layout.masks : layout.waits].view(np.uint32)[: len(code.blocks)]
-            waits = memory[layout.waits :][: 4 * len(code.barriers)].view(np.uint32)
             places = [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
             places += [(int(masks[b.index]), _first(b)) for b in code.blocks]
             for lanes, instruction in sorted(places, key=lambda p: -p[0].bit_count()):
                 if lanes and instruction is not None:
-                    who = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
-                    return f"; lanes {lanes:#010x} of {who} are at {_where(instruction)}"
+                    return f"; lanes {lanes:#010x} of {_warp(state)} are at {_where(instruction)}"
     return ""
 
 
@@ -240,6 +244,10 @@ def _where(instruction: Instruction) -> str:
     return f"{instruction.full_opcode} at {instruction.where}"
 
 
-def _block(state: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
+def _block(state: NDArray[np.int64]) -> tuple[int, int, int]:
     x, y, z = (int(state[field]) for field in (Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z))
     return x, y, z
+
+
+def _warp(state: NDArray[np.int64]) -> str:
+    return f"block {_block(state)}, warp {int(state[Warp.INDEX])}"

@@ -17,6 +17,7 @@ Importing this module imports numba (half a second).
 
 from __future__ import annotations
 
+import inspect
 import zlib
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -24,6 +25,8 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 import numba
 from llvmlite import ir
 
+from nqbench.simulator import layout
+from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import (
     ARRIVE,
     ATOMIC,
@@ -195,9 +198,9 @@ def _by_atomics(h: Any, other: int, epoch: int, when: int, thread: int, now: int
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
-    if _met(h, RINGS, RING, other, epoch, when, thread, now):
-        return True
-    return _met(h, BLOCK_RINGS, BLOCK_RING, other, epoch, when, thread, now)
+    return _met(h, RINGS, RING, other, epoch, when, thread, now) or _met(
+        h, BLOCK_RINGS, BLOCK_RING, other, epoch, when, thread, now
+    )
 
 
 @compiled
@@ -611,15 +614,9 @@ def _entries(stamp: int) -> tuple[Any, Any]:
     return access, barrier
 
 
-LAYOUT: Final = (
-    *(C_SHARED_BYTES, C_GRID_X, C_GRID_Y, C_SLOTS, C_SLOT_STRIDE, C_PAGES, C_LOW, C_HIGH),
-    *(W_INDEX, W_SLOT, W_X, W_Y, W_Z, GLOBAL_BASE, PAGE_BITS, len(SPACES)),
-    *(LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, ARRIVE, MEET, STEP),
-    *(CELL, ROLE, RING, BLOCK_RING, ENTRY, MAX_FOUND, MAX_STEPS),
-    *(BARRIERS, *map(repr, (*Field, *Found, *FindingKind))),
-)
+SOURCES: Final = "".join(map(inspect.getsource, (watch, layout)))
 """Everything that other files define."""
-access, barrier = _entries(1 + zlib.crc32(repr(LAYOUT).encode()))
+access, barrier = _entries(1 + zlib.crc32(SOURCES.encode()))
 """``access``: an access by ``lanes``; gives those of them that are inside memory and aligned.
 ``barrier``: ``how`` is what happens at barrier ``number``, one of ``codegen.watch``'s five;
 ``where`` the instruction at which all threads of the block must meet, or -1."""

@@ -39,13 +39,10 @@ QUALIFIERS = frozenset(
 
 def space_of(i: Instruction) -> str:
     """The memory space that an access names, or ``generic``."""
-    if "param" in i.spaces and any(map(_has_register, i.operands)):
+    bases = (o.base for o in i.operands if isinstance(o, Memory))
+    if "param" in i.spaces and any(isinstance(base, Register) for base in bases):
         return "const"  # an address of the parameters' copy
     return next(iter(i.spaces), "generic")
-
-
-def _has_register(operand: Operand) -> bool:
-    return isinstance(operand, Memory) and isinstance(operand.base, Register)
 
 
 def address_of(k: writer.KernelWriter, operand: Operand) -> Value:
@@ -125,7 +122,7 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
     targets = _items(i.operands[0])
     if len(targets) != span.count:
         raise k.unsupported(i, "number of results")
-    if space_of(i) == "param" and not _has_register(i.operands[1]):
+    if space_of(i) == "param":
         for place, target in enumerate(targets):
             if isinstance(target, Register) and target not in k.file.remade:
                 k.write(target, k.parameter(i, target.width, place), kind.signed)

@@ -101,7 +101,11 @@ def shared(
     k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     words = _words(f, offset, index, span)
     if site is not None:
-        passes = k.rules.shared(f, _counted(k, i, words), k.lanes, broadcast)
+        counted = words
+        if wide := k.assembled.wide.get(i):  # the words of all that are merged into it
+            first = f.add(words[0], const(V32, wide.shift // WORD))
+            counted = [f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
+        passes = k.rules.shared(f, counted, k.lanes, broadcast)
         k.tally(site, "passes", passes.taken)
         if passes.least is not None:
             k.tally(site, LEAST, passes.least)
@@ -122,15 +126,6 @@ def _words(f: Function, offset: Value, index: Value, span: AddressRange) -> list
     per = span.nbytes // WORD
     first = f.op("mul", index, const(V32, per)) if per > 1 else index
     return [f.add(first, const(V32, j)) if j else first for j in range(per)]
-
-
-def _counted(k: KernelWriter, i: Instruction, words: list[Value]) -> list[Value]:
-    """The words that an access is counted for: those of all that are merged into it."""
-    wide = k.assembled.wide.get(i)
-    if wide is None:
-        return words
-    first = k.f.add(words[0], const(V32, wide.shift // WORD))
-    return [k.f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
 
 
 def local(
@@ -181,7 +176,12 @@ def global_(
     f = k.f
     address = f.resize(address, 64)
     counters = NULL if site is None else k.counter(site, "passes")
-    log, way = const(I64, span.log), const(I64, _way(i))
+    how = AccessKind.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else AccessKind.UNCACHED_LOAD
+    if i.opcode in ATOMICS:
+        how = AccessKind.ATOMIC
+    elif i.opcode == "st":
+        how = AccessKind.STORE
+    log, way = const(I64, span.log), const(I64, how)
     bad = f.call(I32, "sim_global", k.context, k.warp, address, k.lanes, log, way, counters)
     k.fault_if(layout.Fault.OUT_OF_BOUNDS, bad, i, address)
     memory = k.pointer(layout.Context.GLOBAL)
@@ -190,15 +190,6 @@ def global_(
         for e in range(span.count)
     ]
     return Places(pieces, span.bits)
-
-
-def _way(i: Instruction) -> AccessKind:
-    """How an access to global memory goes."""
-    if i.opcode in ATOMICS:
-        return AccessKind.ATOMIC
-    if i.opcode == "st":
-        return AccessKind.STORE
-    return AccessKind.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else AccessKind.UNCACHED_LOAD
 
 
 def define_global(module: Module, rules: SectorRules) -> None:
@@ -241,16 +232,12 @@ def define_outside(module: Module) -> None:
     """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
     parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")]
     f = Function("sim_outside", I32, parameters, module, "noinline nounwind")
-    context, (_, addresses, lanes, size) = Fields(f, f.parameters[0]), f.parameters
+    context, size = Fields(f, f.parameters[0]), f.parameters[3]
     pages = context.get(layout.Context.PAGES)
     lows, highs = (
         f.pointer(context.get(p)) for p in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
     )
-    copy, result = f.spilled(addresses), f.zeroed(I32)
-    with f.each_lane(lanes) as lane:
-        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
-        inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
-        page = f.op("lshr", inside, const(I64, layout.PAGE_BITS))
+    with _each_address(f) as (result, lane, inside, page):
         page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
         low = f.load(I64, f.offset(lows, page, I64), 8)
         high = f.load(I64, f.offset(highs, page, I64), 8)
@@ -259,6 +246,27 @@ def define_outside(module: Module) -> None:
         short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
         askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
         _set_if(f, result, lane, f.or_(short, askew))
+
+
+def define_undefined(module: Module) -> None:
+    """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
+    f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
+    pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
+    with _each_address(f) as (result, lane, _, page):
+        _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
+
+
+@contextmanager
+def _each_address(f: Function) -> Iterator[tuple[Value, Value, Value, Value]]:
+    """The rest of a function of addresses and lanes: code for each lane, given where the lanes that
+    the function returns are gathered, the lane, its offset in global memory and its page."""
+    _, addresses, lanes, *_ = f.parameters
+    copy, result = f.spilled(addresses), f.zeroed(I32)
+    with f.each_lane(lanes) as lane:
+        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+        inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
+        yield result, lane, inside, f.op("lshr", inside, const(I64, layout.PAGE_BITS))
     f.ret(f.load(I32, result, 4))
 
 
@@ -275,22 +283,6 @@ def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[
         wide = f.resize(address, 64)
         bad = f.call(I32, "sim_undefined", k.context, wide, bits)
         k.fault_if(layout.Fault.UNDEFINED, bad, i, wide)
-
-
-def define_undefined(module: Module) -> None:
-    """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
-    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
-    f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
-    _, addresses, lanes = f.parameters
-    pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
-    copy, result = f.spilled(addresses), f.zeroed(I32)
-    with f.each_lane(lanes) as lane:
-        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
-        page = f.op(
-            "lshr", f.sub(address, const(I64, layout.GLOBAL_BASE)), const(I64, layout.PAGE_BITS)
-        )
-        _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
-    f.ret(f.load(I32, result, 4))
 
 
 def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
