@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nqbench.simulator.codegen import reach, watch
 from nqbench.simulator.codegen.memory import address_of, fetch, fetched, is_sink, stored
-from nqbench.simulator.codegen.reach import AddressRange, Places, check_written, mark_written
+from nqbench.simulator.codegen.reach import Places, SpaceAccess, check_written, mark_written
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, V32, V64, Function, Value, const
 from nqbench.simulator.layout import CACHE_LINE, SHARED_WINDOW
@@ -32,29 +32,28 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     f, size = k.f, i.operands[2]
     if not isinstance(size, Immediate):
         raise k.unsupported(i)
-    span = AddressRange(32, size.value // 4)
+    count = size.value // 4
     given = k.read(i.operands[3], 32) if len(i.operands) > 3 else const(V32, size.value)
     reads = f.and_(k.active, f.nonzero(given))
-    source = address_of(k, i.operands[1])
-    slots = [f.zeroed(V32) for _ in range(span.count)]
+    source = SpaceAccess(i, "global", address_of(k, i.operands[1]), 32, count)
+    slots = [f.zeroed(V32) for _ in range(count)]
     site = k.site(i, "global")
     with (
         f.when(f.nonzero(f.as_bits(reads))),
         k.only(reads),
-        watch.watched(k, i, "global", source, span, watch.LOAD),
+        watch.watched(k, source, watch.LOAD),
     ):
         k.count(site, k.lanes)
-        found = reach.global_(k, i, source, span, site)
+        found = reach.global_(k, source, site)
         for e, slot in enumerate(slots):
             some = f.compare("ult", const(V32, 4 * e), given)
             f.store(f.select(some, fetch(k, found, e), const(V32, 0)), slot, CACHE_LINE)
     place = k.site(i, "shared")
     k.count(place, k.lanes)
-    target = address_of(k, i.operands[0])
+    target = SpaceAccess(i, "shared", address_of(k, i.operands[0]), 32, count)
     values = [f.load(V32, slot, CACHE_LINE) for slot in slots]
-    with watch.watched(k, i, "shared", target, span, watch.STORE, values):
-        at = reach.shared(k, i, target, span, place)
-        stored(k, "shared", at, span, values)
+    with watch.watched(k, target, watch.STORE, values):
+        stored(k, target, reach.shared(k, target, place), values)
 
 
 BULK = {"async", "bulk", "global", "mbarrier::complete_tx::bytes"}
@@ -68,7 +67,7 @@ def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
         or len(i.operands) != 4
     ):
         raise k.unsupported(i)
-    f, span = k.f, AddressRange(32, 4)
+    f = k.f
     size = k.read(i.operands[2], 32)
     target, source = (f.resize(address_of(k, operand), 64) for operand in i.operands[:2])
     most = f.reduce("umax", f.select(k.active, size, const(V32, 0)))
@@ -78,13 +77,14 @@ def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
         moves = f.and_(k.active, f.compare("ult", f.resize(done, 32), size))
         with k.only(moves):
             k.count(there, k.lanes)
-            watch.tell(k, i, "global", f.add(source, done), span, watch.LOAD)
-            found = reach.global_(k, i, f.add(source, done), span, there)
-            values = [fetch(k, found, e) for e in range(span.count)]
+            reads = SpaceAccess(i, "global", f.add(source, done), 32, 4)
+            watch.tell(k, reads, watch.LOAD)
+            found = reach.global_(k, reads, there)
+            values = [fetch(k, found, e) for e in range(4)]
             k.count(here, k.lanes)
-            watch.tell(k, i, "shared", f.add(target, done), span, watch.STORE, values)
-            at = reach.shared(k, i, f.add(target, done), span, here)
-            stored(k, "shared", at, span, values)
+            writes = SpaceAccess(i, "shared", f.add(target, done), 32, 4)
+            watch.tell(k, writes, watch.STORE, values)
+            stored(k, writes, reach.shared(k, writes, here), values)
     _arrive(k, i, i.operands[3], const(V32, 0), f.sub(const(V32, 0), size))
 
 
@@ -106,8 +106,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
     if what == "init":
         count = f.resize(k.read(i.operands[1], 32), 64)
         both = f.or_(f.op("shl", count, const(V64, PENDING)), f.op("shl", count, const(V64, COUNT)))
-        at = _object(k, i, i.operands[0], watch.EXCHANGE)
-        stored(k, "shared", at, AddressRange(64, 1), [both])
+        stored(k, *_object(k, i, i.operands[0], watch.EXCHANGE), [both])
     elif what == "expect_tx":
         _arrive(k, i, i.operands[0], const(V32, 0), k.read(i.operands[1], 32))
     elif what in ("arrive", "arrive_drop"):
@@ -118,8 +117,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         if not is_sink(i.operands[0]):
             k.write(i.operands[0], before)
     elif what in ("test_wait", "try_wait"):
-        found = _object(k, i, i.operands[1], watch.STRONG_LOAD)
-        now = _phase(k, fetched(k, i, "shared", found, AddressRange(64, 1))[0])
+        now = _phase(k, fetched(k, *_object(k, i, i.operands[1], watch.STRONG_LOAD))[0])
         if "parity" in i.modifiers:
             waited = f.resize(k.read(i.operands[2], 32), 64)
         else:
@@ -130,14 +128,17 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i)
 
 
-def _object(k: KernelWriter, i: Instruction, operand: Operand, what: int) -> Places:
+def _object(
+    k: KernelWriter, i: Instruction, operand: Operand, what: int
+) -> tuple[SpaceAccess, Places]:
     site = k.site(i, "shared")
     k.count(site, k.lanes)
     address = address_of(k, operand)
     if not {"shared", "shared::cta", "shared::cluster"} & set(i.modifiers):
         address = k.f.sub(address, const(V64, SHARED_WINDOW))
-    watch.tell(k, i, "shared", address, AddressRange(64, 1), what)
-    return reach.shared(k, i, address, AddressRange(64, 1), site)
+    access = SpaceAccess(i, "shared", address, 64, 1)
+    watch.tell(k, access, what)
+    return access, reach.shared(k, access, site)
 
 
 def _phase(k: KernelWriter, state: Value) -> Value:
@@ -149,10 +150,10 @@ def _arrive(
 ) -> Value:
     """Lanes arrive one after the other, and expect bytes (or bring them, if negative); gives what
     each found."""
-    f, span = k.f, AddressRange(64, 1)
-    found = _object(k, i, operand, watch.ATOMIC)
-    check_written(k, i, found, span, [fetch(k, found, 0)])
-    mark_written(k, found, span, k.lanes)
+    f = k.f
+    access, found = _object(k, i, operand, watch.ATOMIC)
+    check_written(k, access, found, [fetch(k, found, 0)])
+    mark_written(k, access, found, k.lanes)
     (pointers,) = found.pieces[0]
     places_, result = f.spilled(pointers), f.zeroed(V64)
     counts, expected = f.spilled(count), f.spilled(nbytes or const(V32, 0))

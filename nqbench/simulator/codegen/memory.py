@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import halves, reach, watch, writer
 from nqbench.simulator.codegen.reach import (
-    AddressRange,
     Places,
+    SpaceAccess,
     check_written,
     mark_written,
     note_written,
 )
-from nqbench.simulator.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
-from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
+from nqbench.simulator.ir import I32, I64, PTR, V64, Function, Value, const, vector
+from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
 from nqbench.simulator.ptx import (
     SPACES,
     WIDTHS,
@@ -55,56 +55,52 @@ def address_of(k: writer.KernelWriter, operand: Operand) -> Value:
     return k.f.add(value, const(value.type, operand.offset)) if operand.offset else value
 
 
-def _span(k: writer.KernelWriter, i: Instruction) -> tuple[writer.PtxType, AddressRange]:
-    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
-    return kind, AddressRange(kind.bits, i.elements)
-
-
 def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
 def visits(
-    k: writer.KernelWriter, i: Instruction, address: Value
-) -> list[tuple[str, Value, Value]]:
-    """The spaces an access may reach: (space, lanes that go there, addresses in it)."""
-    space = space_of(i)
+    k: writer.KernelWriter, i: Instruction, operand: Operand, bits: int, count: int
+) -> list[tuple[Value, SpaceAccess]]:
+    """The spaces that an access may reach: the lanes that go there, and what they access."""
+    f, address, space = k.f, address_of(k, operand), space_of(i)
     if space != "generic":
-        return [(space, k.active, address)]
-    f = k.f
+        return [(k.active, SpaceAccess(i, space, address, bits, count))]
     window = f.op("lshr", address, const(V64, 40))
     in_shared = f.compare("eq", window, const(V64, SHARED_WINDOW >> 40))
     in_local = f.compare("eq", window, const(V64, LOCAL_WINDOW >> 40))
     elsewhere = f.not_(f.or_(in_shared, in_local))
-    return [
-        ("shared", f.and_(k.active, in_shared), f.sub(address, const(V64, SHARED_WINDOW))),
-        ("local", f.and_(k.active, in_local), f.sub(address, const(V64, LOCAL_WINDOW))),
-        ("global", f.and_(k.active, elsewhere), address),
-    ]
+    found = []
+    for name, lanes, start in (
+        ("shared", in_shared, SHARED_WINDOW),
+        ("local", in_local, LOCAL_WINDOW),
+        ("global", elsewhere, 0),
+    ):
+        active = f.and_(k.active, lanes)
+        there = f.sub(address, const(V64, start)) if start else address
+        found.append((active, SpaceAccess(i, name, there, bits, count)))
+    return found
 
 
-def places(
-    k: writer.KernelWriter,
-    i: Instruction,
-    space: str,
-    address: Value,
-    span: AddressRange,
-    broadcast: bool = True,
-) -> Places:
+def places(k: writer.KernelWriter, a: SpaceAccess, broadcast: bool = True) -> Places:
     """Check, count and locate an access by ``k.lanes`` (not empty) in one space."""
-    if space == "const":
-        return reach.global_(k, i, address, span, None)
-    if i in k.assembled.dropped:
-        return reach.shared(k, i, address, span, None)
-    always = not k.narrowed and space_of(i) != "generic"
-    site = k.site(i, space, always)
+    if a.space == "const":
+        return reach.global_(k, a, None)
+    if a.i in k.assembled.dropped:
+        return reach.shared(k, a, None)
+    site = _site(k, a)
+    if a.space == "shared":
+        return reach.shared(k, a, site, broadcast)
+    return reach.local(k, a, site) if a.space == "local" else reach.global_(k, a, site)
+
+
+def _site(k: writer.KernelWriter, a: SpaceAccess) -> writer.AccessSite:
+    """A counting site, counted unless the access always runs with its block."""
+    always = not k.narrowed and space_of(a.i) != "generic"
+    site = k.site(a.i, a.space, always)
     if not always:
         k.count(site, k.lanes)
-    if space == "shared":
-        return reach.shared(k, i, address, span, site, broadcast)
-    if space == "local":
-        return reach.local(k, i, address, span, site)
-    return reach.global_(k, i, address, span, site)
+    return site
 
 
 @contextmanager
@@ -118,26 +114,22 @@ def visiting(k: writer.KernelWriter, i: Instruction, active: Value) -> Iterator[
 
 
 def load(k: writer.KernelWriter, i: Instruction) -> None:
-    kind, span = _span(k, i)
+    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
     targets = _items(i.operands[0])
-    if len(targets) != span.count:
+    if len(targets) != i.elements:
         raise k.unsupported(i, "number of results")
     if space_of(i) == "param":
         for place, target in enumerate(targets):
             if isinstance(target, Register) and target not in k.file.remade:
                 k.write(target, k.parameter(i, target.width, place), kind.signed)
         return
-    type_ = vector(f"i{span.bits}")
+    type_ = vector(f"i{kind.bits}")
     slots = [k.f.zeroed(type_) for _ in targets]
-    for space, active, address in visits(k, i, address_of(k, i.operands[1])):
-        what = watch.load_of(i, space)
-        with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
-            if _outlined(k, i, space):
-                values = _called(k, i, space, address, span, [])
-            else:
-                values = fetched(k, i, space, places(k, i, space, address, span), span)
-            if space == "global" and k.undefined:
-                reach.check_defined(k, i, address, values)
+    for active, a in visits(k, i, i.operands[1], kind.bits, i.elements):
+        with visiting(k, i, active), watch.watched(k, a, watch.load_of(i, a.space)):
+            values = _called(k, a, []) if _outlined(k, a) else fetched(k, a, places(k, a))
+            if a.space == "global" and k.undefined:
+                reach.check_defined(k, a, values)
             for slot, value in zip(slots, values, strict=True):
                 if space_of(i) == "generic":
                     value = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
@@ -147,44 +139,39 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
 
 
 def store(k: writer.KernelWriter, i: Instruction) -> None:
-    kind, span = _span(k, i)
+    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
     items = _items(i.operands[1])
-    if len(items) != span.count or space_of(i) in ("const", "param"):
+    if len(items) != i.elements or space_of(i) in ("const", "param"):
         raise k.unsupported(i)
     values = [k.read(item, kind.bits, kind.name) for item in items]
-    for space, active, address in visits(k, i, address_of(k, i.operands[0])):
-        what = watch.store_of(i, space)
-        with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
-            if _outlined(k, i, space):
-                _called(k, i, space, address, span, values)
+    for active, a in visits(k, i, i.operands[0], kind.bits, i.elements):
+        with visiting(k, i, active), watch.watched(k, a, watch.store_of(i, a.space), values):
+            if _outlined(k, a):
+                _called(k, a, values)
             else:
-                stored(k, space, places(k, i, space, address, span), span, values)
+                stored(k, a, places(k, a), values)
 
 
-def fetched(
-    k: writer.KernelWriter, i: Instruction, space: str, found: Places, span: AddressRange
-) -> list[Value]:
+def fetched(k: writer.KernelWriter, a: SpaceAccess, found: Places) -> list[Value]:
     """All elements, checked for memory that was never written."""
-    values = [fetch(k, found, e) for e in range(span.count)]
-    if space == "shared":
-        check_written(k, i, found, span, values)
+    values = [fetch(k, found, e) for e in range(a.count)]
+    if a.space == "shared":
+        check_written(k, a, found, values)
     return values
 
 
-def stored(
-    k: writer.KernelWriter, space: str, found: Places, span: AddressRange, values: list[Value]
-) -> None:
+def stored(k: writer.KernelWriter, a: SpaceAccess, found: Places, values: list[Value]) -> None:
     """Store all elements, and tell the shadow."""
     for e, value in enumerate(values):
         put(k, found, e, value)
-    if space == "shared":
-        note_written(k, found, span, values)
+    if a.space == "shared":
+        note_written(k, a, found, values)
 
 
-def _outlined(k: writer.KernelWriter, i: Instruction, space: str) -> bool:
+def _outlined(k: writer.KernelWriter, a: SpaceAccess) -> bool:
     """Whether the access is a call; merged ones are counted in a way of their own."""
-    merged = i in k.assembled.dropped or i in k.assembled.wide
-    return k.outlines and space in OUTLINED and not merged
+    merged = a.i in k.assembled.dropped or a.i in k.assembled.wide
+    return k.outlines and a.space in OUTLINED and not merged
 
 
 OUTLINED = ("shared", "local")
@@ -201,26 +188,16 @@ def outlines(blocks: Iterable[BasicBlock]) -> bool:
     return len(accesses) > MANY_ACCESSES
 
 
-def _called(
-    k: writer.KernelWriter,
-    i: Instruction,
-    space: str,
-    address: Value,
-    span: AddressRange,
-    given: list[Value],
-) -> list[Value]:
+def _called(k: writer.KernelWriter, a: SpaceAccess, given: list[Value]) -> list[Value]:
     """The access as a call of a function of the kernel's module; a load gives its values."""
-    f, type_ = k.f, vector(f"i{span.bits}")
-    always = not k.narrowed and space_of(i) != "generic"
-    site = k.site(i, space, always)
-    if not always:
-        k.count(site, k.lanes)
-    values = f.slot(type_, span.count)
+    f, type_ = k.f, vector(f"i{a.bits}")
+    site = _site(k, a)
+    values = f.slot(type_, a.count)
     for e, value in enumerate(given):
         f.store(value, f.offset(values, e, type_), CACHE_LINE)
-    address = f.resize(address, 64)
-    name = _function(k, i, space, span, stores=bool(given))
-    where = k.place(i)
+    address = f.resize(a.address, 64)
+    name = _function(k, a, stores=bool(given))
+    where = k.place(a.i)
     counters = k.counter(site, writer.SITE_FIELDS[0])
     bad = f.call(I32, name, k.context, k.warp, k.lanes, address, where, counters, values)
     going = f.fresh("going")
@@ -228,62 +205,36 @@ def _called(
     f.label(going)
     if given:
         return []
-    return [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(span.count)]
+    return [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(a.count)]
 
 
-def _function(
-    k: writer.KernelWriter, i: Instruction, space: str, span: AddressRange, *, stores: bool
-) -> str:
+def _function(k: writer.KernelWriter, a: SpaceAccess, *, stores: bool) -> str:
     """A function that does such an access; it returns 1 after a fault."""
-    name = f"sim_{'store' if stores else 'load'}_{space}_{span.count}x{span.bits}"
+    name = f"sim_{'store' if stores else 'load'}_{a.space}_{a.count}x{a.bits}"
     if name in k.f.module:
         return name
     parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "addresses"),
                   (I64, "where"), (PTR, "counters"), (PTR, "values")]  # fmt: skip
     f = Function(name, I32, parameters, k.f.module, "noinline nounwind")
     context, warp, lanes, addresses, where, counters, values = f.parameters
-    inner = Outlined(
-        f, context, warp, k.layout, k.file, k.symbols, k.rules, k.exact_shadow, k.scatters,
-        where=where, counters=counters,
+    inner = replace(
+        k, f=f, context=context, warp=warp, lanes=lanes, active=f.as_lanes(lanes),
+        narrowed=False, caller=(where, counters),
     )  # fmt: skip
-    inner.lanes, inner.active = lanes, f.as_lanes(lanes)
-    inner.watched = k.watched
-    site = writer.AccessSite(0, i, 0, space)
-    reached = reach.shared if space == "shared" else reach.local
-    at = reached(inner, i, addresses, span, site)
-    type_ = vector(f"i{span.bits}")
-    pointers = [f.offset(values, e, type_) for e in range(span.count)]
+    there = replace(a, address=addresses)
+    site = writer.AccessSite(0, a.i, 0, a.space)
+    at = (reach.shared if a.space == "shared" else reach.local)(inner, there, site)
+    type_ = vector(f"i{a.bits}")
+    pointers = [f.offset(values, e, type_) for e in range(a.count)]
     if stores:
-        stored(inner, space, at, span, [f.load(type_, p, CACHE_LINE) for p in pointers])
+        stored(inner, there, at, [f.load(type_, p, CACHE_LINE) for p in pointers])
     else:
-        for pointer, value in zip(pointers, fetched(inner, i, space, at, span), strict=True):
+        for pointer, value in zip(pointers, fetched(inner, there, at), strict=True):
             f.store(value, pointer, CACHE_LINE)
     f.ret(const(I32, 0))
     f.label("faulted")
     f.ret(const(I32, 1))
     return name
-
-
-@dataclass(slots=True)
-class Outlined(writer.KernelWriter):
-    """Writes an access into a function of its own: the place in the code and the counters are
-    parameters, and pointers are loaded where they are used."""
-
-    where: Value = NULL
-    counters: Value = NULL
-
-    def counter(self, site: writer.AccessSite, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
-        """Where one of the site's counters is."""
-        return self.f.offset(self.counters, 8 * writer.SITE_FIELDS.index(name))
-
-    def pointer(self, field_: Context | Warp) -> Value:
-        """A pointer out of the context or the warp."""
-        number = self.number(field_) if isinstance(field_, Context) else self.warp_number(field_)
-        return self.f.pointer(number)
-
-    def place(self, instruction: Instruction) -> Value:  # noqa: ARG002 (likewise)
-        """The number of the instruction in the caller."""
-        return self.where
 
 
 def fetch(k: writer.KernelWriter, found: Places, e: int) -> Value:
@@ -354,24 +305,24 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     given = [
         [k.read(item, bits, kind) for item in _items(operand)] for operand in i.operands[at + 1 :]
     ]
-    span = AddressRange(bits, len(given[0]))
-    result = k.f.slot(type_, span.count)
-    for e in range(span.count):
+    count = len(given[0])
+    result = k.f.slot(type_, count)
+    for e in range(count):
         k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
-    for space, active, address in visits(k, i, address_of(k, i.operands[at])):
-        if space == "local":
-            k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
+    what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
+    for active, a in visits(k, i, i.operands[at], bits, count):
+        if a.space == "local":
+            k.fault_if(Fault.SPACE, k.f.as_bits(active), i, a.address)
             continue
-        what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
-        with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
-            found = places(k, i, space, address, span, broadcast=False)
-            if space == "shared":
-                fetched(k, i, space, found, span)
+        with visiting(k, i, active), watch.watched(k, a, what):
+            found = places(k, a, broadcast=False)
+            if a.space == "shared":
+                fetched(k, a, found)
                 # Any value may come out, so the shadow of these words is always set.
-                mark_written(k, found, span, k.lanes)
-            elif space == "global" and k.undefined:
-                reach.check_defined(k, i, address, [fetch(k, found, 0)])
-            for e in range(span.count):
+                mark_written(k, a, found, k.lanes)
+            elif a.space == "global" and k.undefined:
+                reach.check_defined(k, a, [fetch(k, found, 0)])
+            for e in range(count):
                 place = k.f.offset(result, e, type_)
                 _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
     if keeps and not is_sink(i.operands[0]):

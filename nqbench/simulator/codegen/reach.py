@@ -38,9 +38,13 @@ WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class AddressRange:
-    """What each lane accesses: ``count`` elements of ``bits``, side by side."""
+class SpaceAccess:
+    """What an instruction accesses in one memory space: ``count`` elements of ``bits`` for each
+    lane, side by side from its ``address`` there (<32 x i32> or <32 x i64>)."""
 
+    i: Instruction
+    space: str
+    address: Value
     bits: int
     count: int
 
@@ -73,36 +77,32 @@ def _rotated(f: Function, value: Value, log: int) -> Value:
     return f.intrinsic("fshr", value, value, const(value.type, log)) if log else value
 
 
-def _short(k: KernelWriter, i: Instruction, address: Value) -> Value:
+def _short(k: KernelWriter, a: SpaceAccess) -> Value:
     """A 64-bit address inside shared or local memory as 32 bits; fails if it does not fit."""
-    if address.type == V32:
-        return address
-    high = k.f.nonzero(k.f.op("lshr", address, const(V64, 32)))
-    k.fault_if(layout.Fault.OUT_OF_BOUNDS, k.f.as_bits(k.f.and_(high, k.active)), i, address)
-    return k.f.resize(address, 32)
+    if a.address.type == V32:
+        return a.address
+    high = k.f.nonzero(k.f.op("lshr", a.address, const(V64, 32)))
+    bad = k.f.as_bits(k.f.and_(high, k.active))
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, bad, a.i, a.address)
+    return k.f.resize(a.address, 32)
 
 
 def shared(
-    k: KernelWriter,
-    i: Instruction,
-    address: Value,
-    span: AddressRange,
-    site: AccessSite | None,
-    broadcast: bool = True,
+    k: KernelWriter, a: SpaceAccess, site: AccessSite | None, broadcast: bool = True
 ) -> Places:
     """Shared memory: check, count the passes through the banks (unless the access is merged into
     another), find the places."""
     f = k.f
-    offset = _short(k, i, address)
-    index = _rotated(f, offset, span.log)
+    offset = _short(k, a)
+    index = _rotated(f, offset, a.log)
     size = f.resize(k.number(layout.Context.SHARED_BYTES), 32)
-    limit = f.splat(f.op("lshr", size, const(I32, span.log)))
+    limit = f.splat(f.op("lshr", size, const(I32, a.log)))
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
-    words = _words(f, offset, index, span)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), a.i, offset)
+    words = _words(f, offset, index, a)
     if site is not None:
         counted = words
-        if wide := k.assembled.wide.get(i):  # the words of all that are merged into it
+        if wide := k.assembled.wide.get(a.i):  # the words of all that are merged into it
             first = f.add(words[0], const(V32, wide.shift // WORD))
             counted = [f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
         passes = k.rules.shared(f, counted, k.lanes, broadcast)
@@ -110,86 +110,82 @@ def shared(
         if passes.least is not None:
             k.tally(site, LEAST, passes.least)
     base = k.pointer(layout.Warp.SHARED)
-    start = f.op("mul", index, const(V32, span.count)) if span.count > 1 else index
+    start = f.op("mul", index, const(V32, a.count)) if a.count > 1 else index
     pieces = [
-        [f.offset(base, f.add(start, const(V32, e)) if e else start, f"i{span.bits}")]
-        for e in range(span.count)
+        [f.offset(base, f.add(start, const(V32, e)) if e else start, f"i{a.bits}")]
+        for e in range(a.count)
     ]
-    return Places(pieces, span.bits, words[0], offset)
+    return Places(pieces, a.bits, words[0], offset)
 
 
-def _words(f: Function, offset: Value, index: Value, span: AddressRange) -> list[Value]:
+def _words(f: Function, offset: Value, index: Value, a: SpaceAccess) -> list[Value]:
     """The 4-byte words of every lane's access, at byte ``offset`` and the ``index``-th of its size:
     one, or as many as the access is wide."""
-    if span.nbytes < WORD:
+    if a.nbytes < WORD:
         return [f.op("lshr", offset, const(V32, 2))]
-    per = span.nbytes // WORD
+    per = a.nbytes // WORD
     first = f.op("mul", index, const(V32, per)) if per > 1 else index
     return [f.add(first, const(V32, j)) if j else first for j in range(per)]
 
 
-def local(
-    k: KernelWriter, i: Instruction, address: Value, span: AddressRange, site: AccessSite
-) -> Places:
+def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
     """Local memory: word w of lane l lies at word 32 w + l of the warp's local memory."""
     f = k.f
-    offset = _short(k, i, address)
-    index = _rotated(f, offset, span.log)
-    limit = const(V32, k.layout.local_bytes >> span.log)
+    offset = _short(k, a)
+    index = _rotated(f, offset, a.log)
+    limit = const(V32, k.layout.local_bytes >> a.log)
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), a.i, offset)
     base = f.offset(k.warp, k.layout.local)
     lane = lanes_of(V32, list(range(LANES)))
     slots = sectors = const(I32, 0)
     places = []
-    for row in _words(f, offset, index, span):
+    for row in _words(f, offset, index, a):
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
         if k.rules.caches:
-            way = AccessKind.LOCAL_STORE if i.opcode == "st" else AccessKind.LOCAL_LOAD
+            way = AccessKind.LOCAL_STORE if a.i.opcode == "st" else AccessKind.LOCAL_LOAD
             words = k.layout.local_bytes // WORD
             caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
-    if span.bits < 32:
+    if a.bits < 32:
         within = f.and_(offset, const(V32, WORD - 1))
         pieces = []
-        for e in range(span.count):
-            word, byte = divmod(e * span.bits // 8, WORD)
+        for e in range(a.count):
+            word, byte = divmod(e * a.bits // 8, WORD)
             at = f.add(f.op("shl", places[word], const(V32, 2)), within)
             pieces.append([f.offset(base, f.add(at, const(V32, byte)), I8)])
-        return Places(pieces, span.bits)
+        return Places(pieces, a.bits)
     pointers = [f.offset(base, place, I32) for place in places]
-    per_element = max(span.bits // 32, 1)
-    pieces = [pointers[e * per_element : (e + 1) * per_element] for e in range(span.count)]
+    per_element = max(a.bits // 32, 1)
+    pieces = [pointers[e * per_element : (e + 1) * per_element] for e in range(a.count)]
     return Places(pieces, 32)
 
 
-def global_(
-    k: KernelWriter, i: Instruction, address: Value, span: AddressRange, site: AccessSite | None
-) -> Places:
+def global_(k: KernelWriter, a: SpaceAccess, site: AccessSite | None) -> Places:
     """Global memory (and constants, which are not counted). ``k.lanes`` must not be empty.
 
     All lanes are checked against the buffer of the first; only if some are outside it, each is
     checked against its own."""
     f = k.f
-    address = f.resize(address, 64)
+    address = f.resize(a.address, 64)
     counters = NULL if site is None else k.counter(site, "passes")
-    how = AccessKind.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else AccessKind.UNCACHED_LOAD
-    if i.opcode in ATOMICS:
+    how = AccessKind.LOAD if {"cg", "cv"}.isdisjoint(a.i.modifiers) else AccessKind.UNCACHED_LOAD
+    if a.i.opcode in ATOMICS:
         how = AccessKind.ATOMIC
-    elif i.opcode == "st":
+    elif a.i.opcode == "st":
         how = AccessKind.STORE
-    log, way = const(I64, span.log), const(I64, how)
+    log, way = const(I64, a.log), const(I64, how)
     bad = f.call(I32, "sim_global", k.context, k.warp, address, k.lanes, log, way, counters)
-    k.fault_if(layout.Fault.OUT_OF_BOUNDS, bad, i, address)
+    k.fault_if(layout.Fault.OUT_OF_BOUNDS, bad, a.i, address)
     memory = k.pointer(layout.Context.GLOBAL)
     pieces = [
-        [f.offset(f.offset(memory, e * span.bits // 8 - layout.GLOBAL_BASE), address)]
-        for e in range(span.count)
+        [f.offset(f.offset(memory, e * a.bits // 8 - layout.GLOBAL_BASE), address)]
+        for e in range(a.count)
     ]
-    return Places(pieces, span.bits)
+    return Places(pieces, a.bits)
 
 
 def define_global(module: Module, rules: SectorRules) -> None:
@@ -273,16 +269,16 @@ def _each_address(f: Function) -> Iterator[tuple[Value, Value, Value, Value]]:
 UNWRITTEN_WORD = int.from_bytes(bytes([layout.UNWRITTEN_BYTE] * WORD), "little")
 
 
-def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[Value]) -> None:
+def check_defined(k: KernelWriter, a: SpaceAccess, values: list[Value]) -> None:
     """Stop if a lane read global memory as it was before anything was written there."""
     f = k.f
     if k.watched or values[0].type not in (V32, V64):
         return  # single bytes can have any value
     bits = f.as_bits(_suspicious(k, values, layout.UNDEFINED_WORD))
     with f.when(f.nonzero(bits), likely=False):
-        wide = f.resize(address, 64)
+        wide = f.resize(a.address, 64)
         bad = f.call(I32, "sim_undefined", k.context, wide, bits)
-        k.fault_if(layout.Fault.UNDEFINED, bad, i, wide)
+        k.fault_if(layout.Fault.UNDEFINED, bad, a.i, wide)
 
 
 def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
@@ -297,9 +293,7 @@ def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_W
     return k.f.and_(found, k.active)
 
 
-def check_written(
-    k: KernelWriter, i: Instruction, found: Places, span: AddressRange, values: list[Value]
-) -> None:
+def check_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[Value]) -> None:
     """Stop if a lane read shared memory that nothing was ever stored to."""
     if k.watched:
         return  # the watcher has seen the access already
@@ -309,28 +303,28 @@ def check_written(
     with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
         shadow = k.pointer(layout.Warp.SHADOW)
         if k.exact_shadow:
-            name = _unwritten_bytes(f.module, span)
+            name = _unwritten_bytes(f.module, a)
             bad = f.call(I32, name, shadow, found.offset, suspects)
         else:
             assert found.words is not None
-            name = _unwritten_words(f.module, span)
+            name = _unwritten_words(f.module, a)
             bad = f.call(I32, name, shadow, found.words, suspects, *values)
-        k.fault_if(layout.Fault.UNWRITTEN, bad, i, found.offset)
+        k.fault_if(layout.Fault.UNWRITTEN, bad, a.i, found.offset)
 
 
 SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
 
 
-def _unwritten_bytes(module: Module, span: AddressRange) -> str:
+def _unwritten_bytes(module: Module, a: SpaceAccess) -> str:
     """A function that gives the lanes with a byte that was never written."""
-    name = f"sim_unwritten_{span.nbytes}_bytes"
+    name = f"sim_unwritten_{a.nbytes}_bytes"
     if name in module:
         return name
     f = Function(name, I32, SHADOW_PARAMETERS, module, "noinline nounwind")
     bad = f.zeroed(I32)
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
-        for byte in range(span.nbytes):
+        for byte in range(a.nbytes):
             mark = f.load(I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
             missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
         _set_if(f, bad, lane, missing)
@@ -338,16 +332,16 @@ def _unwritten_bytes(module: Module, span: AddressRange) -> str:
     return name
 
 
-def _unwritten_words(module: Module, span: AddressRange) -> str:
+def _unwritten_words(module: Module, a: SpaceAccess) -> str:
     """A function that gives the lanes with a word that looks unwritten and never was written."""
-    name = f"sim_unwritten_{span.count}x{span.bits}"
+    name = f"sim_unwritten_{a.count}x{a.bits}"
     if name in module:
         return name
-    elements = [(vector(f"i{span.bits}"), f"value{e}") for e in range(span.count)]
+    elements = [(vector(f"i{a.bits}"), f"value{e}") for e in range(a.count)]
     f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
-    bad, per = f.zeroed(I32), span.bits // 32
+    bad, per = f.zeroed(I32), a.bits // 32
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
         for e, copy in enumerate(copies):
@@ -378,20 +372,20 @@ def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
         yield lane, f.resize(f.load(I32, f.offset(copy, lane, I32), 4), 64)
 
 
-def note_written(k: KernelWriter, found: Places, span: AddressRange, values: list[Value]) -> None:
+def note_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[Value]) -> None:
     """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
     if k.watched:
         return
     lanes = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
     with k.f.when(k.f.nonzero(lanes), likely=False if not k.exact_shadow else None):
-        mark_written(k, found, span, lanes)
+        mark_written(k, a, found, lanes)
 
 
-def mark_written(k: KernelWriter, found: Places, span: AddressRange, lanes: Value) -> None:
+def mark_written(k: KernelWriter, a: SpaceAccess, found: Places, lanes: Value) -> None:
     """Set the shadow of what these lanes access."""
     where = found.offset if k.exact_shadow else found.words
     assert where is not None
-    marks = span.nbytes if k.exact_shadow else span.nbytes // WORD
+    marks = a.nbytes if k.exact_shadow else a.nbytes // WORD
     name = f"sim_mark_{marks}"
     if name not in k.f.module:
         f = Function(name, "void", SHADOW_PARAMETERS, k.f.module, "noinline nounwind")

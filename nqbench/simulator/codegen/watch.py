@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Final
 
-from nqbench.simulator.codegen.reach import AddressRange
+from nqbench.simulator.codegen.reach import SpaceAccess
 from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
@@ -102,47 +102,33 @@ def store_of(i: Instruction, space: str) -> int:
 
 @contextmanager
 def watched(
-    k: KernelWriter,
-    i: Instruction,
-    space: str,
-    address: Value,
-    span: AddressRange,
-    what: int,
-    values: Sequence[Value] = (),
+    k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = ()
 ) -> Iterator[None]:
     """Code of an access for the lanes that may do it: in the checked mode, those that the watcher
     finds inside memory. ``values`` are what each element of a store gets."""
-    if not k.watched or space not in SPACES:
+    if not k.watched or a.space not in SPACES:
         yield
         return
-    good = tell(k, i, space, address, span, what, values)
+    good = tell(k, a, what, values)
     with k.f.when(k.f.nonzero(good)), k.only(k.f.as_lanes(good)):
         yield
 
 
-def tell(
-    k: KernelWriter,
-    i: Instruction,
-    space: str,
-    address: Value,
-    span: AddressRange,
-    what: int,
-    values: Sequence[Value] = (),
-) -> Value:
+def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = ()) -> Value:
     """Tell the watcher about an access, in the checked mode; gives the lanes inside memory."""
     if not k.watched:
         return k.lanes
-    f, type_ = k.f, vector(f"i{span.bits}")
+    f, type_ = k.f, vector(f"i{a.bits}")
     given = NULL
     if values:
-        given = f.slot(type_, span.count)
+        given = f.slot(type_, a.count)
         for e, value in enumerate(values):
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
-    memory = k.pointer(Warp.SHARED) if space == "shared" else k.pointer(Context.GLOBAL)
-    numbers = (span.bits // 8, span.count, SPACES.index(space), what)
+    memory = k.pointer(Warp.SHARED) if a.space == "shared" else k.pointer(Context.GLOBAL)
+    numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,
-        f.spilled(f.resize(address, 64)), k.lanes, k.place(i), *(const(I64, n) for n in numbers),
+        f.spilled(f.resize(a.address, 64)), k.lanes, k.place(a.i), *numbers,
     )  # fmt: skip
 
 

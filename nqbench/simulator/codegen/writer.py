@@ -108,6 +108,8 @@ class KernelWriter:
     outlines: bool = False
     """Whether accesses are calls of functions: for kernels with so many that the code would take
     long to compile."""
+    caller: tuple[Value, Value] | None = None
+    """In such a function, which the caller passes: the access's number and its counters."""
 
     # blocks
 
@@ -278,7 +280,10 @@ class KernelWriter:
 
     def pointer(self, field_: Context | Warp) -> Value:
         """A pointer out of the context or the warp, loaded once at the kernel's entry."""
-        return self.pointers[f"{type(field_).__name__}.{field_.name}"]
+        if self.caller is None:
+            return self.pointers[f"{type(field_).__name__}.{field_.name}"]
+        number = self.number(field_) if isinstance(field_, Context) else self.warp_number(field_)
+        return self.f.pointer(number)
 
     def number(self, field_: Context) -> Value:
         """A context field as i64."""
@@ -298,6 +303,8 @@ class KernelWriter:
 
     def counter(self, site: AccessSite, name: str) -> Value:
         """Where one of the site's counters is."""
+        if self.caller is not None:
+            return self.f.offset(self.caller[1], 8 * SITE_FIELDS.index(name))
         offset = 8 * (len(SITE_FIELDS) * site.index + SITE_FIELDS.index(name))
         return self.f.offset(self.pointer(Context.SITE_COUNTS), offset)
 
@@ -338,6 +345,8 @@ class KernelWriter:
 
     def place(self, instruction: ptx.Instruction) -> Value:
         """The number by which a fault names an instruction (i64)."""
+        if self.caller is not None:
+            return self.caller[0]
         self.instructions.append(instruction)
         return const(I64, len(self.instructions) - 1)
 
