@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import DeviceError
-from nqbench.plan import CpuPlan, KernelPlan
+from nqbench.plan import CpuPlan
 from tests.measure.toy import TOY
 
 CALLS: list[tuple[int, ...]] = []
@@ -31,36 +31,18 @@ def test_it_warms_up_once_and_then_calls_with_the_plan_s_arguments() -> None:
     assert CALLS == [(1, 1), (3, 4), (3, 4)]
 
 
-def test_answers_beyond_32_bits_survive() -> None:
-    largest = 234907967154122528  # the solutions for 27 queens
-    with CpuDevice().prepare(
-        CpuPlan("noted", "tests.devices.test_cpu:noted", (largest,))
-    ) as prepared:
-        prepared.launch()
-        assert int(prepared.fetch()["answer"][0]) == largest
-
-
-def test_a_gpu_kernel_is_refused_in_a_sentence() -> None:
+def test_mistakes_are_sentences_and_large_answers_survive() -> None:
     device = CpuDevice()
-    plan = TOY.plan({"n": 5}, None, device.facts)
-    assert isinstance(plan, KernelPlan)
+    assert {*device.identity()} == {"name", "cores", "governor", "numba"}
+    kernel = TOY.plan({"n": 5}, None, device.facts)
     with pytest.raises(DeviceError, match=r"toy<5, plain> needs a GPU .*a CPU system"):
-        device.prepare(plan)
-
-
-@pytest.mark.parametrize("path", ["no.such.module:f", "tests.devices.test_cpu:absent"])
-def test_a_function_that_is_not_there_is_said(path: str) -> None:
-    with pytest.raises(DeviceError, match="cannot be loaded"):
-        CpuDevice().prepare(CpuPlan("lost", path, ()))
-
-
-def test_nothing_can_be_fetched_before_a_call() -> None:
-    prepared = CpuDevice().prepare(CpuPlan("noted", "tests.devices.test_cpu:noted", ()))
+        device.prepare(kernel)
+    for path in ("no.such.module:f", "tests.devices.test_cpu:absent"):
+        with pytest.raises(DeviceError, match="cannot be loaded"):
+            device.prepare(CpuPlan("lost", path, ()))
+    largest = 234907967154122528  # the solutions for 27 queens
+    prepared = device.prepare(CpuPlan("noted", "tests.devices.test_cpu:noted", (largest,)))
     with pytest.raises(DeviceError, match="not called yet"):
         prepared.fetch()
-
-
-def test_it_says_what_cpu_it_is() -> None:
-    identity = CpuDevice().identity()
-    assert set(identity) == {"name", "cores", "governor", "numba"}
-    assert identity["cores"]
+    prepared.launch()
+    assert int(prepared.fetch()["answer"][0]) == largest

@@ -31,8 +31,29 @@ def times(model: FakeModel, count: int, *, round_: int = 1, n: int = 8) -> list[
         return [float(prepared.launch().kernel_s or 0.0) for _ in range(count)]
 
 
-def test_without_noise_it_tells_the_base_time() -> None:
+def test_its_times_follow_its_model() -> None:
     assert times(FakeModel(base=1e-3, growth=3.0), 2, n=10) == pytest.approx([9e-3, 9e-3])
+    assert times(FakeModel(), 1, n=1_000_000) == pytest.approx([LONGEST_S])
+    errors = np.log(times(FakeModel(noise=0.01, rho=0.6), 20_000)) - math.log(1e-4)
+    assert abs(errors.std() / 0.01 - 1) < 0.03
+    assert abs(np.corrcoef(errors[:-1], errors[1:])[0, 1] - 0.6) < 0.03
+    rounds = FakeModel(round=0.02)
+    offsets = [math.log(times(rounds, 1, round_=r)[0] / 1e-4) for r in range(400)]
+    assert abs(statistics.stdev(offsets) / 0.02 - 1) < 0.15
+    other = math.log(times(rounds, 1, round_=3, n=9)[0] / 4e-4)
+    assert math.isclose(other, offsets[3], abs_tol=1e-12)  # shared by all plans of a round
+    drifting = times(FakeModel(drift=0.001), 11)
+    assert math.isclose(math.log(drifting[10] / drifting[0]), 0.01)
+    outliers = times(FakeModel(outliers=0.1, outlier=3.0), 5000)
+    assert abs(sum(t > 2e-4 for t in outliers) / 5000 - 0.1) < 0.02
+    skewed = np.log(times(FakeModel(noise=0.01, skew=3.0), 5000))
+    assert skewed.mean() > np.median(skewed) + 0.001
+    throttled = times(FakeModel(throttle=1.5), 120)
+    assert math.isclose(throttled[-1] / throttled[0], 1.5)
+    spread = FakeModel(spread=0.2)
+    own = {times(spread, 1, n=n)[0] / 4.0 ** (n - 8) for n in range(4, 12)}
+    assert len(own) == 8
+    assert all(0.8e-4 <= value <= 1.2e-4 for value in own)
 
 
 def test_the_same_seed_and_round_give_the_same_times() -> None:
@@ -58,38 +79,6 @@ def test_another_launch_draws_other_times() -> None:
     assert drawn[-1] == drawn[0]  # an edited or moved source is the same launch
 
 
-def test_sample_noise_has_its_deviation_and_its_autocorrelation() -> None:
-    errors = np.log(times(FakeModel(noise=0.01, rho=0.6), 20_000)) - math.log(1e-4)
-    assert abs(errors.std() / 0.01 - 1) < 0.03
-    assert abs(np.corrcoef(errors[:-1], errors[1:])[0, 1] - 0.6) < 0.03
-
-
-def test_the_round_effect_is_shared_by_a_round_and_varies_between_rounds() -> None:
-    model = FakeModel(round=0.02)
-    offsets = [math.log(times(model, 1, round_=r)[0] / 1e-4) for r in range(400)]
-    assert abs(statistics.stdev(offsets) / 0.02 - 1) < 0.15
-    other = math.log(times(model, 1, round_=3, n=9)[0] / 4e-4)
-    assert math.isclose(other, offsets[3], abs_tol=1e-12)
-
-
-def test_drift_outliers_skew_and_throttling() -> None:
-    drifting = times(FakeModel(drift=0.001), 11)
-    assert math.isclose(math.log(drifting[10] / drifting[0]), 0.01)
-    outliers = times(FakeModel(outliers=0.1, outlier=3.0), 5000)
-    assert abs(sum(t > 2e-4 for t in outliers) / 5000 - 0.1) < 0.02
-    skewed = np.log(times(FakeModel(noise=0.01, skew=3.0), 5000))
-    assert skewed.mean() > np.median(skewed) + 0.001
-    throttled = times(FakeModel(throttle=1.5), 120)
-    assert math.isclose(throttled[-1] / throttled[0], 1.5)
-
-
-def test_spread_gives_each_plan_its_own_factor() -> None:
-    model = FakeModel(spread=0.2)
-    own = {n: times(model, 1, n=n)[0] / 4.0 ** (n - 8) for n in range(4, 12)}
-    assert len({round(v, 9) for v in own.values()}) == 8
-    assert all(0.8e-4 <= value <= 1.2e-4 for value in own.values())
-
-
 @pytest.mark.parametrize("fault", ["fail", "fatal"])
 def test_launch_faults_hit_their_size_from_their_round_on(fault: str) -> None:
     device = FakeDevice.from_spec(f"fake:{fault}=8,from_round=2")
@@ -102,27 +91,6 @@ def test_launch_faults_hit_their_size_from_their_round_on(fault: str) -> None:
     device.prepare(plan(9)).launch()
 
 
-def test_wrong_answers_and_refused_kernels() -> None:
-    device = FakeDevice.from_spec("fake:wrong=8,refuse=9")
-    assert device.prepare(plan(8)).known_answer() == 2**8 + 1
-    assert device.prepare(plan(7)).known_answer() == 2**7
-    with pytest.raises(CompileError, match=r"toy\.cu:1"):
-        device.prepare(plan(9))
-
-
-def test_a_hang_sleeps_for_ever() -> None:
-    naps: list[float] = []
-
-    def nap(seconds: float) -> None:
-        naps.append(seconds)
-        if len(naps) == 5:
-            raise TimeoutError
-
-    device = FakeDevice(FakeModel(hang=8), sleep=nap)
-    with pytest.raises(TimeoutError):
-        device.prepare(plan(8)).launch()
-
-
 def test_deterministic_it_counts_and_measures_no_time() -> None:
     device = FakeDevice.from_spec("fake:deterministic=1,noise=0.5,round=0.5")
     assert (device.timed, device.deterministic, device.facts.kind) == (False, True, "sim")
@@ -132,28 +100,19 @@ def test_deterministic_it_counts_and_measures_no_time() -> None:
     assert first.counters
 
 
-def test_faults_are_no_part_of_its_identity_but_its_noise_is() -> None:
-    healthy, ill, noisy = (
-        FakeDevice.from_spec(spec).identity() for spec in ("fake", "fake:crash=3", "fake:noise=1")
-    )
-    assert healthy == ill != noisy
-
-
-@pytest.mark.parametrize("spec", ["fake:colour=1", "fake:noise=much", "fake:seed=1.5"])
-def test_a_bad_parameter_is_a_sentence(spec: str) -> None:
-    with pytest.raises(DeviceUnavailable, match="fake device"):
-        FakeDevice.from_spec(spec)
-
-
-def test_it_takes_kernels_only_and_has_no_outputs() -> None:
-    device = FakeDevice()
+def test_it_misbehaves_only_when_asked() -> None:
+    device = FakeDevice.from_spec("fake:wrong=8,refuse=9")
+    assert device.prepare(plan(8)).known_answer() == 2**8 + 1
+    assert device.prepare(plan(7)).known_answer() == 2**7
+    with pytest.raises(CompileError, match=r"toy\.cu:1"):
+        device.prepare(plan(9))
     with pytest.raises(DeviceError, match="CPU plans run on the cpu"):
         device.prepare(CpuPlan("b", "a:b", ()))
     with pytest.raises(DeviceError, match="no output buffers"):
         device.prepare(plan()).fetch()
-
-
-def test_sizes_of_any_workload_have_a_time() -> None:
-    for n in (1000, 1_000_000):
-        with FakeDevice().prepare(plan(n)) as prepared:
-            assert prepared.launch().kernel_s == pytest.approx(LONGEST_S)
+    specs = ("fake", "fake:crash=3", "fake:noise=1")
+    healthy, ill, noisy = (FakeDevice.from_spec(spec).identity() for spec in specs)
+    assert healthy == ill != noisy  # it may recover from its faults
+    for spec in ("fake:colour=1", "fake:noise=much", "fake:seed=1.5"):
+        with pytest.raises(DeviceUnavailable, match="fake device"):
+            FakeDevice.from_spec(spec)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from nqbench.devices.cuda import gpu as cuda_gpu
@@ -71,17 +69,6 @@ def test_without_mapped_memory_launches_are_not_blocked(gpu: FakeDriver, plan: K
     assert gpu.names().count("pagelocked_zeros") == 1
 
 
-def test_the_split_of_l1_does_not_change_between_the_two_kernels(
-    gpu: FakeDriver, plan: KernelPlan
-) -> None:
-    prepared = CudaDevice(0).prepare(dataclasses.replace(plan, cache="prefer_shared"))
-    gpu.calls.clear()
-    for _ in range(3):
-        prepared.launch()
-    assert gpu.names().count("set_attribute") == 1
-    assert ("set_attribute", "PREFERRED_SHARED_MEMORY_CARVEOUT", 100) in gpu.calls
-
-
 def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     gpu: FakeDriver, plan: KernelPlan
 ) -> None:
@@ -102,13 +89,6 @@ def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     prepared.close()
     device.prepare(plan).flush_l2()
     assert gpu.names().count("mem_alloc") == 3  # two buffers and a copy; the flush is shared
-
-
-def test_a_hot_launch_flushes_nothing(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    gpu.calls.clear()
-    prepared.launch()
-    assert gpu.names().count("memset_d8") == 1  # the plan's own zeroed buffer
 
 
 def test_what_prevents_a_flush_is_said(

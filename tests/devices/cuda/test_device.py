@@ -22,7 +22,7 @@ from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTi
 from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.system.machine import REPEATS
-from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, make_module
+from tests.devices.cuda.fake_pycuda import Error, FakeDriver, make_module
 
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
@@ -117,33 +117,37 @@ def test_launches_start_from_the_same_memory(gpu: FakeDriver, plan: KernelPlan) 
     with CudaDevice(0).prepare(plan) as prepared:
         for _ in range(3):
             assert prepared.launch().kernel_s == 0.0025
-            outputs = prepared.fetch()
-            assert outputs["jobs"].tolist() == [15, 25, 35]
-            assert outputs["total"].tolist() == [1]
-            assert outputs["jobs"].shape == (3,)
+            found = {name: array.tolist() for name, array in prepared.fetch().items()}
+            assert found == {"jobs": [15, 25, 35], "total": [1]}
     assert gpu.memory == {}
-
-
-def test_an_output_never_starts_with_an_earlier_answer(gpu: FakeDriver, plan: KernelPlan) -> None:
-    """The GPU gives freed memory out again, with the right answer of another point in it."""
-    jobs, _ = plan.buffers
-    found = dataclasses.replace(plan, buffers=(jobs, Buffer("total", "float32", 4, output=True)))
-    gpu.kernel = lambda *_: None  # writes nothing
-    with CudaDevice(0).prepare(found) as prepared:
+    # The GPU gives freed memory out again, with the right answer of another point in it.
+    output = Buffer("total", "float32", 4, output=True)
+    unwritten = dataclasses.replace(plan, buffers=(plan.buffers[0], output))
+    gpu.kernel = lambda *_: None
+    with CudaDevice(0).prepare(unwritten) as prepared:
         prepared.launch()
         assert np.isnan(prepared.fetch()["total"]).all()
 
 
 def test_order_of_a_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
+    device = CudaDevice(0)
+    prepared = device.prepare(plan)
     assert gpu.names()[-1] != "launch"  # preparing launches nothing
     gpu.calls.clear()
     prepared.launch()
-    assert gpu.names() == [
-        "memcpy_dtod", "memset_d8", "synchronize", "launch", "elapsed", "synchronize"
-    ]  # fmt: skip
-    launch = gpu.calls[3]
-    assert launch[1:] == ((2, 1, 1), (64, 1, 1), 0, ("P", "P", "i"))
+    renewed = ["memcpy_dtod", "memset_d8", "synchronize"]
+    assert gpu.names() == [*renewed, "launch", "elapsed", "synchronize"]
+    assert gpu.calls[3][1:] == ((2, 1, 1), (64, 1, 1), 0, ("P", "P", "i"))
+    prepared.close()
+    prepared.close()
+    with pytest.raises(DeviceError, match="closed"):
+        prepared.launch()
+    device.prepare(plan).close()
+    assert gpu.contexts == 1  # made once, and ended with the device
+    device.close()
+    device.close()
+    assert gpu.contexts == 0
+    assert gpu.names()[-2:] == ["pop", "detach"]
 
 
 def test_a_kernel_that_makes_the_input_runs_once_loaded_and_is_not_profiled(
@@ -196,135 +200,100 @@ def test_resources_hold_compiler_and_driver(gpu: FakeDriver, plan: KernelPlan) -
     assert Probe.asked == [(64, 0, -1)]
 
 
-@pytest.mark.parametrize(("cache", "percent"), [("prefer_l1", 0), ("prefer_shared", 100)])
-def test_the_cache_factor_sets_the_carveout(
+@pytest.mark.parametrize(
+    ("cache", "percent"), [("default", -1), ("prefer_l1", 0), ("prefer_shared", 100)]
+)
+def test_cache_and_shared_memory_are_asked_for(
     gpu: FakeDriver, plan: KernelPlan, cache: Any, percent: int
 ) -> None:
-    prepared = CudaDevice(0).prepare(dataclasses.replace(plan, cache=cache))
-    assert ("set_attribute", "PREFERRED_SHARED_MEMORY_CARVEOUT", percent) in gpu.calls
-    assert prepared.resources["carveout_percent"] == percent
-    assert Probe.asked[-1][2] == percent
-
-
-def test_the_default_leaves_the_split_to_the_driver(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
+    prepared = CudaDevice(0).prepare(dataclasses.replace(plan, cache=cache, shared_bytes=100_000))
     for _ in range(3):  # the later ones behind a blocking kernel
         prepared.launch()
-    assert not {"set_attribute", "set_cache_config"} & set(gpu.names())
-
-
-def test_much_dynamic_shared_memory_is_asked_for(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(dataclasses.replace(plan, shared_bytes=100_000))
-    assert ("set_attribute", "MAX_DYNAMIC_SHARED_SIZE_BYTES", 100_000) in gpu.calls
-    prepared.launch()
     assert next(call for call in gpu.calls if call[0] == "launch")[3] == 100_000
+    asked = {call[1:] for call in gpu.calls if call[0] == "set_attribute"}
+    split = {("PREFERRED_SHARED_MEMORY_CARVEOUT", percent)} if percent >= 0 else set()
+    assert asked == {("MAX_DYNAMIC_SHARED_SIZE_BYTES", 100_000)} | split
+    split_by = [call for call in gpu.calls if call[1:2] == ("PREFERRED_SHARED_MEMORY_CARVEOUT",)]
+    assert len(split_by) == 2 * len(split)  # the kernel, and once the blocking kernel before it
+    assert prepared.resources["carveout_percent"] == percent
+    assert Probe.asked[-1] == (64, 100_000, percent)
 
 
-def test_too_much_shared_memory_names_the_limit(gpu: FakeDriver, plan: KernelPlan) -> None:
-    with pytest.raises(DeviceError, match=r"300000 bytes of dynamic.*has 232448"):
-        CudaDevice(0).prepare(dataclasses.replace(plan, shared_bytes=300_000))
+JOBS = ("jobs",)
+REFUSED: dict[str, dict[str, Any]] = {
+    r"300000 bytes of dynamic.*has 232448": {"shared_bytes": 300_000},
+    r"buffer 'job' that its plan lacks; buffers: jobs, tot": {"arguments": ("job",)},
+    r"takes 5; arguments are buffer names or numpy": {"arguments": (5,)},
+    "3 elements of data but a length of 4": {
+        "buffers": (Buffer("jobs", "int32", 4, data=np.zeros(3, np.int32)),),
+        "arguments": JOBS,
+    },
+    "to be restored but has no data": {
+        "buffers": (Buffer("jobs", "int32", 4, restore=True),),
+        "arguments": JOBS,
+    },
+    r"buffer more \(800 bytes\) does not fit: 40 of 40": {
+        "buffers": (Buffer("more", "int64", 100),),
+        "arguments": (),
+    },
+    "module variable d, which has 16": {"symbols": {"d": np.zeros(5, np.float32)}},
+}
 
 
-def test_a_host_plan_is_refused(gpu: FakeDriver) -> None:
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_plan_that_cannot_be_prepared_is_a_sentence(
+    gpu: FakeDriver, plan: KernelPlan, said: str
+) -> None:
+    plan.source.write_text("__device__ int d;" + plan.source.read_text().replace("+=", "+= d +"))
+    gpu.capacity = 40 if "more" in said else gpu.capacity
+    with pytest.raises(DeviceError, match=said):
+        CudaDevice(0).prepare(dataclasses.replace(plan, **REFUSED[said]))
+    assert gpu.memory.keys() <= {*gpu.variables.values()}
+
+
+def test_other_plans_and_gpus_in_use_are_refused(gpu: FakeDriver, plan: KernelPlan) -> None:
     with pytest.raises(DeviceError, match=r"b is a computation for the CPU.*--device cpu"):
         CudaDevice(0).prepare(CpuPlan("b", "a:b", (8,)))
+    gpu.failures["make_context"] = Error("cuCtxCreate failed: exclusive mode")
+    with pytest.raises(DeviceUnavailable, match=r"cuda:0 gives no context .*compute mode"):
+        CudaDevice(0).prepare(plan)
 
 
-def test_memory_that_does_not_fit_is_a_sentence_and_is_freed(
-    gpu: FakeDriver, plan: KernelPlan
-) -> None:
-    gpu.capacity = 40
-    big = dataclasses.replace(plan, buffers=(*plan.buffers, Buffer("more", "int64", 100)))
-    with pytest.raises(DeviceError, match=r"buffer more \(800 bytes\) does not fit: 12 of 40"):
-        CudaDevice(0).prepare(big)
-    assert gpu.memory == {}
-
-
-def test_a_launch_error_that_leaves_the_context_alive(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    gpu.failures["launch"] = LogicError("cuLaunchKernel failed: invalid argument")
-    with pytest.raises(LaunchError, match="CUDA_ERROR_INVALID_VALUE") as caught:
-        prepared.launch()
-    assert not caught.value.fatal
-    del gpu.failures["launch"]
-    assert prepared.launch().kernel_s
-    prepared.close()
-    assert gpu.memory == {}
-
-
-def test_a_fault_is_fatal_and_nothing_more_is_freed(
-    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stuck", ["", ILLEGAL])
+def test_a_failed_launch_is_fatal_if_the_context_is_stuck(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch, stuck: str
 ) -> None:
     device = CudaDevice(0)
     prepared = device.prepare(plan)
     gpu.failures["elapsed"] = Error("cuEventSynchronize failed: an illegal memory access")
-    monkeypatch.setattr(cuda_driver, "sticky_error", lambda: ILLEGAL)
-    with pytest.raises(LaunchError, match=rf"kernel add .* failed with {ILLEGAL}") as caught:
+    monkeypatch.setattr(cuda_driver, "sticky_error", lambda: stuck)
+    named = stuck or "CUDA_ERROR_INVALID_VALUE"
+    with pytest.raises(LaunchError, match=rf"kernel add .* failed with {named}") as caught:
         prepared.launch()
-    assert caught.value.fatal
+    assert caught.value.fatal == device.lost == bool(stuck)
+    gpu.failures.clear()
+    if not stuck:
+        assert prepared.launch().kernel_s
     gpu.calls.clear()
     prepared.close()
     device.close()
-    assert gpu.names() == ["pop"]
-    assert device.lost
+    if stuck:
+        assert gpu.names() == ["pop"]  # nothing more is freed
+    else:
+        assert gpu.memory == {}
 
 
-def test_a_kernel_that_does_not_end_is_a_timeout(gpu: FakeDriver, plan: KernelPlan) -> None:
+def test_a_kernel_has_a_limit(gpu: FakeDriver, plan: KernelPlan) -> None:
     prepared = CudaDevice(0).prepare(plan)
+    gpu.polls_until_done = 3
+    assert prepared.launch(timeout_s=5).kernel_s == 0.0025
+    assert gpu.names().count("query") == 4
+    gpu.calls.clear()
     gpu.polls_until_done = 10**9
     with pytest.raises(LaunchTimeout, match=r"did not end within 0\.01 s") as caught:
         prepared.launch(timeout_s=0.01)
     assert caught.value.fatal
     assert "elapsed" not in gpu.names()  # waiting for it would hang
-
-
-def test_a_kernel_within_its_limit_is_timed(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    gpu.polls_until_done = 3
-    assert prepared.launch(timeout_s=5).kernel_s == 0.0025
-    assert gpu.names().count("query") == 4
-
-
-def test_wrong_arguments_and_data_are_named(gpu: FakeDriver, plan: KernelPlan) -> None:
-    device = CudaDevice(0)
-    with pytest.raises(DeviceError, match=r"buffer 'job' that its plan lacks; buffers: jobs, tot"):
-        device.prepare(dataclasses.replace(plan, arguments=("job",)))
-    with pytest.raises(DeviceError, match=r"takes 5; arguments are buffer names or numpy"):
-        device.prepare(dataclasses.replace(plan, arguments=(5,)))  # type: ignore[arg-type]
-    short = Buffer("jobs", "int32", 4, data=np.zeros(3, np.int32))
-    with pytest.raises(DeviceError, match="3 elements of data but a length of 4"):
-        device.prepare(dataclasses.replace(plan, buffers=(short,), arguments=("jobs",)))
-    nothing = Buffer("jobs", "int32", 4, restore=True)
-    with pytest.raises(DeviceError, match="to be restored but has no data"):
-        device.prepare(dataclasses.replace(plan, buffers=(nothing,), arguments=("jobs",)))
-    assert gpu.memory == {}
-
-
-def test_the_context_is_made_once_and_ends_with_the_device(
-    gpu: FakeDriver, plan: KernelPlan
-) -> None:
-    device = CudaDevice(0)
-    for _ in range(2):
-        device.prepare(plan).close()
-    assert gpu.contexts == 1
-    device.close()
-    device.close()
-    assert gpu.contexts == 0
-    assert gpu.names()[-2:] == ["pop", "detach"]
-
-
-def test_a_closed_kernel_does_not_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    prepared.close()
-    prepared.close()
-    with pytest.raises(DeviceError, match="closed"):
-        prepared.launch()
-
-
-def test_a_context_that_cannot_be_made_is_a_sentence(gpu: FakeDriver, plan: KernelPlan) -> None:
-    gpu.failures["make_context"] = Error("cuCtxCreate failed: exclusive mode")
-    with pytest.raises(DeviceUnavailable, match=r"cuda:0 gives no context .*compute mode"):
-        CudaDevice(0).prepare(plan)
 
 
 def test_gpus_are_found_without_a_context(gpu: FakeDriver) -> None:
@@ -343,12 +312,6 @@ def test_what_is_absent_is_named_with_what_fixes_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(cuda_driver, "require_driver", lambda: None)
     monkeypatch.setitem(sys.modules, "pycuda.driver", None)  # as if not installed
     with pytest.raises(DeviceUnavailable, match=r"PyCUDA cannot be imported.*make ablation"):
-        find_gpus()
-
-
-def test_a_driver_that_does_not_start_is_named(gpu: FakeDriver) -> None:
-    gpu.failures["init"] = Error("cuInit failed: no CUDA-capable device is detected")
-    with pytest.raises(DeviceUnavailable, match="no CUDA-capable device"):
         find_gpus()
 
 
@@ -381,11 +344,6 @@ def test_module_variables_get_their_contents_before_every_launch(
             prepared.launch()
             assert gpu.memory[gpu.variables["c"]][:12] == contents.tobytes()
             assert gpu.memory[gpu.variables["d"]][:4] == np.int32(5).tobytes()
-    too_long = dataclasses.replace(plan, symbols={"c": np.zeros(5, np.float32)})
-    with pytest.raises(
-        DeviceError, match="20 bytes are given for the module variable c, which has"
-    ):
-        CudaDevice().prepare(too_long)
 
 
 class Together(Probe):

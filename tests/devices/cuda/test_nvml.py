@@ -76,21 +76,18 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     return fake
 
 
-def test_it_reads_the_state_in_the_units_of_the_names(nvml: FakeNvml) -> None:
+def test_it_reads_the_state_in_the_units_of_the_names(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sensor = NvmlSensor("0000:01:00.0")
     assert sensor.read() == Reading(
         1755, 2619, 61, 412_345, 987_654, ("sw_power_cap", "hw_thermal_slowdown")
     )
+    monkeypatch.setitem(ANSWERS, "nvmlDeviceGetCurrentClocksEventReasons", 0x8)
+    assert sensor.read().reasons == ("hw_slowdown",)  # the newer name is preferred
     sensor.close()
     sensor.close()
     assert nvml.opened == 0
-
-
-def test_the_newer_name_of_the_reasons_is_preferred(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(ANSWERS, "nvmlDeviceGetCurrentClocksEventReasons", 0x8)
-    assert NvmlSensor("bus").read().reasons == ("hw_slowdown",)
 
 
 def test_what_the_chip_does_not_answer_is_none(nvml: FakeNvml) -> None:
@@ -120,23 +117,19 @@ def test_what_the_chip_does_not_answer_is_none(nvml: FakeNvml) -> None:
     [
         ("nvmlInit", "does not start"),
         ("nvmlDeviceGetHandleByPciBusId", "does not show the GPU bus"),
+        ("import", "pip install nvidia-ml-py"),
     ],
 )
 def test_absence_is_one_sentence_and_leaves_nothing_open(
-    nvml: FakeNvml, refused: str, words: str
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, refused: str, words: str
 ) -> None:
     nvml.refused = {refused}
+    if refused == "import":
+        monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(DeviceError, match=words):
         NvmlSensor("bus")
     assert nvml_settings("bus") == dict.fromkeys(SETTINGS)
     assert nvml.opened == 0
-
-
-def test_a_missing_package_names_what_fixes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(DeviceError, match="pip install nvidia-ml-py"):
-        NvmlSensor("bus")
-    assert nvml_settings("bus") == dict.fromkeys(SETTINGS)
 
 
 def test_the_real_package_has_every_name_that_is_used() -> None:
