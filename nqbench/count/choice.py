@@ -17,13 +17,9 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.files import cache_folder, replacing
-from nqbench.workloads.counting.factors import (
-    FACTORS,
-    MAX_N,
-    has_instructions,
-    most_n,
-    takes_closed_jobs,
-)
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.counting import factors
+from nqbench.workloads.counting.factors import MAX_N, has_instructions
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import eighth_nodes
 from nqbench.workloads.counting.resolve import resolve_kernel
@@ -43,8 +39,6 @@ did on an H100 (N = 18 in 17.6 ms), so that a slow GPU gets short launches."""
 
 JOBS_MADE: Final = "jobs_made"
 """No matter of the kernel's time, by which launches are chosen: kept as it was."""
-PER_SM: Final = "/SM"
-"""How a level {per_sm: k} ends in a dataset."""
 
 SIMULATED_NODES_S: Final = 1e6
 """The simulator runs some million nodes per second of the CPU."""
@@ -88,7 +82,7 @@ class KernelChoice:
     @property
     def closed_jobs(self) -> bool:
         """See ``border``."""
-        return takes_closed_jobs(self.loop)
+        return factors.takes_closed_jobs(self.loop)
 
     @property
     def loop(self) -> Level:
@@ -208,13 +202,13 @@ def tuned_from(run: Path) -> tuple[KernelChoice, Path]:
         system=point.system,
         n=n,
         depths=depths,
-        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "gpu"), **_own_levels(point, gpu)},
+        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "gpu"), **_own_levels(data, point, gpu)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
         multiprocessors=int(facts["multiprocessors"]),
         date=str(data.manifest.get("created", ""))[:10],
         study=str(data.study["name"]),
-        most_n=most_n(SYSTEMS[point.system]["loop"]),
+        most_n=factors.most_n(SYSTEMS[point.system]["loop"]),
     )
     return found, _store(found)
 
@@ -234,23 +228,18 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
     return {n: min(found)[1] for n, found in sorted(several.items())}
 
 
-def _own_levels(point: PointResult, gpu: DeviceFacts) -> dict[str, Level]:
+def _own_levels(data: Dataset, point: PointResult, gpu: DeviceFacts) -> dict[str, Level]:
     """What differs from the levels that the system takes by itself for this board on this GPU."""
     given = {"n": point.n, "depth": int(point.level("depth"))}
     usual, _, _ = resolve_kernel(given, point.system, gpu)
-    levels: dict[str, Level] = {}
-    for name, level in point.levels.items():
-        if name in FACTORS and name not in (*given, JOBS_MADE, "probe"):
-            grid = isinstance(level, str) and level.endswith(PER_SM)
-            own = {"per_sm": int(str(level)[: -len(PER_SM)])} if grid else _whole(level)
-            if usual[name] != own:
-                levels[name] = own
-    return levels
-
-
-def _whole(level: int | float | str) -> int | str:
-    """Levels of the counting workload are whole numbers and words."""
-    return level if isinstance(level, str) else int(level)
+    planned = next(p["factors"] for p in data.manifest["points"] if p["key"] == point.key)
+    return {
+        name: level
+        for name, level in planned.items()
+        if name in factors.FACTORS
+        and name not in (*given, JOBS_MADE, "probe")
+        and level not in (NOT_APPLICABLE, usual[name])
+    }
 
 
 def _store(choice: KernelChoice) -> Path:

@@ -15,21 +15,11 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.counting.factors import (
-    CONFIG_FIELDS,
-    MAX_BOARD,
-    RESERVED_WORDS,
-    takes_closed_jobs,
-)
-from nqbench.workloads.counting.jobs import (
-    ODD_RULES,
-    Encoding,
-    OddRule,
-    Symmetry,
-    count_jobs,
-    words_per_job,
-)
+from nqbench.workloads.counting import factors
+from nqbench.workloads.counting import jobs as jobs_of
+from nqbench.workloads.counting.jobs import Encoding, OddRule, Symmetry
 from nqbench.workloads.counting.probe import PROBES, UNPROBED, probe_words
+from nqbench.workloads.levels import check_block
 
 WORD: Final = 4
 _TOTAL: Final = 8
@@ -89,7 +79,7 @@ class Configuration:
     def rows_reserved(self) -> int:
         """Board rows that a thread's arrays hold."""
         if self.rows == "max":
-            return self.max_board or MAX_BOARD
+            return self.max_board or factors.MAX_BOARD
         return self.n if self.rows == "n" else self.n - self.depth
 
     @property
@@ -152,35 +142,35 @@ class Configuration:
     @property
     def closed_jobs(self) -> bool:
         """Whether the jobs have rows enough that the border columns never close below them."""
-        return takes_closed_jobs(self.loop)
+        return factors.takes_closed_jobs(self.loop)
 
     @property
     def odd_rule(self) -> OddRule:
         """How the jobs treat the middle column of an odd board."""
-        return ODD_RULES[self.encoding]
+        return jobs_of.ODD_RULES[self.encoding]
 
     @property
     def bytes_per_job(self) -> int:
         """Size of one encoded job."""
-        return WORD * words_per_job(self.encoding, self.depth)
+        return WORD * jobs_of.words_per_job(self.encoding, self.depth)
 
     @property
     def entry(self) -> str:
         """Name expression of the kernel instance."""
-        config = self.cuda(*CONFIG_FIELDS)
+        config = self.cuda(*factors.CONFIG_FIELDS)
         if self.probe == UNPROBED:
             return f"nqueens<{config}>"
         return f"nqueens_probed<{config}, {PROBES[self.probe].struct}>"
 
-    def cuda(self, *factors: str) -> str:
+    def cuda(self, *names: str) -> str:
         """A ``Config`` (``config.cuh``) with these factors, in its order, where they apply."""
         given = []
-        for name in factors:
+        for name in names:
             level = getattr(self, name)
             if level is None or level == NOT_APPLICABLE:
                 continue
             if isinstance(level, str):
-                level = f"{name.capitalize()}::{RESERVED_WORDS.get(level, level)}"
+                level = f"{name.capitalize()}::{factors.RESERVED_WORDS.get(level, level)}"
             given.append(f".{name} = {level}")
         return f"Config{{{', '.join(given)}}}"
 
@@ -217,7 +207,9 @@ def checked_jobs(config: Configuration) -> int:
     limit = MAX_JOB_BYTES // config.bytes_per_job
 
     def count(rows: int) -> int:
-        return count_jobs(n, rows, config.symmetry, config.odd_rule, limit, config.closed_jobs)
+        return jobs_of.count_jobs(
+            n, rows, config.symmetry, config.odd_rule, limit, config.closed_jobs
+        )
 
     jobs = count(depth)
     if jobs > limit:
@@ -267,12 +259,7 @@ def _check_block(config: Configuration, device: DeviceFacts) -> None:
             " n, or use rows: remaining",
             "max_board",
         )
-    if config.block_size > device.max_threads_per_block:
-        raise InfeasibleError(
-            f"block_size: {config.block_size} is over the {device.max_threads_per_block} threads"
-            f" per block of {device.name}; choose at most {device.max_threads_per_block}",
-            "block_size",
-        )
+    check_block({"block_size": config.block_size}, device)
     for kind, taken, limit in (
         ("static shared memory", config.static_shared_bytes, device.shared_per_block),
         ("shared memory", config.shared_bytes, device.shared_per_block_optin),

@@ -24,10 +24,10 @@ from nqbench.workloads.counting.configuration import (
     checked_grid,
     checked_jobs,
 )
-from nqbench.workloads.counting.factors import FACTORS, MAX_N, MIN_N, takes_closed_jobs
+from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, paper_of
-from nqbench.workloads.levels import Levels, given_levels, number
+from nqbench.workloads.levels import Levels, applied, check_size, given_levels, number
 
 _ENOUGH_JOBS: Final = 2_000
 """`depth: auto` without a paper's own rule: enough jobs for a warp on every scheduler of a small
@@ -116,7 +116,11 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for contradictory levels.
     """
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
-    _check_n(explicit["n"], MIN_N)
+    n = number(explicit, "n")
+    check_size(FACTORS, n)
+    if n < MIN_N:
+        said = f"n: {n} is less than the {MIN_N} of the kernels; use a cpu.* system for it"
+        raise InfeasibleError(said, "n")
     own = SYSTEMS[system] if system else {}
 
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(factors.DEFAULTS)
@@ -169,15 +173,9 @@ def _check_unrolled(levels: Levels) -> None:
 
 def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
-    for name, level in given_levels("counting", FACTORS, SYSTEMS, given, system).items():
-        if name != "n":
-            raise InfeasibleError(
-                f"{name}: {level} means nothing to {system}, which runs on the CPU and takes"
-                f" only n; leave {name} out",
-                name,
-            )
-    _check_n(given["n"], 1)
-    return dict.fromkeys(FACTORS, NOT_APPLICABLE) | {"n": given["n"]}
+    explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
+    check_size(FACTORS, number(explicit, "n"))
+    return applied(FACTORS, {}, explicit, system)
 
 
 def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
@@ -213,17 +211,6 @@ def _least_depth(n: int, lookahead: int) -> int:
     """Rows of a job so that the right diagonals that have left the board never reach the mark in
     bit 0 while a border is closed (``unrolled.cuh``)."""
     return 2 * n - 35 + lookahead if lookahead > 1 else 0
-
-
-def _check_n(n: Level, least: int) -> None:
-    assert isinstance(n, int)
-    if not least <= n <= MAX_N:
-        kind = "the kernels take" if least == MIN_N else "the CPU programs take"
-        raise InfeasibleError(
-            f"n: {n} is outside what {kind}, {least} to {MAX_N}; choose n in that range"
-            + (", or a cpu.* system for smaller boards" if n < least else ""),
-            "n",
-        )
 
 
 def _fitting_block(levels: Levels, device: DeviceFacts) -> int:

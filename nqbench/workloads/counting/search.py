@@ -43,18 +43,6 @@ def bit_count(bits: int) -> int:
 
 
 @compiled
-def second_row(n: int, restrict: bool, first_queen: int) -> int:
-    """Columns that the second queen may take as far as symmetry goes.
-
-    With ``restrict``, a first queen in the middle column leaves only the left half, so that every
-    job counts for two mirror images.
-    """
-    if restrict and n % 2 == 1 and first_queen == 1 << (n // 2):
-        return (1 << (n // 2)) - 1
-    return (1 << n) - 1
-
-
-@compiled
 def prefixes(
     n: int,
     depth: int,
@@ -66,7 +54,8 @@ def prefixes(
 ) -> int:
     """Write every valid placement of ``depth >= 2`` rows to ``out``; returns how many there are.
 
-    With an empty ``out`` they are counted, the last row by its open columns instead of being
+    ``restrict``: a first queen in the middle column leaves the second one the left half. With an
+    empty ``out`` they are counted, the last row by its open columns instead of being
     walked: ``limit + 1`` as soon as there are more than ``limit``. ``encoding`` 0: ``depth``
     one-hot words per job; 1: one base-N number; 2: the words (columns, left diagonals, right
     diagonals) attacked in the next row. Widths in bits: the left diagonals are kept to 32, as on
@@ -108,8 +97,8 @@ def prefixes(
             job += 1
             continue
         below = board & ~(next_columns | next_left | next_right)
-        if row == 0:
-            below &= second_row(n, restrict, queen)
+        if row == 0 and restrict and n % 2 == 1 and queen == 1 << (n // 2):
+            below &= queen - 1  # the left half: every job counts for two mirror images
         if row == counted_row:
             job += bit_count(below)
             if job > limit:

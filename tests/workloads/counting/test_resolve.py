@@ -176,9 +176,14 @@ STRIDED: dict[str, Level] = {"n": 12, "assignment": "strided", "blocks": 2**31 -
 @pytest.mark.parametrize(
     ("system", "given", "sentence", "factor"),
     [
-        (None, {"n": 4}, "n: 4 is outside what the kernels take, 5 to 27", "n"),
-        ("cpu.multicore", {"n": 8, "depth": 3}, "takes only n; leave depth out", "depth"),
-        ("cpu.somers", {"n": 28}, "n: 28 is outside what the CPU programs take, 1 to", "n"),
+        (None, {"n": 4}, "n: 4 is less than the 5 of the kernels; use a cpu", "n"),
+        (
+            "cpu.multicore",
+            {"n": 8, "depth": 3},
+            "means nothing to cpu.multicore; leave depth out",
+            "depth",
+        ),
+        ("cpu.somers", {"n": 28}, "n: 28 is outside 1 to 27", "n"),
         (None, {"n": 8, "depth": 6}, "depth: 6 is outside 2 to N-3 = 5 at n: 8", "depth"),
         (None, {"n": 12, "block_size": 600}, "over the 512 threads per block of old", "block_size"),
         (
