@@ -74,19 +74,17 @@ def test_the_command(tmp_path: Path) -> None:
     assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
 
 
-def test_a_system_is_taken_at_the_smallest_size_that_its_levels_allow() -> None:
-    sizes = [chosen_points("tanaka2011.both", SimDevice().facts, c)[0].n for c in ([], ["depth=8"])]
+def test_points_of_a_system() -> None:
+    """At the smallest size that its levels allow."""
+    facts = SimDevice().facts
+    sizes = [chosen_points("tanaka2011.both", facts, c)[0].n for c in ([], ["depth=8"])]
     assert sizes == [8, 12]
-
-
-@pytest.mark.parametrize(
-    ("subject", "conditions", "said"),
-    [
+    for subject, conditions, said in (
         ("feinbube2010.opt3_shared_extern", (), "over the limit of 16368"),  # N = 8, not 4096
         (SYSTEM, ["n=x"], "--point n=x: a size is a whole number"),
         (SYSTEM, ["n"], "write FACTOR=LEVEL"),
-    ],
-)
-def test_a_point_that_cannot_be_chosen(subject: str, conditions: list[str], said: str) -> None:
-    with pytest.raises(NqbenchError, match=said):
-        chosen_points(subject, SimDevice("gf8600m_gs").facts, conditions)
+        (SYSTEM, ["blok_size=3"], "did you mean 'block_size'"),
+        (SYSTEM, ["layout=padde"], "did you mean 'padded'"),
+    ):
+        with pytest.raises(NqbenchError, match=said):
+            chosen_points(subject, SimDevice("gf8600m_gs").facts, conditions)

@@ -26,7 +26,10 @@ ROWS = [
 
 
 def console(width: int, *, terminal: bool = False) -> Console:
-    return Console(file=io.StringIO(), width=width, force_terminal=terminal, highlight=False)
+    stream = io.StringIO()
+    return Console(
+        file=stream, width=width, force_terminal=terminal, highlight=False, color_system=None
+    )
 
 
 def written(out: Console) -> str:
@@ -35,7 +38,7 @@ def written(out: Console) -> str:
 
 
 def shown(width: int) -> str:
-    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    out = console(width, terminal=True)
     print_fitting(out, Table(title="kernels"), NAMES, ROWS, "all of them")
     return written(out)
 
@@ -183,13 +186,6 @@ def test_a_factor_called_jobs_keeps_its_levels(capsys: pytest.CaptureFixture[str
     assert "few" in out
     assert "many" in out
     assert "256" not in out
-
-
-def test_a_table_gives_narrow_columns_what_they_need() -> None:
-    names, rows = ["name", "a remark of several words"], [["x" * 12, "one two three four"]]
-    out = console(40)
-    print_fitting(out, Table(), names, rows)
-    assert all(word in written(out) for word in ("x" * 12, "remark", "several", "three"))
 
 
 def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixture[str]) -> None:
