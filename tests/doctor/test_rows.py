@@ -88,17 +88,12 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("Python", {}, "ok", "3.13.0", ""),
     ("Python packages", {"answers": unmet("scipy>=1.12")}, "missing", "scipy>=1.12", "make setup"),
     ("Python packages", {"answers": unmet("tbb>=2021", "nvidia-x")}, "warning", "tbb", "make"),
-    ("Python packages", {}, "ok", "17 requirements", ""),
     ("Python packages", {"answers": {"packages": BROKEN}}, "warning", "cuFoo", "make"),
     ("CUDA compiler (NVRTC)", {}, "ok", "13.0.88 for sm_75 to sm_90, cuda-bindings 13.0.1", ""),
     ("CUDA compiler (NVRTC)", {"answers": {"compiler": BROKEN}}, "missing", "cuFoo", "make setup"),
-    ("CUDA device runtime", {}, "ok", "/opt/libcudadevrt.a, linked by nvJitLink 13.0", ""),
     ("CUDA device runtime", {"answers": {"linker": BROKEN}}, "missing", "cuFoo", "make setup"),
-    ("llvmlite", {}, "ok", "0.45, LLVM 20.1, code for zen4", ""),
     ("llvmlite", {"answers": {"llvmlite": BROKEN}}, "missing", "cuFoo", "pip install 'llvmlite'"),
-    ("numba", {}, "ok", "0.62", ""),
     ("numba", {"answers": {"numba": BROKEN}}, "missing", "cuFoo", "'numba' 'llvmlite'"),
-    ("cuda-bench", {}, "ok", "0.3.0", ""),
     ("cuda-bench", {"answers": {"nvbench": BROKEN}}, "missing", "not installed", "'cuda-bench'"),
     ("PyCUDA", {}, "ok", "2025.1, built with CUDA 13.0 headers", ""),
     ("PyCUDA", {"answers": {"pycuda": BROKEN}}, "missing", "cuFoo", "make setup   (builds it"),
@@ -110,9 +105,6 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
         *("ok", "580.95, serves CUDA up to 13.0", ""),
     ),
     ("NVIDIA driver", {"answers": driver(100)}, "missing", "CUDA error 100", "--gpus all"),
-    ("NVIDIA driver", {"answers": driver(802)}, "missing", "CUDA error 802", "fabricmanager"),
-    ("NVIDIA driver", {"answers": driver(803)}, "missing", "CUDA error 803", "reboot"),
-    ("NVIDIA driver", {"answers": driver(804)}, "missing", "CUDA error 804", "cuda-compat"),
     ("NVIDIA driver", {"answers": driver(999)}, "missing", "CUDA error 999", "nvidia-smi"),
     ("NVIDIA driver", {"answers": driver(count=0)}, "missing", "sees no GPU", "--gpus all"),
     ("NVIDIA driver", {"answers": {"driver": BROKEN}}, "missing", "cuFoo", "nvidia-smi"),
@@ -142,7 +134,6 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
         {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
         *("ok", "2,3: cuda:0 is the first", ""),
     ),
-    ("compiler fits the GPU", {}, "ok", "13.0.88", ""),
     ("compiler fits the GPU", {"answers": driver(cuda=12)}, "missing", "12.0", "CUDA 12 compiler"),
     (
         "compiler fits the GPU",
@@ -160,7 +151,6 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("CPU cores", {}, "ok", "usable, load 0.0", ""),
     ("CPU cores", {"load": 1e3}, "warning", "other work", "top"),
     ("CPU governor", {}, "warning", "virtual machine", ""),
-    ("CPU governor", {"files": {GOVERNOR.format(0): "performance\n"}}, "ok", "performance", ""),
     (
         "CPU governor",
         {"files": {GOVERNOR.format(0): "performance\n", GOVERNOR.format(17): "powersave\n"}},
@@ -219,15 +209,12 @@ def test_an_installed_package_is_repaired_by_pip(
     assert "-m pip install 'nqbench[cuda12]'" in found["compiler fits the GPU"].remedy
 
 
-def test_folders_that_are_not_there_yet(rows: Rows, tmp_path: Path) -> None:
+def test_folders_that_are_not_there_yet_and_ncu_on_the_path(rows: Rows, tmp_path: Path) -> None:
     """Nothing is created by looking."""
     row = rows()["results folder"]
     assert row.state in ("ok", "warning")  # the disk may be nearly full
     assert "GiB free" in row.found
     assert not list(tmp_path.iterdir())
-
-
-def test_ncu_on_the_path(rows: Rows, tmp_path: Path) -> None:
     ncu = put(tmp_path, "bin/ncu", mode=0o755)
     row = rows(environment={"PATH": str(ncu.parent)})["ncu"]
     assert row == replace(row, state="ok", found=str(ncu), remedy="")

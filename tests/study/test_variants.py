@@ -104,18 +104,21 @@ def test_both_double_the_points_of_the_gpu_and_leave_the_baseline_alone(tmp_path
     assert "l2" not in found[0].configuration
 
 
-@pytest.mark.parametrize("levels", ["cold", "[cold]"])
-def test_cold_alone(tmp_path: Path, levels: str) -> None:
-    assert [p.factors["l2"] for p in cache_points(tmp_path, levels)] == ["cold", "-"]
-
-
 @pytest.mark.parametrize(
-    ("levels", "facts"), [("hot", CUDA), ("[hot]", CUDA), ("[hot, cold]", SIM)]
+    ("levels", "facts", "states"),
+    [
+        ("cold", CUDA, ["cold", "-"]),
+        ("[cold]", CUDA, ["cold", "-"]),
+        ("hot", CUDA, [None, None]),  # what every study measures
+        ("[hot]", CUDA, [None, None]),
+        ("[hot, cold]", SIM, [None, None]),  # it has no choice
+    ],
 )
-def test_hot_is_what_every_study_measures_and_a_simulator_has_no_choice(
-    tmp_path: Path, levels: str, facts: DeviceFacts
+def test_states_of_the_cache(
+    tmp_path: Path, levels: str, facts: DeviceFacts, states: list[str | None]
 ) -> None:
-    assert all("l2" not in point.factors for point in cache_points(tmp_path, levels, facts))
+    found = cache_points(tmp_path, levels, facts)
+    assert [point.factors.get("l2") for point in found] == states
 
 
 @pytest.mark.parametrize("levels", ["warm", "[hot, hot]", "{a: 1}", "[[hot]]", "3"])
