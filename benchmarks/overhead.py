@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
-from nqbench.study import Measure, Study
+from nqbench.study import Measure, Study, load_study
 from nqbench.workloads import get
 
 SYSTEM = "zhang2011.low_divergence"
@@ -55,7 +55,8 @@ class BlockSizes:
     @property
     def study(self) -> Study:
         """What a run records of it."""
-        return Study.in_memory("overhead", self.measure)
+        made = load_study({"name": "overhead", "n": 8, "system": SYSTEM})
+        return replace(made, measure=self.measure)
 
     def points(self, facts: DeviceFacts) -> list[Point]:
         """One point per block size."""

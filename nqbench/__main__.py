@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from types import FrameType, TracebackType
-from typing import Final, NoReturn
+from types import TracebackType
+from typing import Final
 
 from nqbench.cli import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.system.crash import UNEXPECTED, summary
@@ -50,12 +50,7 @@ def _prepare() -> None:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         # Under nohup it is ignored, and stays so.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (signal's form)
-    """End as after Ctrl-C: workers are ended, what was measured is kept."""
-    raise KeyboardInterrupt
+            signal.signal(number, signal.default_int_handler)  # as after Ctrl-C
 
 
 def _say_unexpected(

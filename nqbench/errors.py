@@ -1,23 +1,7 @@
-"""Every error that nqbench raises on purpose.
+"""Every error that nqbench raises on purpose: an ``NqbenchError`` is one sentence for a user.
 
-NqbenchError                 one clear sentence for a user; never a traceback
-├── StudyError               study file or command line is wrong (exit code 2); knows file:line
-│   └── NothingRuns          the study is right and has no point for this device
-├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
-│   └── WrongDeviceError     a kernel on a device that cannot run its kind: the point is skipped
-├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
-├── DeviceError              a device failed or is missing something
-│   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
-│   ├── DeviceLost           the device could be opened at first and now cannot (exit code 1)
-│   ├── LaunchError          a launch failed                             -> status ``launch_error``
-│   │   ├── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
-│   │   └── ProgramFault     an external program ended badly             -> status of its own
-│   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
-├── WrongAnswer              a launch gave another answer than the known one
-├── AnalysisError            the data do not support the analysis that was asked for
-├── InterchangeError         a result file of another program is damaged; names tag, field, value
-└── StoreError               a run folder cannot be read or written
-    └── FolderRefused        the folder asked for is not a run, or cannot be written (exit code 2)
+Exit codes: 2 for ``StudyError``, ``InfeasibleError``, ``DeviceUnavailable`` and ``FolderRefused``,
+before which nothing was run; 1 for the others. Those of a single measurement become its status.
 """
 
 from __future__ import annotations
@@ -88,7 +72,8 @@ class WrongDeviceError(InfeasibleError):
 
 
 class CompileError(NqbenchError):
-    """The CUDA compiler refused a kernel; the message carries its file:line."""
+    """The CUDA compiler refused a kernel; the message carries its file:line. Status
+    ``compile_error``."""
 
 
 class DeviceError(NqbenchError):
@@ -115,7 +100,7 @@ class LaunchError(DeviceError):
 
 
 class KernelFault(LaunchError):
-    """A fault inside a kernel, found by the simulator."""
+    """A fault inside a kernel, found by the simulator, with address, lane and PTX line."""
 
 
 class ProgramFault(LaunchError):
@@ -127,7 +112,7 @@ class ProgramFault(LaunchError):
 
 
 class LaunchTimeout(DeviceError):
-    """A launch did not end within its limit.
+    """A launch did not end within its limit. Status ``timeout``.
 
     ``fatal``  the kernel still runs: the process must be replaced
     """

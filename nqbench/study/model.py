@@ -183,15 +183,6 @@ class Study:
     kernel: Mapping[str, Any] | None = None
     needs: str = ""
 
-    @classmethod
-    def in_memory(cls, name: str, measure: Measure, text: str = "", **keys: Any) -> Study:
-        """A study without a file, whose points are made elsewhere. ``text`` stands for the file's,
-        ``keys`` are those that a file would have (``about``, ``workload``, ``n``, ``sweeps``)."""
-        source = Source(Path(name), text or f"name: {name}\n", keys, {(): 1})
-        about, workload = keys.get("about", ""), keys.get("workload", "counting")
-        report = keys.get("report", ())
-        return cls(name, about, workload, None, (), measure, report, source)
-
     @property
     def path(self) -> Path:
         """The file it came from."""

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from nqbench.measure.run_state import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure, Study
+from nqbench.system.yaml_marks import Source
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
@@ -139,8 +139,8 @@ class ToyStudy(Study):
     def __init__(
         self, points: Sequence[Point], measure: Measure = HOW, name: str = "toy", text: str = ""
     ) -> None:
-        made = Study.in_memory(name, measure, text)
-        super().__init__(**{field.name: getattr(made, field.name) for field in fields(Study)})
+        source = Source(Path(name), text or f"name: {name}\n", {}, {(): 1})
+        super().__init__(name, "", "counting", None, (), measure, (), source)
         object.__setattr__(self, "points", list(points))
 
 
