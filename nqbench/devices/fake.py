@@ -37,7 +37,7 @@ import signal
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Final
 
@@ -116,13 +116,7 @@ class FakeModel:
 class FakeDevice(Device):
     """The test device. The right answer is the plan's ``about["answer"]``, or what it expects."""
 
-    def __init__(
-        self,
-        model: FakeModel | None = None,
-        *,
-        spec: str = "fake",
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, model: FakeModel | None = None, *, spec: str = "fake") -> None:
         self.model = model or FakeModel()
         self.spec = spec
         self.deterministic = bool(self.model.deterministic)
@@ -137,7 +131,6 @@ class FakeDevice(Device):
             shared_reserved_per_block=1024,
         )
         self._expected: int | None = None
-        self.sleep = sleep
         self.round = 0
         self.launches = 0
         self._visits: Counter[tuple[int, int]] = Counter()
@@ -230,7 +223,7 @@ class FakePrepared(Prepared):
         if device.hit("crash", plan):
             os.kill(os.getpid(), signal.SIGKILL)
         while device.hit("hang", plan):
-            device.sleep(1.0)
+            time.sleep(1.0)
         if device.hit("fail", plan):
             raise LaunchError("launch failed, as asked of the fake device")
         if device.hit("fatal", plan):
@@ -243,7 +236,7 @@ class FakePrepared(Prepared):
             return Launch(None, {"warp_instructions": work, "bank_conflicts": 0})
         kernel_s = self._draw()
         if device.model.sleep:
-            device.sleep(kernel_s)
+            time.sleep(kernel_s)
         return Launch(kernel_s)
 
     def _draw(self) -> float:

@@ -7,6 +7,7 @@ test device). Nothing heavy is imported before a device of that kind is asked fo
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -128,20 +129,13 @@ def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
 def facts_for(spec: str) -> DeviceFacts:
     """Facts of a device, without running anything.
 
-    For a GPU this queries the driver without making a context; other kinds use no hardware.
+    A GPU gets no context; other kinds use no hardware.
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
         return load_model(_model_and_modes(rest)[0]).facts
-    if kind == "cuda":
-        from nqbench.devices.cuda.query import gpu_facts
-
-        return gpu_facts(_index(rest))
-    device = open_device(spec)
-    try:
+    with closing(open_device(spec)) as device:
         return device.facts
-    finally:
-        device.close()
 
 
 def list_devices() -> list[DeviceRow]:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from nqbench.compiler.includes import headers_of
 from nqbench.errors import StoreError
-from nqbench.measure.manifest import versions
+from nqbench.measure.manifest import COMPILERS, CPU_COMPILERS, CPU_LIBRARIES, versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
@@ -36,16 +36,6 @@ from nqbench.workloads import module_of
 KEY_VERSION: Final = 2
 """Of the way keys are made; 1 hashed the Python modules of nqbench itself."""
 LENGTH: Final = 20  # hex digits: no collision among billions of points
-COMPILERS: Final = (
-    *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
-    *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
-    *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
-    "pycuda",
-)
-CPU_COMPILERS: Final = ("numba", "llvmlite", "numpy")
-"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the CPU systems."""
-CPU_LIBRARIES: Final = ("tbb",)
-"""They take part in some CPU systems only."""
 CONTENTS: Final = "_sha256"
 """Ending of a derived value that identifies a user's file: its name is a level, its contents are
 not."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.variants import workload_of
-from nqbench.plan import Plan
 from nqbench.point import labels
+from nqbench.system.suggest import suggestion
 from nqbench.workloads import launch_factors
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
     from nqbench.compiler.static import Progress, StaticRow
-    from nqbench.device import Device, Prepared
+    from nqbench.device import Device
     from nqbench.facts import DeviceFacts
     from nqbench.point import Level, Point
     from nqbench.workloads.base import Workload
@@ -73,51 +73,30 @@ def launch(
     ``WrongAnswer`` if the answer is wrong.
     """
     from nqbench import workloads
+    from nqbench.devices.cpu import CpuDevice
     from nqbench.devices.registry import open_device
 
-    found = workloads.get(workload) if isinstance(workload, str) else workload
+    workload = workloads.get(workload) if isinstance(workload, str) else workload
+    name, factors = _configuration(workload, factors)
     with ExitStack() as stack:
         if isinstance(device, str):
-            device = open_device(device)
-            stack.callback(device.close)
-        return _launched(found, factors, device, warm_up=warm_up)
-
-
-def _prepared_on(plan: Plan, device: Device) -> Prepared:
-    """The plan on its device: a CPU plan runs on the CPU unless the device takes such plans."""
-    if plan.on_cpu and not device.cpu_plans:
-        from nqbench.devices.cpu import CpuDevice
-
-        device = CpuDevice()
-    return device.prepare(plan)
-
-
-def _launched(
-    workload: Workload, given: Mapping[str, Level], device: Device, *, warm_up: bool
-) -> Launched:
-    started = time.perf_counter()
-    system = given.get(SYSTEM)
-    if system is not None and system not in workload.systems:
-        from nqbench.system.suggest import suggestion
-
-        known = suggestion(system, workload.systems)
-        raise StudyError(f"no system {system!r} in workload {workload.name}; {known}")
-    name = None if system is None else str(system)
-    levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
-    factors = workload.resolve(levels, name, device.facts).factors
-    plan = workload.plan(factors, name, device.facts)
-    with _prepared_on(plan, device) as prepared:
+            device = stack.enter_context(closing(open_device(device)))
+        started = time.perf_counter()
+        resolved = workload.resolve(factors, name, device.facts).factors
+        plan = workload.plan(resolved, name, device.facts)
+        runs_on = CpuDevice() if plan.on_cpu and not device.cpu_plans else device
+        prepared = stack.enter_context(runs_on.prepare(plan))
         if warm_up:
             prepared.launch()
         done = prepared.launch()
         outputs = prepared.fetch()
         resources = dict(prepared.resources)
-    answer, expected = workload.answer(plan, outputs), workload.expected(factors)
+    answer, expected = workload.answer(plan, outputs), workload.expected(resolved)
     findings = dict(workload.findings(plan, outputs))
     fault = findings.pop(FAULT, "") or "do not trust this device; run the GPU tests"
     if expected is not None and answer != expected:
         raise WrongAnswer(
-            f"{name or workload.name} on {device.spec} answered {answer} for n={factors['n']}, but"
+            f"{name or workload.name} on {device.spec} answered {answer} for n={resolved['n']}, but"
             f" {expected} is right: {fault}"
         )
     return Launched(
@@ -128,10 +107,22 @@ def _launched(
         resources=resources,
         kernel_s=done.kernel_s,
         wall_s=time.perf_counter() - started,
-        factors=factors,
+        factors=resolved,
         findings=findings,
         split_s=plan.split_s,
     )
+
+
+def _configuration(
+    workload: Workload, given: Mapping[str, Level]
+) -> tuple[str | None, Mapping[str, Level]]:
+    """The named system, if there is one, and the other factors."""
+    system = given.get(SYSTEM)
+    if system is not None and system not in workload.systems:
+        known = suggestion(system, workload.systems)
+        raise StudyError(f"no system {system!r} in workload {workload.name}; {known}")
+    levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
+    return None if system is None else str(system), levels
 
 
 def compile_point(point: Point, facts: DeviceFacts) -> Measurement:

@@ -27,13 +27,22 @@ if TYPE_CHECKING:
     from nqbench.study.model import Study
 
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
-PACKAGES: Final = (
-    *("numpy", "scipy", "numba", "llvmlite", "tbb", "pandas"),
+COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
     *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
-    *("pycuda", "nvidia-ml-py"),
+    "pycuda",
 )
+CPU_COMPILERS: Final = ("numba", "llvmlite", "numpy")
+"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the CPU systems."""
+CPU_LIBRARIES: Final = ("tbb",)
+"""They take part in some CPU systems only."""
+PACKAGES: Final = (
+    *("scipy", "pandas", "nvidia-ml-py"),
+    *(*COMPILERS, *CPU_COMPILERS, *CPU_LIBRARIES),
+)
+DESCRIBING: Final = ("spec", "timed", "deterministic", "identity", "host")
+"""What a manifest takes from a device's ``Hello``."""
 GIT_LIMIT_S: Final = 5.0
 
 
@@ -99,29 +108,14 @@ def make_manifest(
 
 def device_json(hello: Hello) -> dict[str, Any]:
     """A device as a manifest describes it."""
-    return {
-        "spec": hello.spec,
-        "kind": hello.kind,
-        "timed": hello.timed,
-        "deterministic": hello.deterministic,
-        "identity": hello.identity,
-        "facts": hello.facts.as_dict(),
-        "host": hello.host,
-    }
+    own = {name: getattr(hello, name) for name in DESCRIBING}
+    return {**own, "kind": hello.kind, "facts": hello.facts.as_dict()}
 
 
 def hello_of(device: Mapping[str, Any]) -> Hello:
     """The device of a manifest, which no process has open."""
-    return Hello(
-        spec=device["spec"],
-        timed=device["timed"],
-        deterministic=device["deterministic"],
-        identity=device["identity"],
-        facts=DeviceFacts.from_dict(device["facts"]),
-        host=device["host"],
-        no_telemetry="",
-        pid=0,
-    )
+    own = {name: device[name] for name in DESCRIBING}
+    return Hello(**own, facts=DeviceFacts.from_dict(device["facts"]), no_telemetry="", pid=0)
 
 
 @cache

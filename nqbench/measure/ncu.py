@@ -24,7 +24,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from nqbench.errors import DeviceError, NqbenchError
 from nqbench.measure.measurement import PROFILED
@@ -122,15 +122,7 @@ _RATES: Final = ("fp32_operations", "fp64_operations", "dram_read_bytes", "dram_
 _PERMISSION: Final = "ERR_NVGPUCTRPERM"
 _UNKNOWN: Final = re.compile(r"Failed to find metric '?([\w.]+)")
 
-RunProfiler = Callable[[Sequence[str], float], "Ended"]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a profiler's process ended, and what it said."""
-
-    code: int
-    text: str
+RunProfiler = Callable[[Sequence[str], float], "subprocess.CompletedProcess[str]"]
 
 
 def command(
@@ -208,7 +200,7 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
             process = (*target, str(request), str(reply))
             argv = command(program, metrics, log, process, marked=bool(kernels))
             ended = run(argv, limit_s)
-            text = (log.read_text(encoding="utf-8") if log.exists() else "") + ended.text
+            text = (log.read_text(encoding="utf-8") if log.exists() else "") + ended.stdout
             unknown = set(_UNKNOWN.findall(text)) & set(metrics)
             if not unknown:
                 break
@@ -219,8 +211,8 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
                 " as root, or ask for NVreg_RestrictProfilingToAdminUsers=0"
             )
         profiles = read_launches(text)[: None if kernels else 1]
-        if ended.code or not reply.exists():
-            raise DeviceError(f"{PROGRAM} ended with {ended.code}; {complaint(text)}")
+        if ended.returncode or not reply.exists():
+            raise DeviceError(f"{PROGRAM} ended with {ended.returncode}; {complaint(text)}")
         answer: Done | Refused = pickle.loads(reply.read_bytes())
     if isinstance(answer, Refused) or answer.measurement.status != "ok":
         said = answer.measurement.reason if isinstance(answer, Done) else answer.reason
@@ -259,17 +251,15 @@ def _counters(
     return main | found
 
 
-def _process(argv: Sequence[str], limit_s: float) -> Ended:
+def _process(argv: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": import_path()}
+    both: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=limit_s, env=environment, check=False
-        )
+        return subprocess.run(argv, **both, timeout=limit_s, env=environment, check=False)
     except subprocess.TimeoutExpired:
         raise DeviceError(f"{PROGRAM} did not end within {limit_s:.0f} s") from None
     except OSError as error:
         raise DeviceError(f"{argv[0]} cannot be started: {error.strerror}") from error
-    return Ended(done.returncode, done.stdout + done.stderr)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,28 +94,11 @@ class Stages:
 
     def count(self, tasks: Sequence[Task], processes: int) -> None:
         """The only measurement of each point that is counted and not timed."""
-        self._recall(tasks, EXACT_ROUND)
-        pending = [t for t in _ascending(tasks) if not self.state.done(t, EXACT_ROUND)]
-        if not pending:
-            return
-        self.listener.stage("count", len(pending))
-        processes = min(processes, len(pending))
-        order = {task.key: place for place, task in enumerate(pending)}
-        pending = _spread(pending, processes)
-        with closing(self.workers(processes)) as workers:
-            for _ in self._collect(workers, self._tries(pending, EXACT_ROUND, order), EXACT_ROUND):
-                pass
+        self._try("count", tasks, EXACT_ROUND, None, processes)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
-        self._recall(tasks, 0)
-        pending = [t for t in _ascending(tasks) if not self.state.done(t, 0)]
-        if pending:
-            self.listener.stage("verify", len(pending))
-            order = {task.key: place for place, task in enumerate(pending)}
-            with closing(self.workers()) if workers is None else nullcontext(workers) as opened:
-                for _ in self._collect(opened, self._tries(pending, 0, order), 0):
-                    pass
+        self._try("verify", tasks, 0, workers)
         kept: list[Task] = []
         for task in tasks:
             if not self.state.done(task, 0):
@@ -202,6 +185,29 @@ class Stages:
                 refused.add(task.key)
                 self.state.skip(task, 0, late)
 
+    def _try(
+        self,
+        stage: str,
+        tasks: Sequence[Task],
+        round_: int,
+        opened: Workers | None,
+        processes: int = 1,
+    ) -> None:
+        """Launch each unfinished point once, small boards first; learn how long launches take."""
+        for task in tasks:
+            if (record := self.state.latest(task, round_)) is not None:
+                self._note(task, record)  # of an earlier run in this folder
+        pending = [t for t in _ascending(tasks) if not self.state.done(t, round_)]
+        if not pending:
+            return
+        self.listener.stage(stage, len(pending))
+        processes = min(processes, len(pending))
+        order = {task.key: place for place, task in enumerate(pending)}
+        jobs = self._tries(_spread(pending, processes), round_, order)
+        with closing(self.workers(processes)) if opened is None else nullcontext(opened) as workers:
+            for _ in self._collect(workers, jobs, round_):
+                pass
+
     def _tries(self, tasks: Sequence[Task], round_: int, order: Mapping[str, int]) -> Iterator[Job]:
         """First launches; a point that would take too long is skipped when its turn comes.
 
@@ -236,13 +242,6 @@ class Stages:
             record = self.state.add(task, round_, place, reply)
             self._note(task, found)
             yield task, record
-
-    def _recall(self, tasks: Sequence[Task], round_: int) -> None:
-        """Learn the launch times of an earlier run in this folder."""
-        for task in tasks:
-            record = self.state.latest(task, round_)
-            if record is not None:
-                self._note(task, record)
 
     def _note(self, task: Task, found: Measurement | Record) -> None:
         launch_s = found.about.get("first_launch_s", found.about.get("simulation_s"))

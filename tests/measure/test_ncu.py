@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -21,7 +22,6 @@ from nqbench.measure.measurement import Measurement
 from nqbench.measure.ncu import (
     METRICS,
     PROFILE_ROUND,
-    Ended,
     RunProfiler,
     collect,
     counters_of,
@@ -150,14 +150,14 @@ class Pretended:
         self.commands: list[list[str]] = []
         self.requests: list[MeasureRequest] = []
 
-    def __call__(self, argv: Sequence[str], limit_s: float) -> Ended:
+    def __call__(self, argv: Sequence[str], limit_s: float) -> CompletedProcess[str]:
         self.commands.append(list(argv))
         *_, request, reply = argv
         _, asked = pickle.loads(Path(request).read_bytes())
         self.requests.append(asked)
         Path(reply).write_bytes(pickle.dumps(Done(self.reply)))
         Path(argv[argv.index("--log-file") + 1]).write_text(self.text, encoding="utf-8")
-        return Ended(self.code, "")
+        return CompletedProcess(argv, self.code, "")
 
 
 class ProfiledRun:
@@ -247,10 +247,10 @@ def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
     lacking = "smsp__inst_executed_op_local_ld.sum"
     good = Pretended(raw_page())
 
-    def ncu(argv: Sequence[str], limit_s: float) -> Ended:
+    def ncu(argv: Sequence[str], limit_s: float) -> CompletedProcess[str]:
         ended = good(argv, limit_s)
         if lacking in argv[argv.index("--metrics") + 1]:
-            return Ended(1, f"==ERROR== Failed to find metric {lacking}\n")
+            return CompletedProcess(argv, 1, f"==ERROR== Failed to find metric {lacking}\n")
         return ended
 
     assert ProfiledRun(tmp_path, 8).profiled(ncu).status == "ok"

@@ -9,9 +9,9 @@ downloads is page-locked, and one event serves every wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from nqbench.multi_launch import (
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Variable
 from nqbench.vocabulary import of_kernel
 
+Operation = TypeVar("Operation", bound=Callable[..., Any])
 PINNED_BYTES: Final = 1 << 16
 """Downloads up to this size go through page-locked memory: the driver itself stages copies up to
 this size. Larger copies take longer than the overhead of a synchronous call."""
@@ -296,6 +297,21 @@ class CudaContext(ProgramContext):
         return self._views[buffer.name, count]
 
 
+def _counted(phase: str, operation: Operation) -> Operation:
+    """An operation that is waited for, and whose seconds count under a phase."""
+
+    def counted(context: SplitContext, *arguments: Any, **options: Any) -> Any:
+        started = time.perf_counter()
+        found = operation(context, *arguments, **options)
+        context._wait()
+        elapsed = time.perf_counter() - started
+        context._add(phase, elapsed)
+        context._inside_s += elapsed
+        return found
+
+    return cast(Operation, counted)
+
+
 class SplitContext(CudaContext):
     """A context that waits after every operation and adds up how long each kind took; not timed."""
 
@@ -310,30 +326,11 @@ class SplitContext(CudaContext):
         super().begin(timeout_s)
         self.phases, self._inside_s = {}, 0.0
 
-    def allocate(self, *names: str) -> None:
-        """See ``ProgramContext``."""
-        with self._counted("allocate"):
-            super().allocate(*names)
-
-    def free(self, *names: str) -> None:
-        """See ``ProgramContext``."""
-        with self._counted("free"):
-            super().free(*names)
-
-    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``ProgramContext``."""
-        with self._counted("transfer"):
-            super().upload(name, data)
-
-    def clear(self, name: str) -> None:
-        """See ``ProgramContext``."""
-        with self._counted("transfer"):
-            super().clear(name)
-
-    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``ProgramContext``."""
-        with self._counted("reduce"):
-            return super().download(name, count)
+    allocate = _counted("allocate", CudaContext.allocate)
+    free = _counted("free", CudaContext.free)
+    upload = _counted("transfer", CudaContext.upload)
+    clear = _counted("transfer", CudaContext.clear)
+    download = _counted("reduce", CudaContext.download)
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
         """See ``ProgramContext``; seconds are between two events, behind the blocking kernel."""
@@ -365,15 +362,6 @@ class SplitContext(CudaContext):
             yield
         finally:
             self._add(name, time.perf_counter() - started)
-
-    @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self._wait()
-        elapsed = time.perf_counter() - started
-        self._add(name, elapsed)
-        self._inside_s += elapsed
 
     def _add(self, name: str, seconds: float) -> None:
         self.phases[name] = self.phases.get(name, 0.0) + seconds
