@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import MANIFEST, RECORDS, TORN, read_records
-from tests.cli.call import ROOT, call
+from tests.cli.call import call
 from tests.toys import FAKE, STUDY
 
 BLOCKS = 6
@@ -177,92 +175,52 @@ def test_a_folder_of_another_study(run: Path) -> None:
     assert "--fresh" in error
 
 
-CALL = """
-import sys
-from tests.cli.call import ROOT, call
-done = call(*sys.argv[1:])
-sys.stdout.write(done.out)
-sys.stderr.write(done.err)
-sys.exit(done.code)
-"""
+def test_a_full_disk_keeps_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line that is too long for the disk is cut short there, as a real disk does it."""
+    (tmp_path / "study.yaml").write_text(STUDY)
+    room, write = [3000], os.write
 
+    def limited(descriptor: int, data: bytes) -> int:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name != RECORDS:
+            return write(descriptor, data)
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(descriptor, data[: room[0]])
+        room[0] -= written
+        return written
 
-def command(out: Path, device: str = FAKE) -> str:
-    """The run as a shell command, of the study in the working directory."""
-    words = ["run", "study.yaml", "-d", device, "-o", str(out), "--no-report"]
-    return shlex.join([sys.executable, "-c", CALL, *words])
-
-
-MOUNTED = """
-set -e
-mount -t tmpfs -o size={size} tmpfs "$1"
-cd "$2"
-set +e
-{commands}
-"""
-
-
-def mounted(size: str, commands: str, *folders: Path) -> subprocess.CompletedProcess[str]:
-    """Run shell commands with a small file system of their own at the first folder ($1)."""
-    possible = (
-        shutil.which("unshare")
-        and not subprocess.run(
-            ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(folders[0])],
-            capture_output=True,
-            check=False,
-        ).returncode
-    )
-    if not possible:
-        pytest.skip("cannot mount a file system here: unshare -rm is missing or not allowed")
-    script = MOUNTED.format(size=size, commands=commands)
-    return subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script, "sh", *map(str, folders)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-
-
-def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
-    disk, work, kept = (tmp_path / name for name in ("disk", "work", "kept"))
-    disk.mkdir()
-    work.mkdir()
-    (work / "study.yaml").write_text(STUDY)
-    # So noisy that each measurement keeps its 500 samples: 10 kB a line.
-    attempt = f'{command(disk / "r", "fake:noise=0.3")}; echo "exit $?";'
-    more = 'cp -r "$1/r" "$3"; mount -o remount,size=8m "$1";'
-    commands = f'{attempt} {more} {attempt} grep -c "" "$1/r/records.jsonl"'
-    done = mounted("36k", commands, disk, work, kept)
-    first, second = done.stdout.split("exit ")[1:]
-    assert first.startswith("1\n"), done.stdout + done.stderr
-    said = sentence(done.stderr)
+    monkeypatch.setattr("nqbench.runs.folder.os.write", limited)
+    code, _, error = call(*run_words(tmp_path))
+    assert code == 1
+    said = sentence(error)
     assert "No space left on device; the records before this one are kept: make room" in said
-    assert 1 <= len(read_records(kept).records) < BLOCKS
-    assert second.startswith("0\n"), done.stdout + done.stderr
-    assert done.stdout.endswith(f"{BLOCKS}\n")
-
-
-FULL = "No space left on device; nothing was measured"
-READ_ONLY = "cannot be written: Read-only file system; nothing was measured"
-REMOUNT = 'cp -r r "$1"; mount -o remount,ro "$1"; '
+    kept = read_records(tmp_path / "r")
+    assert 1 <= len(kept.records) < BLOCKS
+    assert kept.torn
+    room[0] = 10**9
+    assert call(*run_words(tmp_path)).code == 0
+    assert len(read_records(tmp_path / "r").records) == BLOCKS
 
 
 @pytest.mark.parametrize(
-    ("size", "before", "name", "code", "said"),
+    ("step", "number", "code", "said"),
     [
-        ("4k", "", "new", 1, FULL),
-        ("1m", REMOUNT, "new", 2, READ_ONLY),
-        ("1m", REMOUNT, "r", 2, READ_ONLY),
+        ("replacing", errno.ENOSPC, 1, "No space left on device; nothing was measured"),
+        ("FileLock", errno.EROFS, 2, "written: Read-only file system; nothing was measured"),
     ],
-    ids=["full", "read-only", "read-only, to be continued"],
 )
 def test_a_disk_that_takes_nothing(
-    size: str, before: str, name: str, code: int, said: str, run: Path, tmp_path: Path
+    step: str, number: int, code: int, said: str, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = mounted(size, f"{before}{command(disk / name)}; echo $?", disk, run)
-    assert done.stdout.split()[-1] == str(code), done.stdout
-    assert said in sentence(done.stderr)
+    """A full one refuses the manifest, a read-only one the lock."""
+
+    def refuse(*args: object, **options: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(f"nqbench.runs.folder.{step}", refuse)
+    for words in (run_words(run), [*run_words(run), "--out", str(run / "new")]):
+        done = call(*words)
+        assert done.code == code
+        assert said in sentence(done.err)
