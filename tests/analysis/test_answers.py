@@ -48,7 +48,7 @@ CASES = {
         (run(), run("B", 2)),
         (
             "Fastest of 4 variants at N=15 on both: tanaka2011.both, 1.999 s on A",
-            "the next, tanaka2011.dynamic, takes 1.500 [1.497, 1.503] and 1.501",
+            "on A (the next, tanaka2011.dynamic, takes 1.500 [1.497, 1.503] times as long) and",
             "The order clearly changes in none of 6 pairs of variants.",
             "No optimization clearly helps on one device and hurts on another.",
         ),
@@ -56,8 +56,8 @@ CASES = {
     "another order": (
         (run(), run("B", 2, both={"s": 3.5})),
         (
-            "Fastest of 4 variants at N=15: tanaka2011.both on A (1.999 s)",
-            "but tanaka2011.dynamic on B (3.0",
+            "Fastest of 4 variants at N=15: tanaka2011.both, 1.999 s on A (the next,",
+            "but tanaka2011.dynamic, 3.0",
             "The order clearly changes in 1 of 6 pairs of variants; most of all,",
         ),
     ),

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.functions import TOO_OLD, Values
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, device_names, in_times_of, timed_runs
+from nqbench.analysis.data.observed import Observed, device_names, in_times_of
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
@@ -216,7 +216,8 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     """
     runs = [in_times_of(paper, run) for run in runs]
     own = [Resamples.of([run.data]) for run in runs]
-    timed, names = timed_runs(runs) or runs, device_names(runs)
+    timed = [run for run in runs if not run.data.simulated] or runs
+    names = device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
         form = _Form.of(claim)

@@ -234,17 +234,13 @@ class Gate:
 
     def hits(self, comparison: Comparison) -> int:
         """Points that break it."""
-        return sum(self._hit(row) for row in self._concerned(comparison, self.verdict))
+        return sum(
+            abs(row.ratio.value - 1) >= self.threshold
+            for row in self._concerned(comparison, self.verdict)
+            if row.verdict == self.verdict or (self.verdict == "differs" and row.verdict != "equal")
+        )
 
     @staticmethod
     def _concerned(comparison: Comparison, verdict: str) -> list[ComparedPoint]:
         rows = [row for row in comparison.rows if row.quantity.kind == GATES[verdict][0]]
         return [row for row in rows if row.quantity.better] if verdict == "worse" else rows
-
-    def _hit(self, row: ComparedPoint) -> bool:
-        if self.verdict == "differs":
-            return row.verdict != "equal" and abs(row.ratio.value - 1) >= self.threshold
-        far = row.ratio.value >= 1 + self.threshold
-        if self.verdict == "worse":  # of a counter where more is better, less is worse
-            far = abs(row.ratio.value - 1) >= self.threshold
-        return row.verdict == self.verdict and far

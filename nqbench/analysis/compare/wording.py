@@ -68,23 +68,21 @@ def answers(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def best(found: Sequence[changes.BestVariant], names: Names) -> str:
+def best(found: Sequence[changes.BestVariant], names: match.Names) -> str:
     """The fastest at the largest size, and at which sizes it is another on either side."""
-    top = found[0]
-    called, (left, right) = top.called, top.leaders
-    where = f"Fastest of {top.variants} variants at N={top.n}"
+    top, each = found[0], []
+    for lead, name in zip(top.leaders, names, strict=True):
+        following, by = top.called[lead.next], ratio(lead.lead)
+        behind = f"the next, {following}, takes {by} times as long"
+        if not lead.clear:
+            behind = f"not distinguishable from the next, {following}: {by}"
+        which = "" if top.same else f"{top.called[lead.point]}, "
+        each.append(f"{which}{time(lead.value.value)} on {name} ({behind})")
+    text = f"Fastest of {top.variants} variants at N={top.n}"
     if top.same:
-        text = (
-            f"{where} on both: {called[left.point]}, {time(left.value.value)} on {names[0]} and"
-            f" {time(right.value.value)} on {names[1]}"
-        )
+        text += f" on both: {top.called[top.leaders[0].point]}, {' and '.join(each)}."
     else:
-        each = [
-            f"{called[lead.point]} on {name} ({time(lead.value.value)})"
-            for lead, name in zip(top.leaders, names, strict=True)
-        ]
-        text = f"{where}: {each[0]}, but {each[1]}"
-    text = f"{text}; {_lead(top, names)}."
+        text += f": {', but '.join(each)}."
     differ = [one for one in found[1:] if not one.same]
     rest = sorted({one.n for one in found} - {top.n})
     if differ:
@@ -100,28 +98,6 @@ def best(found: Sequence[changes.BestVariant], names: Names) -> str:
         sizes = ", ".join(map(str, rest))
         return f"{text} At each of the other sizes (N={sizes}) the fastest is the same on both."
     return text
-
-
-def _lead(top: changes.BestVariant, names: Names) -> str:
-    """How far the next variant is behind, on both sides."""
-    called, (left, right) = top.called, top.leaders
-    if called[left.next] == called[right.next] and left.clear == right.clear:
-        if left.clear:
-            return (
-                f"the next, {called[left.next]}, takes {ratio(left.lead)} and"
-                f" {ratio(right.lead)} times as long"
-            )
-        return (
-            f"it is not distinguishable from the next, {called[left.next]} ({ratio(left.lead)} and"
-            f" {ratio(right.lead)})"
-        )
-    said = []
-    for lead, name in zip(top.leaders, names, strict=True):
-        following, by = called[lead.next], ratio(lead.lead)
-        far = f"the next ({following}) takes {by} times as long"
-        near = f"it is not distinguishable from the next ({following}, {by})"
-        said.append(f"on {name} {far if lead.clear else near}")
-    return ", ".join(said)
 
 
 def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:

@@ -350,7 +350,10 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
     if rows:
         cpu = rows[-1]["device"] == "cpu"
         timed = cpu or manifest["device"]["kind"] != "sim"
-        good = {r["round"]: r for r in rows if r["status"] == "ok" and _complete(r, timed)}
+        for row in (r for r in rows if r["status"] == "ok"):
+            measured = row["round"] > 0 and (row["value_s"] or 0) > 0
+            if measured if timed else not missing(row.get("warp_instructions")):
+                good[row["round"]] = row
         status, reason = _status(rows, bool(good))
     else:
         program = planned.get("program")
@@ -411,10 +414,3 @@ def _status(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
             " give the kernel more work"
         )
     return "unfinished", "verified, but no measurement was timed; run the study again to resume"
-
-
-def _complete(row: Row, timed: bool) -> bool:
-    """Whether a measurement counts: it has a time after round 0, or counters."""
-    if timed:
-        return row["round"] > 0 and (row["value_s"] or 0) > 0
-    return not missing(row.get("warp_instructions"))

@@ -134,11 +134,6 @@ def device_names(runs: Sequence[Observed]) -> list[str]:
     ]
 
 
-def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
-    """Those with times: the simulator counts and does not time."""
-    return [run for run in runs if not run.data.simulated]
-
-
 def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
     """The papers that runs are about: the one asked for, else those of their studies.
 

@@ -238,7 +238,9 @@ def effects(
                 except AnalysisError as error:
                     refused.append(str(error))
     if not found:
-        raise AnalysisError("; ".join(dict.fromkeys(refused)) or _nothing(sweep, what))
+        raise AnalysisError(
+            "; ".join(dict.fromkeys(refused)) or f"sweep {sweep!r}: no two levels of a factor apply"
+        )
     return found
 
 
@@ -287,12 +289,8 @@ def _tables(
         if point.values(what):
             by_size.setdefault(point.n, []).append(point)
     if not by_size:
-        raise AnalysisError(_nothing(sweep, what))
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {what.label}")
     return [(n, cells(by_size[n], names, what)) for n in sorted(by_size)]
-
-
-def _nothing(sweep: str | None, what: Quantity) -> str:
-    return f"sweep {sweep!r} has no finished point with a {what.label}"
 
 
 def _steps(
