@@ -91,16 +91,6 @@ class TaskResult:
     address: str
 
 
-def describe() -> dict[str, Any]:
-    """What a worker announces: its machine, software and devices (JSON)."""
-    return {
-        "host": platform.node(),
-        "cores": cores(),
-        "software": software(),
-        "devices": [asdict(offer) for offer in offers()],
-    }
-
-
 def software() -> dict[str, str]:
     """Everything that must be equal on all machines of a run: it enters the keys of records."""
     own = {"nqbench": __version__, "Python": platform.python_version(), "sources": source_hash()}
@@ -111,18 +101,13 @@ def software() -> dict[str, str]:
 def offers() -> tuple[Offer, ...]:
     """The devices of this worker that serve one request at a time."""
     wanted = os.environ.get(DEVICES)
-    specs = wanted.split(";") if wanted is not None else [*_gpus(), "cpu"]
+    specs = ["cpu"] if wanted is None else wanted.split(";")
+    if wanted is None:
+        from nqbench.devices.cuda.query import find_gpus
+
+        with suppress(DeviceUnavailable):
+            specs = [*find_gpus(), "cpu"]
     return tuple(_offer(spec) for spec in specs if spec and not spec.startswith("sim"))
-
-
-def cores() -> int:
-    """The cores of this worker."""
-    return int(os.environ.get(OWN_CORES) or cpu_count())
-
-
-def resources() -> dict[str, float]:
-    """This worker as Dask's resources: its cores, and one of each device."""
-    return {CORES: cores(), **{offer.resource: 1 for offer in offers()}}
 
 
 def carry_out(task: TaskRequest) -> TaskResult:
@@ -130,27 +115,26 @@ def carry_out(task: TaskRequest) -> TaskResult:
     return here().carry_out(task)
 
 
-def end_run(run: str) -> None:
-    """End the processes of a run on this worker, busy ones too."""
-    here().end(run)
-
-
-def end_compilers(run: str) -> None:
-    """End the processes with which a run has compiled on this worker."""
-    here().end_compilers(run)
+def end(run: str, compilers: bool = False) -> None:
+    """End the processes of a run on this worker, busy ones too; or the idle ones that compile."""
+    here().end(run, compilers)
 
 
 async def announce(dask_worker: Worker) -> dict[str, Any]:
-    """:func:`describe`, after telling the scheduler the resources of this worker.
-
-    One that ``nqbench worker`` started has told them.
-    """
+    """The machine, software and devices of a worker (JSON), and to the scheduler its resources: its
+    cores, and one of each device. One that ``nqbench worker`` started has told them."""
     here()
-    described = await asyncio.to_thread(describe)
-    wanted = await asyncio.to_thread(resources)
-    if not wanted.items() <= dask_worker.state.total_resources.items():
-        await dask_worker.set_resources(**wanted)
-    return described
+    found = await asyncio.to_thread(offers)
+    cores = int(os.environ.get(OWN_CORES) or cpu_count())
+    resources = {CORES: cores, **{offer.resource: 1 for offer in found}}
+    if not resources.items() <= dask_worker.state.total_resources.items():
+        await dask_worker.set_resources(**resources)
+    return {
+        "host": platform.node(),
+        "cores": cores,
+        "software": await asyncio.to_thread(software),
+        "devices": [asdict(offer) for offer in found],
+    }
 
 
 class Host:
@@ -167,6 +151,8 @@ class Host:
 
     def carry_out(self, task: TaskRequest) -> TaskResult:
         """One request, on an idle process or a new one."""
+        from distributed import get_worker
+
         spec, asked, process = task.open.spec, task.request, 0
         said: Ready | Done | Refused
         try:
@@ -184,7 +170,7 @@ class Host:
                     said, process = Done(reply.measurement), reply.worker
         except NqbenchError as error:
             said = Refused(type(error).__name__, str(error))
-        return TaskResult(said, process, _address())
+        return TaskResult(said, process, str(get_worker().address))
 
     def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
         """Something that a run makes once on this worker and that is closed with it."""
@@ -195,26 +181,23 @@ class Host:
             kept: Kept = self._kept[run, name]
             return kept
 
-    def end(self, run: str) -> None:
-        """End a run's processes."""
+    def end(self, run: str, compilers: bool) -> None:
+        """End a run's processes, or the idle ones with which it has compiled."""
         with self._lock:
-            self._ended.add(run)
-            made = [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
-            idle = self._pop_idle(lambda key: key[0].startswith(run))
-            busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
+            if compilers:
+                ended: list[Any] = self._pop_idle(lambda key: key[:2] == (run, None))
+                busy = []
+            else:
+                self._ended.add(run)
+                ended = self._pop_idle(lambda key: key[0].startswith(run))
+                ended += [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
+                busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
         for pool in busy:
             for pid in pool.pids():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        for closable in (*idle, *made):
+        for closable in ended:
             closable.close()
-
-    def end_compilers(self, run: str) -> None:
-        """End the idle processes with which a run has compiled."""
-        with self._lock:
-            pools = self._pop_idle(lambda key: key[:2] == (run, None))
-        for pool in pools:
-            pool.close()
 
     @contextmanager
     def _process(self, task: TaskRequest, spec: str | None) -> Iterator[WorkerPool]:
@@ -306,15 +289,6 @@ def alone(*, gpu: str = "", cpu: bool = False) -> Iterator[None]:
         yield
 
 
-def _gpus() -> list[str]:
-    from nqbench.devices.cuda.query import find_gpus
-
-    try:
-        return [*find_gpus()]
-    except DeviceUnavailable:
-        return []
-
-
 def _offer(spec: str) -> Offer:
     from nqbench.devices.registry import choose_device, facts_for
 
@@ -328,9 +302,3 @@ def _offer(spec: str) -> Offer:
     own = uuid or f"{platform.node()} {spec}"
     name = hashlib.sha256(own.encode()).hexdigest()[:12]
     return Offer(spec, kind, facts_for(spec).name, uuid, f"nqbench-{kind}-{name}")
-
-
-def _address() -> str:
-    from distributed import get_worker
-
-    return str(get_worker().address)

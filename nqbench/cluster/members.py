@@ -25,7 +25,7 @@ LOST_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Member:
-    """A worker of the cluster, as it announced itself (``host.describe``)."""
+    """A worker of the cluster, as it announced itself (``host.announce``)."""
 
     address: str
     described: dict[str, Any]
@@ -95,14 +95,14 @@ class Cluster:
     def end_compilers(self, addresses: Sequence[str]) -> None:
         """End the processes that compile on some workers: they take much memory."""
         with suppress(OSError):
-            self.client.run(host.end_compilers, self.run, workers=list(addresses))
+            self.client.run(host.end, self.run, compilers=True, workers=list(addresses))
 
     def stop(self) -> None:
         """End what this run does on the workers."""
         self.stopped = True
         with suppress(Exception):  # without a scheduler the workers end it themselves
             self.check_scheduler()
-            self.client.run(host.end_run, self.run, on_error="ignore")
+            self.client.run(host.end, self.run, on_error="ignore")
 
     def check_scheduler(self) -> None:
         """Raise ``DeviceLost`` without a scheduler."""

@@ -113,18 +113,6 @@ class ChunkSum:
     again: int | None = None
     began: float = math.inf
 
-    def __add__(self, other: ChunkSum) -> ChunkSum:
-        """Both, of chunks that follow each other."""
-        again = None if self.again is None or other.again is None else self.again + other.again
-        return ChunkSum(
-            min(self.first, other.first),
-            self.count + other.count,
-            self.weights + other.weights,
-            self.took_s + other.took_s,
-            again,
-            min(self.began, other.began),
-        )
-
 
 class UnclaimedChunks:
     """Chunks that no device has taken, as ranges; ``left`` are ascending."""

@@ -7,7 +7,7 @@ another path where the count is written down.
 
 from __future__ import annotations
 
-import operator
+import math
 import queue
 import random
 import time
@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -291,20 +290,20 @@ class KernelLauncher:
         if board.n not in self._launches:
             self._launches[board.n] = self._depth(board)
         depth, most = self._launches[board.n]
-        starts = range(chunks.first, chunks.end, most)
-        ranges = [ChunkRange(first, min(most, chunks.end - first)) for first in starts]
-        return reduce(operator.add, (self._sum(board, part, depth, again) for part in ranges))
-
-    def _sum(self, board: ChunkedBoard, part: ChunkRange, depth: int, again: bool) -> ChunkSum:
-        choice, facts, jobs = self.choice(board.n), self.device.facts, board.jobs_of(part)
-        given: dict[str, Level] = {"n": board.n, "depth": depth}
-        plan = kernel_plan({**choice.levels, **given}, choice.system, facts, jobs)
-        weights, took_s, began = self.run(self._launch, plan)
-        second = None
-        if again:
-            plan = kernel_plan({**CHECK_LEVELS, **given}, CHECK, facts, jobs)
-            second = self.run(self._launch, plan)[0]
-        return ChunkSum(part.first, part.count, weights, took_s, second, began)
+        choice, given = self.choice(board.n), {"n": board.n, "depth": depth}
+        kernels = [(choice.system, {**choice.levels, **given})]
+        kernels += [(CHECK, {**CHECK_LEVELS, **given})] if again else []
+        sums, took_s, began = [0, 0], 0.0, math.inf
+        for first in range(chunks.first, chunks.end, most):
+            jobs = board.jobs_of(ChunkRange(first, min(most, chunks.end - first)))
+            for path, (system, levels) in enumerate(kernels):
+                plan = kernel_plan(levels, system, self.device.facts, jobs)
+                weights, kernel_s, launched = self.run(self._launch, plan)
+                sums[path] += weights
+                if not path:
+                    took_s, began = took_s + kernel_s, min(began, launched)
+        second = sums[1] if again else None
+        return ChunkSum(chunks.first, chunks.count, sums[0], took_s, second, began)
 
     def _launch(self, plan: KernelPlan) -> tuple[int, float, float]:
         """Sum of the weights, seconds of the kernel, and Unix time at which it was launched."""
