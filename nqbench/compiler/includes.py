@@ -39,28 +39,19 @@ def read_source(path: Path) -> str:
         return raw.decode("latin-1")
 
 
-def headers_of(
-    source: Path,
-    text: str,
-    read: Callable[[Path], str] = read_source,
-    folders: Sequence[Path] = (),
-) -> dict[Path, str]:
-    """Text of every file of the user's that a source includes, directly or not, by its full path.
-
-    They are searched where NVRTC searches: beside the including file (with quotes), beside the
-    kernel, then in ``folders``. A name that is not found is left to the compiler, which may not
-    need it (``#if``) or reports the line.
-    """
-    return {header.path: header.text for header in find_headers(source, text, read, folders)}
-
-
 def find_headers(
     source: Path,
     text: str,
     read: Callable[[Path], str] = read_source,
     folders: Sequence[Path] = (),
 ) -> list[Header]:
-    """The same with the names under which they are included. Each path and name occurs once."""
+    """Every file of the user's that a source includes, directly or not. Each path and name occurs
+    once.
+
+    They are searched where NVRTC searches: beside the including file (with quotes), beside the
+    kernel, then in ``folders``. A name that is not found is left to the compiler, which may not
+    need it (``#if``) or reports the line.
+    """
     source = source.resolve()
     search = (source.parent, *folders)
     found = _headers((), search, text, frozenset({source}), read)

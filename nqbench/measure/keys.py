@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.compiler.includes import headers_of
+from nqbench.compiler.includes import find_headers
 from nqbench.errors import StoreError
 from nqbench.measure.manifest import COMPILERS, CPU_COMPILERS, CPU_LIBRARIES, versions
 from nqbench.measure.variants import runs_on_cpu
@@ -154,7 +154,8 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     kernels = {path for path in found if path.suffix in KERNEL_SUFFIXES}
     other = named - {*python, *kernels}
     for path in kernels:
-        other |= {path.resolve(), *headers_of(path, _text(path), _text, workload.include)}
+        headers = find_headers(path, _text(path), _text, workload.include)
+        other |= {path.resolve(), *(header.path for header in headers)}
     return python + sorted(other)
 
 

@@ -9,10 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.occupancy import occupancy
 from nqbench.errors import DeviceError
-from nqbench.facts import DeviceFacts
-from nqbench.plan import CachePreference
 from nqbench.simulator.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
@@ -66,19 +63,6 @@ class LaunchShape:
     def warps(self) -> int:
         """Warps per block."""
         return -(-self.threads // WARP_SIZE)
-
-
-def resident_blocks(
-    facts: DeviceFacts,
-    threads: int,
-    shared_bytes: int,
-    grid_blocks: int,
-    cache: CachePreference = "default",
-) -> int:
-    """How many blocks the device holds at a time. Registers do not limit it, because PTX has no
-    register count."""
-    each = occupancy(facts, 0, shared_bytes, threads, cache).blocks_per_multiprocessor
-    return min(max(each, 1) * facts.multiprocessors, grid_blocks)
 
 
 class SimLaunch:

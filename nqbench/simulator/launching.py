@@ -23,10 +23,10 @@ from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports, timing
-from nqbench.simulator.attribution import readable, targets
-from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes, resident_blocks
+from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import Outcome, align
+from nqbench.simulator.liveness import readable, targets
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import Instruction, UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
@@ -95,7 +95,9 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Launc
             f" {simulation.spec} has {limit}"
         )
     blocks = int(np.prod(kernel.grid))
-    resident = resident_blocks(facts, threads, shared, blocks, kernel.cache)
+    # Registers do not limit it, because PTX has no register count.
+    each = occupancy(facts, 0, shared, threads, kernel.cache).blocks_per_multiprocessor
+    resident = min(max(each, 1) * facts.multiprocessors, blocks)
     if kernel.cooperative and resident < blocks:
         raise LaunchError(
             f"kernel {kernel.entry}: a cooperative launch of {blocks} blocks, of which"

@@ -1,7 +1,10 @@
-"""Which registers live across blocks, and where their warp-wide copies are kept."""
+"""Where values come from and go to: which registers live across blocks, and where their warp-wide
+copies are kept; which buffer or variable an access reaches, as far as the code itself tells."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nqbench.simulator import ptx
@@ -140,3 +143,69 @@ def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
         and isinstance(source, ptx.Memory)
         and isinstance(source.base, ptx.Name)
     )
+
+
+ADDRESS_OPCODES = frozenset(
+    {"mov", "add", "sub", "mad", "cvta", "cvt", "selp", "shl", "mul", "and", "or", "lop3", "bfi"}
+)
+"""Opcodes through which an address is followed to where it came from; a loaded value is not."""
+
+ACCESSES = ("ld", "ldu", "st", "atom", "red")
+
+
+def targets(
+    blocks: list[BasicBlock], variables: Mapping[str, str], parameters: Mapping[str, str]
+) -> dict[ptx.Instruction, str]:
+    """The name behind every memory access whose address comes from exactly one base.
+
+    ``variables``  readable name by PTX name of each shared, local or module variable
+    ``parameters`` buffer by PTX name of each pointer parameter
+    """
+    definitions, _ = by_register(blocks)
+    found = {}
+    for instruction in (i for block in blocks for i in block.instructions):
+        if instruction.opcode not in ACCESSES or "param" in instruction.modifiers:
+            continue
+        place = next((o for o in instruction.operands if isinstance(o, ptx.Memory)), None)
+        names = _bases(place, definitions, variables, parameters) if place else set()
+        if len(names) == 1:
+            found[instruction] = names.pop()
+    return found
+
+
+def _bases(
+    start: ptx.Operand,
+    definitions: Mapping[ptx.Register, list[ptx.Instruction]],
+    variables: Mapping[str, str],
+    parameters: Mapping[str, str],
+) -> set[str]:
+    names: set[str] = set()
+    seen: set[ptx.Register] = set()
+    pending: list[ptx.Operand] = [start]
+    while pending:
+        operand = pending.pop()
+        if isinstance(operand, ptx.Memory):
+            pending.append(operand.base)
+        elif isinstance(operand, ptx.Name):
+            if operand.name in variables:
+                names.add(variables[operand.name])
+        elif isinstance(operand, ptx.Register) and operand not in seen:
+            seen.add(operand)
+            for instruction in definitions.get(operand, ()):
+                if instruction.opcode in ADDRESS_OPCODES:
+                    pending.extend(instruction.operands[1:])
+                elif instruction.opcode == "ld" and instruction.modifiers[0] == "param":
+                    source = instruction.operands[1]
+                    if isinstance(source, ptx.Memory) and isinstance(source.base, ptx.Name):
+                        names |= {parameters.get(source.base.name, "")} - {""}
+    return names
+
+
+def readable(symbol: str) -> str:
+    """A variable's own name out of a mangled one, which ends with it and its length."""
+    for match in re.finditer(r"\d+", symbol):
+        for start in range(match.start(), match.end()):
+            name = symbol[match.end() :]
+            if int(symbol[start : match.end()]) == len(name):
+                return name
+    return symbol

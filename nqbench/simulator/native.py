@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import llvmlite.binding as llvm
+
 from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.system.versions import installed
 
@@ -53,8 +55,6 @@ class Cpu:
 @functools.cache
 def this_cpu() -> Cpu:
     """This machine's. Its features are passed on explicitly: LLVM's default is much slower code."""
-    import llvmlite.binding as llvm
-
     features = llvm.get_host_cpu_features()
     return Cpu(llvm.get_host_cpu_name(), features.flatten())
 
@@ -73,8 +73,6 @@ def object_code(text: str, cpu: Cpu) -> bytes:
 
 def compile_object(text: str, cpu: Cpu) -> bytes:
     """Compile a module to object code."""
-    import llvmlite.binding as llvm
-
     target = _target_machine(cpu)
     module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
@@ -91,8 +89,6 @@ def compile_object(text: str, cpu: Cpu) -> bytes:
 
 def link(images: tuple[bytes, ...], cpu: Cpu) -> NativeKernel:
     """Load objects that define ``sim_start`` and ``sim_run`` between them."""
-    import llvmlite.binding as llvm
-
     target = _target_machine(cpu)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     for image in images:
@@ -108,8 +104,6 @@ def link(images: tuple[bytes, ...], cpu: Cpu) -> NativeKernel:
 @functools.cache
 def provide_watcher() -> None:
     """Let kernels of the checked mode call the watcher."""
-    import llvmlite.binding as llvm
-
     from nqbench.simulator import watcher
     from nqbench.simulator.codegen import watch
 
@@ -118,8 +112,6 @@ def provide_watcher() -> None:
 
 
 def _target_machine(cpu: Cpu) -> Any:
-    import llvmlite.binding as llvm
-
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
-from nqbench.simulator.attribution import readable
 from nqbench.simulator.calls import STACK_BYTES
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.writer import WORKSPACE
@@ -29,6 +28,7 @@ from nqbench.simulator.layout import (
     Warp,
     place_in,
 )
+from nqbench.simulator.liveness import readable
 from nqbench.simulator.ptx import WIDTHS, Instruction
 
 TEXT = {

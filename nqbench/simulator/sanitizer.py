@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.attribution import readable
 from nqbench.simulator.calls import STACK
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
-from nqbench.simulator.liveness import by_register, sources
+from nqbench.simulator.liveness import by_register, readable, sources
 from nqbench.simulator.ptx import WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 

@@ -27,34 +27,13 @@ from llvmlite import ir
 
 from nqbench.simulator import layout
 from nqbench.simulator.codegen import watch
-from nqbench.simulator.codegen.watch import (
-    ARRIVE,
-    ATOMIC,
-    BLOCK_RING,
-    CELL,
-    ENTRY,
-    LOAD,
-    MAX_FOUND,
-    MAX_STEPS,
-    MEET,
-    RING,
-    ROLE,
-    SPACES,
-    STEP,
-    STORE,
-    STRONG_LOAD,
-    STRONG_STORE,
-    Field,
-    FindingKind,
-    Found,
-)
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, Context, Warp
 
-SHARED, LOCAL, GLOBAL = range(len(SPACES))
+SHARED, LOCAL, GLOBAL = range(len(watch.SPACES))
 NOBODY: Final = -1
-THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
-WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
-SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
+THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
+WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
+SAME: Final = 4 * watch.ROLE  # several lanes of the writer's warp wrote the same value
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 GRID_SHIFT: Final = 24
 LOCKS_OF_SHARED: Final = 1 << 50
@@ -69,10 +48,10 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
  FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT,
- COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
-FOUND_END, HEADER = int(Found.END), int(Field.END)
+ COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*watch.Field][:-1])  # fmt: skip
+FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
-    int(kind) for kind in FindingKind
+    int(kind) for kind in watch.FindingKind
 )
 
 nb: Any = numba
@@ -168,7 +147,7 @@ def _report(
         if rows[at] == kind and rows[at + 1] == where and rows[at + 2] == other_where:
             rows[at + 3] += 1
             return
-    if count == MAX_FOUND:
+    if count == watch.MAX_FOUND:
         return
     h[FOUND_COUNT] = count + 1
     at = count * FOUND_END
@@ -198,8 +177,8 @@ def _by_atomics(h: Any, other: int, epoch: int, when: int, thread: int, now: int
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
-    return _met(h, RINGS, RING, other, epoch, when, thread, now) or _met(
-        h, BLOCK_RINGS, BLOCK_RING, other, epoch, when, thread, now
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, now) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, now
     )
 
 
@@ -209,12 +188,12 @@ def _met(
 ) -> bool:
     a = _ring(h, field, length, other)
     b = _ring(h, field, length, thread)
-    for i in range(0, length * ENTRY, ENTRY):
+    for i in range(0, length * watch.ENTRY, watch.ENTRY):
         if a[i + 1] <= when or a[i + 4]:
             continue
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
-        for j in range(0, length * ENTRY, ENTRY):
+        for j in range(0, length * watch.ENTRY, watch.ENTRY):
             if b[j] != a[i] or b[j + 1] <= a[i + 1]:
                 continue
             if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
@@ -229,7 +208,7 @@ def _ring(h: Any, field: int, length: int, thread: int) -> Any:
     number = thread - h[FIRST]
     if field == BLOCK_RINGS:
         number //= h[THREADS]
-    return _longs(h, field, number * length * ENTRY)
+    return _longs(h, field, number * length * watch.ENTRY)
 
 
 @compiled
@@ -238,7 +217,7 @@ def _remember(
 ) -> None:
     ring = _ring(h, field, length, thread)
     oldest = 0
-    for i in range(0, length * ENTRY, ENTRY):
+    for i in range(0, length * watch.ENTRY, watch.ENTRY):
         # A loop that waits must not push out the rest.
         again = reads and ring[i + 4] and ring[i] == place and ring[i + 3] == epoch
         if again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread):
@@ -253,7 +232,7 @@ def _remember(
 @compiled
 def _reads(at: int) -> Any:
     """Whether this is about a reader of its cell."""
-    return READER <= at % CELL < UPDATER
+    return READER <= at % watch.CELL < UPDATER
 
 
 @compiled
@@ -310,8 +289,8 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
 def _remember_atomic(h: Any, thread: int, slot: int, place: int, reads: bool) -> None:
     warp, warps = _warp_of(h, thread), h[WARPS]
     epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-    _remember(h, RINGS, RING, thread, place, epoch, reads)
-    _remember(h, BLOCK_RINGS, BLOCK_RING, thread, place, epoch, reads)
+    _remember(h, RINGS, watch.RING, thread, place, epoch, reads)
+    _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads)
 
 
 @compiled
@@ -409,7 +388,7 @@ def _copied(
     """Whether this is part of a copy within local memory: what is read may be unwritten there, and
     so is then what is stored."""
     masks = _ints(h, COPY_KNOWN, place * h[COPIES])
-    if what == LOAD:
+    if what == watch.LOAD:
         number = _ints(h, COPY)[where]
         if number < 0:
             return False
@@ -418,7 +397,7 @@ def _copied(
             masks[number] |= nb.int32(known[offset + byte] != 0) << byte
         return True
     sources = _ints(h, COPIED, 4 * where)
-    if what != STORE or sources[0] < 0:
+    if what != watch.STORE or sources[0] < 0:
         return False
     for byte in range(nbytes):
         source = sources[byte // size]
@@ -445,7 +424,7 @@ def _lane(
             return
     else:
         known = _bytes(h, GLOBAL_KNOWN)
-    if what in (LOAD, STRONG_LOAD, ATOMIC):
+    if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC):
         # Copies of structs read the holes between their members, in parts of words too.
         unit = nbytes if space == LOCAL and size < 4 else size
         for at in range(offset, offset + nbytes, unit):
@@ -453,30 +432,30 @@ def _lane(
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
                 if not own:
                     _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, 0, 0, size, space)
-    if what not in (LOAD, STRONG_LOAD):
+    if what not in (watch.LOAD, watch.STRONG_LOAD):
         for byte in range(nbytes):
             known[offset + byte] = 1
     if space == LOCAL:
         return
     shift = h[SHARED_SHIFT] if space == SHARED else h[GLOBAL_SHIFT]
     cells = _ints(h, CELLS if space == SHARED else GLOBAL_CELLS)
-    start = slot * h[CELLS_PER_SLOT] * CELL if space == SHARED else 0
-    strong = what >= STRONG_LOAD
+    start = slot * h[CELLS_PER_SLOT] * watch.CELL if space == SHARED else 0
+    strong = what >= watch.STRONG_LOAD
     if strong:
         place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
-        _remember_atomic(h, thread, slot, place, what == STRONG_LOAD)
-        if space == GLOBAL and what >= ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
+        _remember_atomic(h, thread, slot, place, what == watch.STRONG_LOAD)
+        if space == GLOBAL and what >= watch.ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
             _longs(h, GRID_SYNCS)[slot] += 1
     step = max(1 << shift, 1)
     for e in range(count):
         old = _number(memory, offset + e * size, size)
         new = old
-        has_values = what in (STORE, STRONG_STORE)
+        has_values = what in (watch.STORE, watch.STRONG_STORE)
         if has_values:
             new = _number(values, (e * 32 + lane) * size, size)
         for part in range(0, size, step):
-            at = start + ((offset + e * size + part) >> shift) * CELL
-            if what in (LOAD, STRONG_LOAD):
+            at = start + ((offset + e * size + part) >> shift) * watch.CELL
+            if what in (watch.LOAD, watch.STRONG_LOAD):
                 _read(h, cells, at, thread, slot, where, strong, space, address + e * size, old,
                       size)  # fmt: skip
             else:
@@ -548,23 +527,23 @@ def _barrier(
     h, c, w = carray(state_p, HEADER), carray(context_p, 64), carray(warp_p, 16)
     slot = _slot(h, c, w)
     warps, warp = h[WARPS], w[W_INDEX]
-    if how == STEP:
+    if how == watch.STEP:
         first = _longs(h, OWNERS)[slot] + 32 * warp
-        if first == h[FIRST] and h[STEP_COUNT] < MAX_STEPS:
+        if first == h[FIRST] and h[STEP_COUNT] < watch.MAX_STEPS:
             step = _longs(h, STEPS, 2 * h[STEP_COUNT])
             step[0], step[1] = number, lanes
             h[STEP_COUNT] += 1
         return
-    if how >= MEET:
+    if how >= watch.MEET:
         matrix = 2 * (slot * warps + warp)
-        if how == MEET:
+        if how == watch.MEET:
             _join(_ints(h, LANES, matrix * 1024), lanes)
         _join(_ints(h, LANES, (matrix + 1) * 1024), lanes)
         return
     epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
     joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
     meeting = _longs(h, MEETINGS, 2 * (slot * BARRIERS + number))
-    if how == ARRIVE:
+    if how == watch.ARRIVE:
         if where >= 0:
             first = 0
             while not lanes >> first & 1:
