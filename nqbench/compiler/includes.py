@@ -40,10 +40,7 @@ def read_source(path: Path) -> str:
 
 
 def find_headers(
-    source: Path,
-    text: str,
-    read: Callable[[Path], str] = read_source,
-    folders: Sequence[Path] = (),
+    source: Path, text: str, read: Callable[[Path], str] = read_source, folders: Sequence[Path] = ()
 ) -> list[Header]:
     """Every file of the user's that a source includes, directly or not. Each path and name occurs
     once.

@@ -120,7 +120,7 @@ def build(program: SourceUnit, kind: ImageKind) -> tuple[bytes, dict[str, str], 
             _checked(answer, f"take the name {name}")
         options = [option.encode() for option in _options(program, kind)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
-        log = _log(handle)
+        log = _image(handle, "log").rstrip().decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _rejected(program, status, log)
         symbols = {
@@ -167,24 +167,17 @@ def _checked(answer: tuple[Any, ...], action: str) -> Any:
     return values[0] if values else None
 
 
-def _log(handle: object) -> str:
-    nvrtc = _nvrtc()
-    size: int = _checked(nvrtc.nvrtcGetProgramLogSize(handle), "size its log")
-    raw = bytes(size)  # filled in place by the call
-    _checked(nvrtc.nvrtcGetProgramLog(handle, raw), "give its log")
-    return raw.rstrip(b"\0 \n").decode(errors="replace")
-
-
-def _image(handle: object, kind: ImageKind) -> bytes:
+def _image(handle: object, kind: ImageKind | Literal["log"]) -> bytes:
     nvrtc = _nvrtc()
     size_of, give = {
+        "log": (nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog),
         "ptx": (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX),
         "cubin": (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN),
     }[kind]
     size: int = _checked(size_of(handle), f"size the {kind}")
-    raw = bytes(size)
+    raw = bytes(size)  # filled in place by the call
     _checked(give(handle, raw), f"give the {kind}")
-    return raw.rstrip(b"\0") if kind == "ptx" else raw
+    return raw if kind == "cubin" else raw.rstrip(b"\0")
 
 
 def _rejected(program: SourceUnit, status: Any, log: str) -> Rejected:

@@ -14,25 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
+from nqbench.simulator import ptx
 from nqbench.simulator.layout import align
 from nqbench.simulator.liveness import results, sources
-from nqbench.simulator.ptx import (
-    WIDTHS,
-    Immediate,
-    Instruction,
-    Label,
-    Memory,
-    Name,
-    Negated,
-    Operand,
-    Pair,
-    PtxKernel,
-    PtxVariable,
-    Register,
-    UnsupportedPtx,
-    Vector,
-    Where,
-)
+from nqbench.simulator.ptx import Immediate, Instruction, Label, Name, Operand, PtxKernel, Register
 
 BUILT_IN: Final = ("vprintf", "__assertfail")
 """Functions of CUDA's that the simulator executes itself."""
@@ -80,14 +65,14 @@ class _Instance:
         """An operand as this copy's own."""
         if isinstance(operand, Register):
             return self.register(operand)
-        if isinstance(operand, Memory):
-            return Memory(self.operand(operand.base), operand.offset)
-        if isinstance(operand, Vector):
-            return Vector(tuple(map(self.operand, operand.items)))
-        if isinstance(operand, Pair):
-            return Pair(self.operand(operand.first), self.operand(operand.second))
-        if isinstance(operand, Negated):
-            return Negated(self.register(operand.register))
+        if isinstance(operand, ptx.Memory):
+            return ptx.Memory(self.operand(operand.base), operand.offset)
+        if isinstance(operand, ptx.Vector):
+            return ptx.Vector(tuple(map(self.operand, operand.items)))
+        if isinstance(operand, ptx.Pair):
+            return ptx.Pair(self.operand(operand.first), self.operand(operand.second))
+        if isinstance(operand, ptx.Negated):
+            return ptx.Negated(self.register(operand.register))
         return operand
 
     def instruction(self, i: Instruction) -> Instruction:
@@ -173,8 +158,8 @@ class _Flattening:
                 self.kernel.variables.setdefault(variable.name, variable)
         for item in at.function.body:
             if len(self.out) > MAX_INSTRUCTIONS:
-                raise UnsupportedPtx(
-                    f"more than {MAX_INSTRUCTIONS} instructions in calls", Where(1)
+                raise ptx.UnsupportedPtx(
+                    f"more than {MAX_INSTRUCTIONS} instructions in calls", ptx.Where(1)
                 )
             if isinstance(item, Label):
                 self.out.append(Label(at.label(item.name)))
@@ -224,7 +209,7 @@ class _Flattening:
 
     def _parameter_access(self, at: _Instance, item: Instruction) -> Iterator[Instruction]:
         place = item.operands[1 if item.opcode == "ld" else 0]
-        assert isinstance(place, Memory)
+        assert isinstance(place, ptx.Memory)
         if not isinstance(place.base, Name) or (
             place.base.name in self.kernel.parameters and not at.suffix
         ):
@@ -232,8 +217,8 @@ class _Flattening:
             return
         kind = item.modifiers[-1]
         value = item.operands[0 if item.opcode == "ld" else 1]
-        values = value.items if isinstance(value, Vector) else (value,)
-        name, step = at.parameter(place.base.name), WIDTHS[kind] // 8
+        values = value.items if isinstance(value, ptx.Vector) else (value,)
+        name, step = at.parameter(place.base.name), ptx.WIDTHS[kind] // 8
         for number, one in enumerate(values):
             register = self._register(name, place.offset + number * step, kind, item)
             own = at.operand(one)
@@ -245,10 +230,10 @@ class _Flattening:
 
     def _register(self, name: str, offset: int, kind: str, item: Instruction) -> Register:
         """The register of a parameter's part; all accesses to it must agree on its place."""
-        width = max(WIDTHS[kind], 32)
+        width = max(ptx.WIDTHS[kind], 32)
         known = self.widths.setdefault((name, offset), width)
         if known != width and 64 in (known, width):
-            raise UnsupportedPtx("a parameter of a call in parts of several sizes", item.where)
+            raise ptx.UnsupportedPtx("a parameter of a call in parts of several sizes", item.where)
         return Register(f"{name}+{offset}", known)
 
     def _copies(self, source: str, target: str, like: Instruction) -> None:
@@ -269,7 +254,7 @@ class _Flattening:
             self._call(at, replace(item, guard=None))
             self.out.append(Label(after))
             return
-        given = [o for o in item.operands if isinstance(o, Vector)]
+        given = [o for o in item.operands if isinstance(o, ptx.Vector)]
         callee = next(o for o in item.operands if isinstance(o, Name | Register))
         before = item.operands.index(callee)
         gives = _names(given[0]) if before else []
@@ -298,7 +283,7 @@ class _Flattening:
             why = "has no body in this module"
             if name.startswith(LAUNCHES):
                 why = "launches a kernel from a kernel, which is not simulated"
-            raise UnsupportedPtx(f"a call of {name}, which {why},", item.where)
+            raise ptx.UnsupportedPtx(f"a call of {name}, which {why},", item.where)
         self._emit(item, "call", item.modifiers)
         if at.machine is not None and name in at.machine.members:
             self._jump(call, at.machine, name)
@@ -365,7 +350,7 @@ class _Flattening:
     def _enter(self, call: _Call, machine: _Machine, name: str) -> None:
         """The first call of such a function: its stack is empty."""
         item = call.item
-        self.kernel.variables.setdefault(STACK, PtxVariable(STACK, "local", 16, STACK_BYTES))
+        self.kernel.variables.setdefault(STACK, ptx.PtxVariable(STACK, "local", 16, STACK_BYTES))
         end = self._fresh("return")
         machine.returns.append(end)
         self._emit(item, "mov", ("u32",), machine.pointer, Name(STACK))
@@ -415,7 +400,7 @@ class _Flattening:
         for other in function.body:
             if isinstance(other, Instruction) and other.opcode == "ld" and "param" in other.spaces:
                 place = other.operands[1]
-                assert isinstance(place, Memory)
+                assert isinstance(place, ptx.Memory)
                 if isinstance(place.base, Name) and place.base.name == name:
                     kind = other.modifiers[-1]
                     a = self._register(target, place.offset, kind, other)
@@ -474,7 +459,7 @@ class _Flattening:
         return f"{stem}#{self.count}"
 
 
-def _local(function: PtxKernel) -> list[PtxVariable]:
+def _local(function: PtxKernel) -> list[ptx.PtxVariable]:
     return [v for v in function.variables.values() if v.space == "local"]
 
 
@@ -498,7 +483,7 @@ def _needed(function: PtxKernel, call: Instruction) -> list[Register]:
     at = next(n for n, item in enumerate(body) if item is call or item == call)
     found = sorted(after[at + 1], key=lambda r: r.name)
     if len(found) > MAX_KEPT:
-        raise UnsupportedPtx(
+        raise ptx.UnsupportedPtx(
             f"a recursive call across which {len(found)} registers live", call.where
         )
     return found
@@ -516,7 +501,7 @@ def _following(function: PtxKernel, labels: dict[str, int], n: int) -> list[int]
     return found
 
 
-def _names(operand: Vector) -> list[str]:
+def _names(operand: ptx.Vector) -> list[str]:
     return [item.name for item in operand.items if isinstance(item, Name)]
 
 
@@ -529,20 +514,22 @@ def _made(
 def _stored(
     like: Instruction, base: Register, offset: int, value: Operand, width: int
 ) -> Instruction:
-    return _made(like, "st", ("local", f"u{max(width, 16)}"), Memory(base, offset), value)
+    return _made(like, "st", ("local", f"u{max(width, 16)}"), ptx.Memory(base, offset), value)
 
 
 def _loaded(like: Instruction, target: Register, base: Register, offset: int) -> Instruction:
-    return _made(like, "ld", ("local", f"u{max(target.width, 16)}"), target, Memory(base, offset))
+    return _made(
+        like, "ld", ("local", f"u{max(target.width, 16)}"), target, ptx.Memory(base, offset)
+    )
 
 
 def _move_from(i: Instruction, target: Operand, register: Register, kind: str) -> Instruction:
     """``ld.param`` of a register: narrow kinds take the low bits, extended as a load would."""
-    narrow = WIDTHS[kind] < register.width
-    if not isinstance(target, Register) or not narrow or target.width == WIDTHS[kind]:
+    narrow = ptx.WIDTHS[kind] < register.width
+    if not isinstance(target, Register) or not narrow or target.width == ptx.WIDTHS[kind]:
         return replace(
-            i, opcode="mov", modifiers=(f"b{WIDTHS[kind]}",), operands=(target, register)
+            i, opcode="mov", modifiers=(f"b{ptx.WIDTHS[kind]}",), operands=(target, register)
         )
     sign = "s" if kind[0] == "s" else "u"
-    to, source = f"{sign}{target.width}", f"{sign}{WIDTHS[kind]}"
+    to, source = f"{sign}{target.width}", f"{sign}{ptx.WIDTHS[kind]}"
     return replace(i, opcode="cvt", modifiers=(to, source), operands=(target, register))

@@ -13,14 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nqbench.simulator.ptx import (
-    Instruction,
-    Label,
-    Name,
-    PtxKernel,
-    UnsupportedPtx,
-    Vector,
-)
+from nqbench.simulator.ptx import Instruction, Label, Name, PtxKernel, UnsupportedPtx, Vector
 
 Ending = Literal["jump", "branch", "switch", "exit", "barrier"]
 

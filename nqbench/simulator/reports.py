@@ -11,23 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
+from nqbench.simulator import layout
 from nqbench.simulator.calls import STACK_BYTES
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.writer import WORKSPACE
 from nqbench.simulator.engine import WARP_SIZE, SimLaunch
 from nqbench.simulator.global_memory import NEAR
-from nqbench.simulator.layout import (
-    GLOBAL_BASE,
-    LOCAL_WINDOW,
-    PRINT_RECORD,
-    SHARED_WINDOW,
-    Context,
-    Fault,
-    Print,
-    State,
-    Warp,
-    place_in,
-)
+from nqbench.simulator.layout import Context, Fault, Warp
 from nqbench.simulator.liveness import readable
 from nqbench.simulator.ptx import WIDTHS, Instruction
 
@@ -82,7 +72,7 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
         detail = f" ({address:#x})"
     elif kind is Fault.INACTIVE_SOURCE:
         detail = f" (source lane {address})"
-    thread = place_in(run.geometry.block, warp * WARP_SIZE + lane)
+    thread = layout.place_in(run.geometry.block, warp * WARP_SIZE + lane)
     return KernelFault(
         f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
         f" {_where(instruction)}"
@@ -123,7 +113,9 @@ def _nearest(run: SimLaunch, address: int) -> str:
     """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
     if near := run.memory.near(address):
         return f", {near}"
-    windows = any(0 <= address - start < NEAR for start in (SHARED_WINDOW, LOCAL_WINDOW))
+    windows = any(
+        0 <= address - start < NEAR for start in (layout.SHARED_WINDOW, layout.LOCAL_WINDOW)
+    )
     return " (a generic address of shared or local memory)" if windows else ""
 
 
@@ -133,11 +125,11 @@ Words = NDArray[np.uint32]
 def _resident(run: SimLaunch) -> Iterator[tuple[NDArray[np.int64], Words, Words]]:
     """Of each resident warp: its fields, the lanes that are to run each basic block, and those that
     wait at each barrier."""
-    layout = run.code.layout
-    for memory in run.warps.reshape(-1, layout.nbytes):
-        waits = memory[layout.waits : layout.waits + 4 * len(run.code.barriers)]
-        masks = memory[layout.masks : layout.waits].view(np.uint32)
-        yield memory[: layout.masks].view(np.int64), masks, waits.view(np.uint32)
+    places = run.code.layout
+    for memory in run.warps.reshape(-1, places.nbytes):
+        waits = memory[places.waits : places.waits + 4 * len(run.code.barriers)]
+        masks = memory[places.masks : places.waits].view(np.uint32)
+        yield memory[: places.masks].view(np.int64), masks, waits.view(np.uint32)
 
 
 def deadlock(run: SimLaunch, entry: str) -> KernelFault:
@@ -165,11 +157,11 @@ def printed(run: SimLaunch) -> list[str]:
     """What the lanes of a launch printed, in the order in which they did."""
     context = run.context
     count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
-    records = run.prints.reshape(-1, PRINT_RECORD)[:count] if count else ()
+    records = run.prints.reshape(-1, layout.PRINT_RECORD)[:count] if count else ()
     lines = []
     for record in records:
-        text = _text(run, int(record[: 8 * Print.END].view(np.int64)[Print.TEXT]))
-        lines.append(_formatted(run, text, record[8 * Print.END :].tobytes()))
+        text = _text(run, int(record[: 8 * layout.Print.END].view(np.int64)[layout.Print.TEXT]))
+        lines.append(_formatted(run, text, record[8 * layout.Print.END :].tobytes()))
     return lines
 
 
@@ -210,7 +202,7 @@ def _formatted(run: SimLaunch, text: str, values: bytes) -> str:
 
 def _text(run: SimLaunch, address: int) -> str:
     """The text that ends with a zero byte at an address in global memory."""
-    start = address - GLOBAL_BASE
+    start = address - layout.GLOBAL_BASE
     data = run.memory.data[max(start, 0) : start + MAX_TEXT] if start >= 0 else b""
     return bytes(data).partition(b"\0")[0].decode(errors="replace")
 
@@ -221,7 +213,7 @@ MAX_TEXT = 4096
 def standing(run: SimLaunch) -> str:
     """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
     code = run.code
-    for wanted in (State.READY, State.PARKED):
+    for wanted in (layout.State.READY, layout.State.PARKED):
         for state, masks, waits in _resident(run):
             if int(state[Warp.STATE]) != wanted:
                 continue

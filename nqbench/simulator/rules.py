@@ -15,20 +15,8 @@ from enum import IntEnum
 from typing import ClassVar, Final
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.ir import (
-    I32,
-    I64,
-    LANES,
-    V16,
-    V32,
-    V64,
-    Function,
-    Module,
-    Value,
-    const,
-    lanes_of,
-    vector,
-)
+from nqbench.simulator import ir
+from nqbench.simulator.ir import I32, I64, LANES, V32, V64, Function, Value, const, lanes_of
 
 SECTOR_BITS: Final = 5
 LINE_BITS: Final = 7
@@ -93,7 +81,7 @@ class SectorRules:
         self.caches = caches
         self.l1_holds_global = l1_holds_global
 
-    def define(self, module: Module) -> None:
+    def define(self, module: ir.Module) -> None:
         """Write the functions that the other methods call into the kernels' common module."""
         for write in (_conflicts, _crowding, _sectors, _spread):
             write(module)
@@ -138,7 +126,7 @@ class SectorRules:
             ]
         return self._passes(f, words[0], lanes, broadcast)
 
-    def _wide(self, module: Module, parts: int) -> None:
+    def _wide(self, module: ir.Module, parts: int) -> None:
         """``sim_wide_2``, ``sim_wide_4``: passes << 32 | least of reads or writes of 8 or 16 bytes.
 
         Two half warps (of 8 bytes) or the two quarters of a half warp (of 16) go together if lanes
@@ -227,7 +215,7 @@ class SegmentRules(SectorRules):
     transactions: ClassVar = "passes"
     merges: ClassVar = False
 
-    def define(self, module: Module) -> None:
+    def define(self, module: ir.Module) -> None:
         super().define(module)
         parameters = [(V64, "offsets"), (I32, "lanes"), (I64, "log"), (I64, "way")]
         f = Function("sim_traffic", I64, parameters, module, "noinline nounwind")
@@ -255,7 +243,7 @@ class HalfWarpStrict(SegmentRules):
 
     banks: ClassVar = ((16, 4),)
 
-    def define(self, module: Module) -> None:
+    def define(self, module: ir.Module) -> None:
         _half_warp(module)
         super().define(module)
 
@@ -413,7 +401,7 @@ def each_group(f: Function, ids: Value, lanes: Value) -> Iterator[tuple[Value, V
         yield which, members
 
 
-def _half_warp(module: Module) -> None:
+def _half_warp(module: ir.Module) -> None:
     """Passes of a half-warp through 16 banks (F.3.3.2). Each serves one word for all lanes that
     want it, and one lane of every other bank. The guide leaves open which word and which lanes:
     here the word of the lowest lane that is left, and the lowest lane of each bank."""
@@ -423,9 +411,9 @@ def _half_warp(module: Module) -> None:
     before = const(V32, 0)  # the lower lanes with the same bank
     for lane in range(LANES):
         higher = (
-            const(vector("i1"), 0)
+            const(ir.vector("i1"), 0)
             if lane == LANES - 1
-            else lanes_of(vector("i1"), [int(other > lane) for other in range(LANES)])
+            else lanes_of(ir.vector("i1"), [int(other > lane) for other in range(LANES)])
         )
         same = f.compare("eq", bank, f.splat(f.extract(bank, const(I32, lane))))
         hit = f.and_(same, higher)
@@ -445,7 +433,7 @@ def _half_warp(module: Module) -> None:
 def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
     """Mask of lanes whose value no earlier active lane has. Inactive lanes must hold values that
     no active lane has."""
-    repeated = const(vector("i1"), 0)
+    repeated = const(ir.vector("i1"), 0)
     for distance in range(1, LANES):
         # Lanes before `distance` have no partner; they are compared with a value nobody has.
         nobody = const(values.type, -1)
@@ -455,19 +443,19 @@ def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
     return f.and_(active, f.not_(repeated))
 
 
-def _conflicts(module: Module) -> None:
+def _conflicts(module: ir.Module) -> None:
     """Passes of an access where some bank is wanted twice: for each bank the number of different
     words, and of these the greatest."""
     f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
     words, lanes = f.parameters
     active = f.as_lanes(lanes)
-    unique = lanes_of(V16, [-2 - lane for lane in range(LANES)])
+    unique = lanes_of(ir.V16, [-2 - lane for lane in range(LANES)])
     short = f.select(active, f.resize(words, 16), unique)
     first = _first_of_kind(f, short, active)
     f.ret(f.call(I32, "sim_crowding", words, f.as_bits(first)))
 
 
-def _crowding(module: Module) -> None:
+def _crowding(module: ir.Module) -> None:
     """The greatest number of lanes that want the same bank.
 
     Bit-sliced counters, one per bank and all in parallel: lane i starts as a 32-bit word with its
@@ -504,7 +492,7 @@ def _crowding(module: Module) -> None:
     f.ret(most)
 
 
-def _sectors(module: Module) -> None:
+def _sectors(module: ir.Module) -> None:
     """Number of different sectors: within a window of 64 a bit set is enough."""
     f = Function("sim_sectors", I32, [(V32, "sectors"), (I32, "lanes")], module, "noinline")
     sectors, lanes = f.parameters
@@ -521,7 +509,7 @@ def _sectors(module: Module) -> None:
     f.ret(f.call(I32, "sim_spread", sectors, lanes))
 
 
-def _spread(module: Module) -> None:
+def _spread(module: ir.Module) -> None:
     """Number of different values among the active lanes, by comparing all pairs."""
     f = Function("sim_spread", I32, [(V32, "values"), (I32, "lanes")], module, "noinline")
     values, lanes = f.parameters

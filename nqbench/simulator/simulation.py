@@ -8,16 +8,8 @@ from typing import Final
 
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.simulator.models import (
-    CACHE,
-    MODES,
-    ORDERS,
-    PTXAS,
-    ROUND_ROBIN,
-    TIME,
-    Model,
-    load_model,
-)
+from nqbench.simulator import models
+from nqbench.simulator.models import Model, load_model
 
 DEFAULT_QUANTUM: Final = 32
 """Loop iterations before the next warp's turn: few against the life of a job, so that warps share a
@@ -53,10 +45,10 @@ class Simulation:
     def rules(self) -> tuple[tuple[str, int | str], ...]:
         """What of the model the generated code depends on."""
         rules = dict(self.model.memory)
-        if CACHE in self.modes and self.has_caches:
+        if models.CACHE in self.modes and self.has_caches:
             rules |= {"cache": "on", "l1_holds": ", ".join(self.model.chip.l1_holds or ())}
-        if PTXAS in self.modes or TIME in self.modes:
-            rules[PTXAS] = "on"
+        if models.PTXAS in self.modes or models.TIME in self.modes:
+            rules[models.PTXAS] = "on"
         return tuple(sorted(rules.items()))
 
     @property
@@ -75,11 +67,11 @@ class Simulation:
             "name": self.facts.name,
             "model": self.model.name,
             "memory": dict(self.model.memory),
-            **({"caches": caches} if CACHE in self.modes else {}),
-            **({"time": asdict(chip)} if TIME in self.modes else {}),
+            **({"caches": caches} if models.CACHE in self.modes else {}),
+            **({"time": asdict(chip)} if models.TIME in self.modes else {}),
             "order": self.order,
             "quantum": self.quantum,
-            **({"counts": PTXAS} if PTXAS in self.modes else {}),
+            **({"counts": models.PTXAS} if models.PTXAS in self.modes else {}),
             "ptx_compiler": compiler_version(),
             "arch": self.facts.arch,
         }
@@ -88,7 +80,7 @@ class Simulation:
 def simulation(
     model: str = "mini",
     *,
-    order: str = ROUND_ROBIN,
+    order: str = models.ROUND_ROBIN,
     quantum: int | None = None,
     max_steps: int = DEFAULT_MAX_STEPS,
     modes: tuple[str, ...] = (),
@@ -108,25 +100,25 @@ def simulation(
     from nqbench.simulator.rules import memory_rules
     from nqbench.simulator.timing import required
 
-    if order not in ORDERS:
-        raise DeviceError(f"warp order {order!r} is not known; choose {', '.join(ORDERS)}")
-    if not set(modes) <= set(MODES):
-        raise DeviceError(f"modes of the simulator are {', '.join(MODES)}; got {modes}")
+    if order not in models.ORDERS:
+        raise DeviceError(f"warp order {order!r} is not known; choose {', '.join(models.ORDERS)}")
+    if not set(modes) <= set(models.MODES):
+        raise DeviceError(f"modes of the simulator are {', '.join(models.MODES)}; got {modes}")
     if quantum is None:
-        quantum = CACHE_QUANTUM if CACHE in modes else DEFAULT_QUANTUM
+        quantum = CACHE_QUANTUM if models.CACHE in modes else DEFAULT_QUANTUM
     if quantum < 1 or max_steps < 1:
         raise DeviceError("quantum and max_steps must be at least 1")
     found = load_model(model)
     memory_rules(found.memory)
-    modes = tuple(mode for mode in MODES if mode in modes)
-    spec = ":".join(("sim", model, *(() if order == ROUND_ROBIN else (order,)), *modes))
+    modes = tuple(mode for mode in models.MODES if mode in modes)
+    spec = ":".join(("sim", model, *(() if order == models.ROUND_ROBIN else (order,)), *modes))
     chip = found.chip
-    if CACHE in modes and (chip.l1_shared_bytes is None or chip.l2_bytes is None):
+    if models.CACHE in modes and (chip.l1_shared_bytes is None or chip.l2_bytes is None):
         raise DeviceError(
             f"{spec}: the model does not state its caches; add l1_shared_bytes and l2_bytes to its"
             " facts (0 for none)"
         )
-    if TIME in modes:
+    if models.TIME in modes:
         required(found)
     turn = GREEDY_QUANTUM if order == "greedy" else quantum
     return Simulation(spec, found, order, turn, max_steps, modes, checked)

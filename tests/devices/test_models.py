@@ -160,11 +160,7 @@ def test_an_own_file_is_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (
-            "  multiprocessors: 2",
-            "  multiprocesors: 2",
-            "'multiprocesors' in facts; did you",
-        ),
+        ("  multiprocessors: 2", "  multiprocesors: 2", "'multiprocesors' in facts; did you"),
         ("about: a chip", "abut: a chip", "unknown key 'abut' in the file; did you mean 'about'"),
         ("sector_bytes", "sector_byte", "'sector_byte' in memory; did you mean 'sector_bytes'"),
         ("multiprocessors: 2", "l2_bytes: 2", "facts lacks multiprocessors"),

@@ -18,7 +18,7 @@ from nqbench.simulator.layout import (
     Warp,
     WarpLayout,
 )
-from nqbench.simulator.ptx import Immediate, Instruction
+from nqbench.simulator.ptx import Immediate, Instruction, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,17 @@ def arrive(k: KernelWriter, i: Instruction) -> None:
     if not isinstance(number, Immediate) or count is None:
         raise k.unsupported(i, "it needs a constant barrier and a number of threads")
     f, slot = k.f, k.pointer(Warp.SLOT)
-    wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
-    f.store(f.resize(wanted, 64), f.offset(slot, 8 * (BlockSlot.EXPECTED + number.value)), 8)
+    _expect(k, number.value, count)
     f.bump(f.offset(slot, 8 * (BlockSlot.ARRIVED + number.value)), f.popcount(k.lanes))
     watch.at_barrier(k, k.lanes, number.value, watch.ARRIVE)
+
+
+def _expect(k: KernelWriter, barrier: int, count: Operand) -> None:
+    """Set the number of threads that a barrier is for."""
+    f = k.f
+    wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
+    place = f.offset(k.pointer(Warp.SLOT), 8 * (BlockSlot.EXPECTED + barrier))
+    f.store(f.resize(wanted, 64), place, 8)
 
 
 def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
@@ -74,9 +81,7 @@ def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
     counted = closing.operands[1:-1] if "red" in closing.modifiers else closing.operands
     count = counted[1] if len(counted) > 1 else None
     if count is not None:
-        wanted = k.f.extract(k.read(count, 32), f.lowest(k.lanes))
-        place = f.offset(slot, 8 * (BlockSlot.EXPECTED + site.barrier))
-        f.store(f.resize(wanted, 64), place, 8)
+        _expect(k, site.barrier, count)
     k.end()
     place = f.offset(k.warp, k.layout.waits + 4 * site.index)
     f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
@@ -159,14 +164,18 @@ def _check_skipped(
         warp = f.load(I64, where, 8)
         place = f.offset(f.pointer(warp), layout.counter(site.block))
         gone = f.as_bits(f.compare("ugt", f.load(V32, place, CACHE_LINE), f.splat(bound)))
-        for field, value in (
-            (Context.FAULT_KIND, Fault.SKIPPED),
-            (Context.FAULT_INSTRUCTION, site.index),
-            (Context.FAULT_WARP, warp),
-            (Context.FAULT_LANES, f.resize(gone, 64)),
-        ):
-            context.set(field, value)
-        f.leave(const(I64, 1))
+        _stop(f, context, Fault.SKIPPED, const(I64, site.index), warp, gone)
+
+
+def _stop(
+    f: Function, context: Fields, kind: Fault, site: Value, warp: Value, lanes: Value
+) -> None:
+    """Record a fault at a barrier, and leave."""
+    context.set(Context.FAULT_KIND, kind)
+    context.set(Context.FAULT_INSTRUCTION, site)
+    context.set(Context.FAULT_WARP, warp)
+    context.set(Context.FAULT_LANES, f.resize(lanes, 64))
+    f.leave(const(I64, kind))
 
 
 def _resume(
@@ -195,11 +204,7 @@ def _resume(
         if site.aligned:
             several = f.add(several, f.cast("zext", some, I32))
     with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
-        context.set(Context.FAULT_KIND, Fault.BARRIER_SPLIT)
-        context.set(Context.FAULT_INSTRUCTION, last)
-        context.set(Context.FAULT_WARP, f.address(at))
-        context.set(Context.FAULT_LANES, f.resize(going, 64))
-        f.leave(const(I64, Fault.BARRIER_SPLIT))
+        _stop(f, context, Fault.BARRIER_SPLIT, last, f.address(at), going)
     with f.when(f.nonzero(going)):
         waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
         warp.set(Warp.WAITING, waiting)

@@ -11,20 +11,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from nqbench.simulator.ir import (
-    I32,
-    I64,
-    LANES,
-    PTR,
-    V32,
-    Fields,
-    Function,
-    Module,
-    Value,
-    const,
-    lanes_of,
-    vector,
-)
+from nqbench.simulator import ir
+from nqbench.simulator.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import Context, Warp
 from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_group
 
@@ -59,10 +47,9 @@ def define_caches(module: Module, rules: SectorRules) -> None:
     parameters = [(PTR, "context"), (PTR, "warp"), (V32, "lines"), (V32, "bits"), (I32, "lanes")]
     f = Function("sim_cached", "void", [*parameters, (I32, "way")], module, "noinline nounwind")
     context, warp, lines, bits, lanes, way = f.parameters
-    size = Fields(f, context).get(Context.L1_BYTES)
-    cache = f.element(
-        Fields(f, context).get(Context.L1), size, Fields(f, warp).get(Warp.SMID)
-    )  # fmt: skip
+    fields = Fields(f, context)
+    size = fields.get(Context.L1_BYTES)
+    cache = f.element(fields.get(Context.L1), size, Fields(f, warp).get(Warp.SMID))
     with each_group(f, lines, lanes) as (line, members):
         used = f.reduce("or", f.select(f.as_lanes(members), bits, const(V32, 0)))
         f.call("void", "sim_l1", context, cache, line, used, way)
@@ -76,7 +63,7 @@ def local_access(
     number = f.resize(Fields(f, warp).get(Warp.NUMBER), 32)
     first = f.add(f.op("mul", number, const(I32, rows)), const(I32, LOCAL_LINES))
     lines = f.add(row, f.splat(first))
-    bits = lanes_of(V32, [1 << (lane >> 3) for lane in range(LANES)])
+    bits = ir.lanes_of(V32, [1 << (lane >> 3) for lane in range(ir.LANES)])
     f.call("void", "sim_cached", context, warp, lines, bits, lanes, const(I32, way))
 
 
@@ -101,7 +88,7 @@ class _Level:
 
     def find(self, cache: Value, nbytes: Value, line: Value) -> tuple[Value, Value]:
         """The place of the line, or of the one that has to go for it, and whether it is there."""
-        f, type_ = self.f, vector(I32, self.ways)
+        f, type_ = self.f, ir.vector(I32, self.ways)
         sets = f.resize(f.op("udiv", nbytes, const(I64, set_bytes(self.ways))), 32)
         number = f.resize(f.op("urem", line, sets), 64)
         at = f.offset(cache, f.op("mul", number, const(I64, set_bytes(self.ways))))
@@ -168,7 +155,7 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     f = Function("sim_l1", "void", parameters, module, "noinline nounwind")
     context, cache, line, sectors, way = f.parameters
     level = _Level(f, context, L1_WAYS)
-    size = Fields(f, context).get(Context.L1_BYTES)
+    size, none = Fields(f, context).get(Context.L1_BYTES), const(I32, 0)
     is_ = {w: f.compare("eq", way, const(I32, w)) for w in AccessKind}
     local = f.or_(is_[AccessKind.LOCAL_LOAD], is_[AccessKind.LOCAL_STORE])
     held = f.or_(local, is_[AccessKind.LOAD]) if rules.l1_holds_global else local
@@ -182,7 +169,12 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     bits_at = level.bits(place)
     with f.when(f.not_(held)):
         if rules.l1_holds_global:
-            _past(f, level, rules, place, there, is_[AccessKind.STORE])
+            # Where lines are filled whole, the line goes (write-evict); elsewhere a store also
+            # changes the line that is there.
+            stays = const(ir.I1, 0) if rules.fills_lines else is_[AccessKind.STORE]
+            with f.when(f.and_(there, f.not_(stays))):
+                for part in (place, level.bits(place), f.offset(place, 4 * level.ways)):
+                    f.store(none, part, 4)
         f.call("void", "sim_l2", context, line, sectors, asks)
         f.leave()
     level.touch(place)
@@ -215,15 +207,3 @@ def _level_1(module: Module, rules: SectorRules) -> None:
         f.call("void", "sim_l2", context, line, wanted, const(I32, Asks.READ))
         f.store(f.or_(bits, wanted), bits_at, 4)
     f.ret()
-
-
-def _past(
-    f: Function, level: _Level, rules: SectorRules, place: Value, there: Value, store: Value
-) -> None:
-    """A store, an atomic or an uncached load meets the L1: where lines are filled whole, the line
-    goes (write-evict); elsewhere a store also changes the line that is there."""
-    gone = there if rules.fills_lines else f.and_(there, f.not_(store))
-    with f.when(gone):
-        f.store(const(I32, 0), place, 4)
-        f.store(const(I32, 0), level.bits(place), 4)
-        f.store(const(I32, 0), f.offset(place, 4 * level.ways), 4)

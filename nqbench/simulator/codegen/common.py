@@ -7,21 +7,13 @@ gives ``sim_warp`` (one turn of a warp) and ``sim_release`` (opens barriers).
 
 from __future__ import annotations
 
+from nqbench.simulator import layout
 from nqbench.simulator.codegen.built_in import define_print
 from nqbench.simulator.codegen.caches import define_caches
 from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
 from nqbench.simulator.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
-from nqbench.simulator.layout import (
-    UNWRITTEN_BYTE,
-    BlockSlot,
-    Context,
-    Fault,
-    Outcome,
-    State,
-    Step,
-    Warp,
-)
+from nqbench.simulator.layout import BlockSlot, Context, Fault, Outcome, State, Step, Warp
 from nqbench.simulator.rules import SectorRules
 
 WARP_SIZE = 32
@@ -93,7 +85,7 @@ def _begin_block(module: Module) -> None:
     shared = f.element(context.get(Context.SHARED), shared_stride, index)
     half = f.op("lshr", shared_stride, const(I64, 1))
     shadow = f.offset(shared, half)
-    f.fill(shared, UNWRITTEN_BYTE, half)
+    f.fill(shared, layout.UNWRITTEN_BYTE, half)
     f.fill(shadow, 0, half)
     slot_at = f.element(context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
     f.fill(slot_at, 0, const(I64, 8 * BlockSlot.END))
@@ -108,7 +100,7 @@ def _begin_block(module: Module) -> None:
     with f.counted(warps) as number:
         at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
         f.fill(at, 0, local)
-        f.fill(f.offset(at, local), UNWRITTEN_BYTE, local_bytes)
+        f.fill(f.offset(at, local), layout.UNWRITTEN_BYTE, local_bytes)
         warp = Fields(f, at)
         left = f.sub(threads, f.op("mul", number, const(I64, WARP_SIZE)))
         partial = f.sub(f.op("shl", const(I64, 1), left), const(I64, 1))

@@ -38,11 +38,7 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     source = SpaceAccess(i, "global", address_of(k, i.operands[1]), 32, count)
     slots = [f.zeroed(V32) for _ in range(count)]
     site = k.site(i, "global")
-    with (
-        f.when(f.nonzero(f.as_bits(reads))),
-        k.only(reads),
-        watch.watched(k, source, watch.LOAD),
-    ):
+    with f.when(f.nonzero(f.as_bits(reads))), k.only(reads), watch.watched(k, source, watch.LOAD):
         k.count(site, k.lanes)
         found = reach.global_(k, source, site)
         for e, slot in enumerate(slots):

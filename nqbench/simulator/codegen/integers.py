@@ -75,12 +75,7 @@ def mul24(k: KernelWriter, i: Instruction) -> None:
     (kind,) = kinds(k, i, ("lo",))
     if i.modifiers[0] != "lo":
         raise k.unsupported(i)
-    shift = "ashr" if kind.signed else "lshr"
-    eight = const(V32, 8)
-    a, b = (
-        k.f.op(shift, k.f.op("shl", value, eight), eight)
-        for value in (k.read(operand, 32) for operand in i.operands[1:3])
-    )
+    a, b = (_field(k, k.read(operand, 32), 0, 24, kind.signed) for operand in i.operands[1:3])
     result = k.f.op("mul", a, b)
     if i.opcode == "mad24":
         result = k.f.add(result, k.read(i.operands[3], 32))
@@ -301,15 +296,6 @@ def permute(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], result)
 
 
-def count_bits(k: KernelWriter, i: Instruction) -> None:
-    """``popc`` and ``clz``; the result has 32 bits whatever the operand has."""
-    (kind,) = kinds(k, i)
-    a = k.read(i.operands[1], kind.bits)
-    zeros = () if i.opcode == "popc" else (const("i1", 0),)
-    result = k.f.intrinsic("ctlz" if zeros else "ctpop", a, *zeros)
-    k.write(i.operands[0], k.f.resize(result, 32))
-
-
 def find_top(k: KernelWriter, i: Instruction) -> None:
     """``bfind``: place of the highest bit (signed: that differs from the sign), -1 if none;
     ``shiftamt``: how far to shift it to the top instead."""
@@ -326,6 +312,8 @@ def find_top(k: KernelWriter, i: Instruction) -> None:
 BITS: dict[str, Handler] = {
     "and": logic, "or": logic, "xor": logic, "not": logic, "cnot": logic, "shl": shift,
     "shr": shift, "shf": funnel_shift, "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
-    "prmt": permute, "popc": count_bits, "clz": count_bits, "bfind": find_top,
+    "prmt": permute, "bfind": find_top,
+    "popc": _plain(lambda f, _, a: f.intrinsic("ctpop", a)),
+    "clz": _plain(lambda f, _, a: f.intrinsic("ctlz", a, const("i1", 0))),
     "brev": _plain(lambda f, _, a: f.intrinsic("bitreverse", a)),
 }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import halves, reach, watch, writer
 from nqbench.simulator.codegen.reach import (
@@ -17,16 +18,7 @@ from nqbench.simulator.codegen.reach import (
 )
 from nqbench.simulator.ir import I32, I64, PTR, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
-from nqbench.simulator.ptx import (
-    SPACES,
-    WIDTHS,
-    Instruction,
-    Memory,
-    Name,
-    Operand,
-    Register,
-    Vector,
-)
+from nqbench.simulator.ptx import Instruction, Memory, Operand, Register, Vector
 
 QUALIFIERS = frozenset(
     {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "cta", "cluster", "gpu", "sys",
@@ -114,7 +106,7 @@ def visiting(k: writer.KernelWriter, i: Instruction, active: Value) -> Iterator[
 
 
 def load(k: writer.KernelWriter, i: Instruction) -> None:
-    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
+    (kind,) = writer.kinds(k, i, QUALIFIERS | ptx.SPACES, allow="usbf")
     targets = _items(i.operands[0])
     if len(targets) != i.elements:
         raise k.unsupported(i, "number of results")
@@ -139,7 +131,7 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
 
 
 def store(k: writer.KernelWriter, i: Instruction) -> None:
-    (kind,) = writer.kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
+    (kind,) = writer.kinds(k, i, QUALIFIERS | ptx.SPACES, allow="usbf")
     items = _items(i.operands[1])
     if len(items) != i.elements or space_of(i) in ("const", "param"):
         raise k.unsupported(i)
@@ -284,7 +276,7 @@ def nothing(k: writer.KernelWriter, i: Instruction) -> None:
 
 def is_sink(operand: Operand) -> bool:
     """Whether a result is thrown away."""
-    return isinstance(operand, Name) and operand.name == "_"
+    return isinstance(operand, ptx.Name) and operand.name == "_"
 
 
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
@@ -292,7 +284,7 @@ OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "de
 
 def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     kind = _atomic_type(k, i)
-    bits = WIDTHS[kind]
+    bits = ptx.WIDTHS[kind]
     operation = next((m for m in i.modifiers if m in OPERATIONS), "")
     floating = kind[0] == "f" or kind in halves.HALVES
     if not operation or (bits < 32 and operation != "cas" and not floating):
@@ -334,8 +326,8 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
 def _atomic_type(k: writer.KernelWriter, i: Instruction) -> str:
     """The type of an atomic; other modifiers must be known."""
     known = QUALIFIERS | {"shared", "global", "noftz", "v8", *OPERATIONS}
-    found = [m for m in i.modifiers if m in WIDTHS]
-    strange = [m for m in i.modifiers if m not in known and m not in WIDTHS]
+    found = [m for m in i.modifiers if m in ptx.WIDTHS]
+    strange = [m for m in i.modifiers if m not in known and m not in ptx.WIDTHS]
     if strange or len(found) != 1:
         raise k.unsupported(i, f"modifier .{strange[0]}" if strange else "")
     return found[0]
@@ -346,7 +338,7 @@ def _turns(
     result: Value,
 ) -> None:  # fmt: skip
     f = k.f
-    scalar = f"i{WIDTHS[kind]}"
+    scalar = f"i{ptx.WIDTHS[kind]}"
     (pointers,) = pieces
     places_ = k.f.spilled(pointers)
     copies = [k.f.spilled(value) for value in values]

@@ -10,27 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nqbench.simulator import layout
+from nqbench.simulator import ir, layout
 from nqbench.simulator.codegen import caches
 from nqbench.simulator.codegen.writer import LEAST, AccessSite, KernelWriter
-from nqbench.simulator.ir import (
-    I8,
-    I32,
-    I64,
-    LANES,
-    MASK,
-    NULL,
-    PTR,
-    V32,
-    V64,
-    Fields,
-    Function,
-    Module,
-    Value,
-    const,
-    lanes_of,
-    vector,
-)
+from nqbench.simulator.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ptx import ATOMICS, Instruction
 from nqbench.simulator.rules import AccessKind, SectorRules
 
@@ -137,7 +120,7 @@ def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
     bad = f.and_(k.active, f.compare("uge", index, limit))
     k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), a.i, offset)
     base = f.offset(k.warp, k.layout.local)
-    lane = lanes_of(V32, list(range(LANES)))
+    lane = ir.lanes_of(V32, list(range(ir.LANES)))
     slots = sectors = const(I32, 0)
     places = []
     for row in _words(f, offset, index, a):
@@ -156,7 +139,7 @@ def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
         for e in range(a.count):
             word, byte = divmod(e * a.bits // 8, WORD)
             at = f.add(f.op("shl", places[word], const(V32, 2)), within)
-            pieces.append([f.offset(base, f.add(at, const(V32, byte)), I8)])
+            pieces.append([f.offset(base, f.add(at, const(V32, byte)), ir.I8)])
         return Places(pieces, a.bits)
     pointers = [f.offset(base, place, I32) for place in places]
     per_element = max(a.bits // 32, 1)
@@ -171,7 +154,7 @@ def global_(k: KernelWriter, a: SpaceAccess, site: AccessSite | None) -> Places:
     checked against its own."""
     f = k.f
     address = f.resize(a.address, 64)
-    counters = NULL if site is None else k.counter(site, "passes")
+    counters = ir.NULL if site is None else k.counter(site, "passes")
     how = AccessKind.LOAD if {"cg", "cv"}.isdisjoint(a.i.modifiers) else AccessKind.UNCACHED_LOAD
     if a.i.opcode in ATOMICS:
         how = AccessKind.ATOMIC
@@ -200,7 +183,7 @@ def define_global(module: Module, rules: SectorRules) -> None:
     context, warp, addresses, lanes, log, way, counters = f.parameters
     fields = Fields(f, context)
     inside = f.sub(addresses, const(V64, layout.GLOBAL_BASE))
-    with f.when(f.compare("ne", counters, NULL), likely=True):
+    with f.when(f.compare("ne", counters, ir.NULL), likely=True):
         found = rules.traffic(f, inside, lanes, log, way)
         f.bump(counters, found.passes)
         f.bump(f.offset(counters, 8), found.sectors)
@@ -250,7 +233,7 @@ def define_undefined(module: Module) -> None:
     f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
     pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
     with _each_address(f) as (result, lane, _, page):
-        _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
+        _set_if(f, result, lane, f.nonzero(f.load(ir.I8, f.offset(pages, page))))
 
 
 @contextmanager
@@ -283,7 +266,7 @@ def check_defined(k: KernelWriter, a: SpaceAccess, values: list[Value]) -> None:
 
 def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
     """Lanes (<32 x i1>) where a word has the pattern of unwritten memory."""
-    found = const(MASK, 0)
+    found = const(ir.MASK, 0)
     for value in values:
         words = [value]
         if value.type == V64:
@@ -325,8 +308,8 @@ def _unwritten_bytes(module: Module, a: SpaceAccess) -> str:
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
         for byte in range(a.nbytes):
-            mark = f.load(I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
-            missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
+            mark = f.load(ir.I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
+            missing = f.or_(missing, f.compare("eq", mark, const(ir.I8, 0)))
         _set_if(f, bad, lane, missing)
     f.ret(f.load(I32, bad, 4))
     return name
@@ -337,7 +320,7 @@ def _unwritten_words(module: Module, a: SpaceAccess) -> str:
     name = f"sim_unwritten_{a.count}x{a.bits}"
     if name in module:
         return name
-    elements = [(vector(f"i{a.bits}"), f"value{e}") for e in range(a.count)]
+    elements = [(ir.vector(f"i{a.bits}"), f"value{e}") for e in range(a.count)]
     f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
@@ -348,8 +331,8 @@ def _unwritten_words(module: Module, a: SpaceAccess) -> str:
             for j in range(per):
                 at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
                 word = f.load(I32, f.offset(copy, at, I32), 4)
-                mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
-                none = f.compare("eq", mark, const(I8, 0))
+                mark = f.load(ir.I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
+                none = f.compare("eq", mark, const(ir.I8, 0))
                 same = f.compare("eq", word, const(I32, UNWRITTEN_WORD))
                 missing = f.or_(missing, f.and_(none, same))
         _set_if(f, bad, lane, missing)

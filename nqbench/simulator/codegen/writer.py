@@ -7,27 +7,15 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from nqbench.simulator import ptx
+from nqbench.simulator import ir, ptx
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.ir import (
-    I32,
-    I64,
-    LANES,
-    MASK,
-    V32,
-    Function,
-    Value,
-    const,
-    element,
-    lanes_of,
-    vector,
-)
+from nqbench.simulator.ir import I32, I64, LANES, V32, Function, Value, const, element, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Fault, Symbols, Warp, WarpLayout
 from nqbench.simulator.liveness import RegisterFile
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SectorRules
 
-NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
+NO_LANES, NOBODY = const(I32, 0), const(ir.MASK, 0)
 
 CONTEXT_NUMBERS = {
     "%ntid.x": Context.BLOCK_X, "%ntid.y": Context.BLOCK_Y, "%ntid.z": Context.BLOCK_Z,
@@ -225,7 +213,7 @@ class KernelWriter:
         if isinstance(operand, ptx.Negated):
             return self.predicate(operand.register, not negated)
         if isinstance(operand, ptx.Immediate):
-            return const(MASK, int(bool(operand.value)) ^ negated)
+            return const(ir.MASK, int(bool(operand.value)) ^ negated)
         if not isinstance(operand, ptx.Register) or operand.width != 1:
             raise ValueError("a predicate register was expected")
         value = self.register(operand)
@@ -253,7 +241,7 @@ class KernelWriter:
         Clocks count the instructions that this warp has issued before the current basic block."""
         f = self.f
         if name in LANE_CONSTANTS:
-            return lanes_of(V32, LANE_CONSTANTS[name])
+            return ir.lanes_of(V32, LANE_CONSTANTS[name])
         if name in CONTEXT_NUMBERS:
             return f.splat(f.resize(self.number(CONTEXT_NUMBERS[name]), 32))
         if name in WARP_NUMBERS:
