@@ -43,6 +43,15 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def measured(project: Path, name: str, study: str = SMALL) -> str:
+    """The run folder of a study of its own."""
+    text = study.replace("name: zhang2011", f"name: {name}")
+    (project / "study.yaml").write_text(text, encoding="utf-8")
+    done = call("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project)
+    assert done.code == 0, done.err
+    return str(next(project.glob(f"results/local/*/{name}")))
+
+
 def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     done = call("reproduce", "zhang2011", "--device", FAKE, cwd=project)
     assert done.code == 0, done.err
@@ -120,10 +129,7 @@ def test_a_broken_file_names_its_line(project: Path) -> None:
     text = file.read_text(encoding="utf-8").replace('time("shared_conflict")', 'time("shared")', 1)
     file.write_text(text, encoding="utf-8")
     line = next(i for i, row in enumerate(text.splitlines(), 1) if 'time("shared")' in row)
-    (project / "study.yaml").write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
-    ran = call("run", "study.yaml", "--device", FAKE, "--no-report", cwd=project)
-    assert ran.code == 0, ran.err
-    run = str(next(project.glob("results/local/*/mine")))
+    run = measured(project, "mine")
     done = call("claims", run, "--paper", "zhang2011", cwd=project)
     assert done.code == 2
     assert f"published.yaml:{line}: there is no system 'shared'" in done.err
@@ -162,22 +168,12 @@ def test_several_papers_continue_after_a_failure_but_not_after_an_interruption(
 
 
 def test_a_run_of_another_study_says_how_much_of_the_paper_it_has(project: Path) -> None:
-    study = project / "study.yaml"
-    study.write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
-    assert call("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).code == 0
-    run = str(next(project.glob("results/local/*/mine")))
-    some = call("claims", run, "--paper", "zhang2011", cwd=project)
+    some = call("claims", measured(project, "mine"), "--paper", "zhang2011", cwd=project)
     assert some.code == 0, some.err
     assert "is a run of study 'mine' and has 2 of the" in some.out
 
-    other = SMALL.replace("zhang2011\n", "other\n", 1)
-    other = other.replace(
-        "zhang2011.shared_conflict, zhang2011.shared_no_conflict", "tanaka2011.none"
-    )
-    study.write_text(other, encoding="utf-8")
-    assert call("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).code == 0
-    run = str(next(project.glob("results/local/*/other")))
-    none = call("claims", run, "--paper", "zhang2011", cwd=project)
+    other = re.sub(r"systems: \[.*\]", "systems: [tanaka2011.none]", SMALL)
+    none = call("claims", measured(project, "other", other), "--paper", "zhang2011", cwd=project)
     assert none.code == 2
     assert "has none of the" in none.err
     assert "`nqbench reproduce zhang2011` measures them as the paper did" in none.err

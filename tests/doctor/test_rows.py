@@ -12,18 +12,12 @@ import pytest
 from nqbench.doctor import facts
 from nqbench.doctor.probe import ProbeResult, ProbeResults
 from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow, row_of
+from tests.doctor.test_examine import LAPTOP
 
 STARTS = ProbeResult({"error": 0, "cuda": [13, 0], "count": 1})
-NO_LIBRARY = ProbeResult(failure="OSError: libcuda.so.1: cannot open shared object file")
+NO_LIBRARY = LAPTOP["driver"]
 BROKEN = ProbeResult(failure="ImportError: undefined symbol: cuFoo")
-ANSWERS = {
-    "packages": ProbeResult({"unmet": [], "count": 17}),
-    "compiler": ProbeResult(
-        {"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"}
-    ),
-    "linker": ProbeResult({"version": "13.0", "runtime": "/opt/libcudadevrt.a"}),
-    "llvmlite": ProbeResult({"version": "0.45", "llvm": "20.1", "cpu": "zen4"}),
-    "numba": ProbeResult({"version": "0.62"}),
+ANSWERS = LAPTOP | {
     "pycuda": ProbeResult({"version": "2025.1", "headers": "13.0"}),
     "nvbench": ProbeResult({"version": "0.3.0"}),
     "driver": STARTS,

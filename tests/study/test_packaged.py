@@ -89,17 +89,21 @@ def test_the_template_of_a_kernel_runs_and_names_every_key(elsewhere: Path) -> N
     for form in (KernelFile, ArgumentFile, CheckFile, FactorFile):
         for key in form.model_fields:
             assert f"{key}:" in study.read_text(), key
-    with pytest.raises(StudyError, match="exists; nothing was written"):
-        write_template("mine", elsewhere / "mine.yml", kernel=True)
-    assert not (elsewhere / "mine.yml").exists()
 
 
-def test_a_template_is_not_written_over_a_file_or_under_a_wrong_name(elsewhere: Path) -> None:
-    (elsewhere / "mine.yaml").write_text("mine")
-    with pytest.raises(StudyError, match="exists; nothing was written"):
-        write_template("mine", elsewhere / "mine.yaml")
-    with pytest.raises(StudyError, match="'a b' cannot be the name of a study; a name has"):
-        write_template("a b", elsewhere / "other.yaml")
-    with pytest.raises(StudyError, match="cannot be written: No such file"):
-        write_template("mine", elsewhere / "nowhere" / "mine.yaml")
+@pytest.mark.parametrize(
+    ("name", "file", "said"),
+    [
+        ("mine", "mine.yaml", "mine.yaml exists; nothing was written"),
+        ("mine", "mine.yml", "mine.cu exists; nothing was written"),
+        ("a b", "other.yaml", "'a b' cannot be the name of a study; a name has"),
+        ("mine", "nowhere/mine.yaml", "cannot be written: No such file"),
+    ],
+)
+def test_a_template_is_not_written(elsewhere: Path, name: str, file: str, said: str) -> None:
+    for there in ("mine.yaml", "mine.cu"):
+        (elsewhere / there).write_text("mine")
+    with pytest.raises(StudyError, match=said):
+        write_template(name, elsewhere / file, kernel=True)
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["mine.cu", "mine.yaml"]
     assert (elsewhere / "mine.yaml").read_text() == "mine"

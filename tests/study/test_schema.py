@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nqbench.study import REPORT_KINDS, schema
+from nqbench.study import schema
 from nqbench.system.yaml_marks import read
 from nqbench.workloads import get, names
 
@@ -102,10 +102,3 @@ def test_factors_and_systems_are_spelt_out(real: dict[str, Any]) -> None:
 
 def test_no_form_is_written_out_at_every_factor(real: dict[str, Any]) -> None:
     assert len(json.dumps(real)) < 110_000
-
-
-def test_report_names_are_unique_and_options_known() -> None:
-    names = [(kind.form, kind.name) for kind in REPORT_KINDS]
-    assert len(names) == len(set(names))
-    for kind in REPORT_KINDS:
-        assert set(kind.required) <= set(kind.options)
