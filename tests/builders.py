@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,36 +50,28 @@ Levels = Mapping[str, Any]
 FIELDS = ("key", "device", "round", "status", "reason", "answer", "expected", "value_s")
 
 
+@dataclass
 class Builder:
     """Collects points, then makes a run of them.
 
     ``rows``  one per record, flat: fields, levels and everything recorded by name, to be changed
     """
 
-    def __init__(
-        self,
-        device: Mapping[str, Any] = H100,
-        *,
-        rounds: int = 5,
-        noise: float = 0.003,
-        seed: int = 1,
-        report: Sequence[Mapping[str, Any]] = (),
-        sweeps: Sequence[Mapping[str, Any]] = (),
-        command: Sequence[str] = ("nqbench", "run", "configs/ablation.yaml"),
-        study: str = "ablation",
-        workload: str = "counting",
-    ) -> None:
-        self.device = device
-        self.rounds = rounds
-        self.noise = noise
-        self.random = np.random.default_rng(seed)
-        self.report = list(report)
-        self.sweeps = list(sweeps)
-        self.command = list(command)
-        self.study = study
-        self.workload = workload
-        self.rows: list[dict[str, Any]] = []
-        self.points: list[dict[str, Any]] = []
+    device: Mapping[str, Any] = field(default_factory=lambda: H100)
+    _: KW_ONLY
+    rounds: int = 5
+    noise: float = 0.003
+    seed: int = 1
+    report: Sequence[Mapping[str, Any]] = ()
+    sweeps: Sequence[Mapping[str, Any]] = ()
+    command: Sequence[str] = ("nqbench", "run", "configs/ablation.yaml")
+    study: str = "ablation"
+    workload: str = "counting"
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    points: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
 
     @property
     def simulated(self) -> bool:
@@ -150,11 +143,11 @@ class Builder:
             "name": self.study,
             "about": "Every combination of the four optimisations",
             "workload": self.workload,
-            "sweeps": self.sweeps,
-            "report": self.report,
+            "sweeps": [*self.sweeps],
+            "report": [*self.report],
         }
         facts = {"version": MANIFEST_VERSION, "device": dict(self.device), "points": self.points}
-        return {**facts, "study": study, "command": self.command}
+        return {**facts, "study": study, "command": [*self.command]}
 
     @property
     def records(self) -> list[Record]:
@@ -293,7 +286,8 @@ def ablation(device: Mapping[str, Any] = H100, **options: Any) -> Builder:
     builder = factorial(
         device, sizes, value=lambda levels: truth_s(levels, reversal=True), **options
     )
-    builder.sweeps += [
+    builder.sweeps = [
+        *builder.sweeps,
         {"name": "launch", "system": "feinbube2010.opt4_compact"},
         {"name": "pool", "matrix": {"system": [], "pool_size": {}}},
         {"name": "systems", "systems": list(SYSTEMS)},

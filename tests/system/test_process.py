@@ -9,6 +9,7 @@ import sys
 import venv
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -170,27 +171,12 @@ def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> No
     assert "(test_the_place_is_in_our_own_code" in line
 
 
-@pytest.mark.parametrize(
-    ("broken", "error", "said"),
-    [
-        (
-            "tempfile.TemporaryFile",
-            FileNotFoundError(2, "No usable temporary directory found"),
-            r"no worker can be started: No usable.*TMPDIR",
-        ),
-        (
-            "subprocess.Popen",
-            BlockingIOError(11, "Resource temporarily unavailable"),
-            r"temporarily unavailable; the limits on",
-        ),
-    ],
-)
-def test_a_system_that_starts_no_worker(
-    broken: str, error: OSError, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(broken, refuse)
-    with pytest.raises(DeviceUnavailable, match=said):
-        process.WorkerProcess("cpu")
+def test_a_system_that_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    for broken, error, said in (
+        ("subprocess.Popen", BlockingIOError(11, "Busy"), r"Busy; the limits on"),
+        ("tempfile.TemporaryFile", FileNotFoundError(2, "No folder"), r"No folder.*TMPDIR"),
+    ):
+        refuse = mock.Mock(side_effect=error)
+        monkeypatch.setattr(broken, refuse)
+        with pytest.raises(DeviceUnavailable, match=f"no worker can be started: .*{said}"):
+            process.WorkerProcess("cpu")

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from nqbench.system import machine
-
-
-def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
-    def ticks() -> Iterator[float]:
-        now = 0.0
-        for seconds in readings_s:
-            yield now
-            now += seconds
-            yield now
-
-    ticking = ticks()
-    monkeypatch.setattr(time, "perf_counter", lambda: next(ticking))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +21,9 @@ def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
 def test_the_median_of_as_many_readings_as_there_is_time_for(
     readings_s: list[float], calls: int, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _clock(monkeypatch, readings_s)
+    ends = [0.0, *itertools.accumulate(readings_s)]
+    ticks = iter([tick for pair in itertools.pairwise(ends) for tick in pair])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     results = iter(range(1, calls + 2))
     result, found_s = machine.timed(lambda: next(results))
     assert result == calls, "that of the last call"
