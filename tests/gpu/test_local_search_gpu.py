@@ -13,8 +13,7 @@ from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR
-from nqbench.workloads.local_search.mapping import invalid_moves
-from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.searches import invalid_moves, reference_search
 from tests.workloads.local_search.facts import (
     LINE_CITIES,
     root_error_plan,

@@ -17,7 +17,7 @@ from nqbench.report.table import Table
 from nqbench.study import expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS, of_kernel
 from nqbench.workloads import probe_counters
-from nqbench.workloads.local_search.mapping import moves_of
+from nqbench.workloads.local_search.searches import moves_of
 from tests.builders import H100, Builder, Levels
 
 NAME = "NVIDIA H100 PCIe"

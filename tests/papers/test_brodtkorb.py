@@ -21,7 +21,7 @@ from nqbench.report.papers.cells import number, rows_of, systems_of
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.report.table import Table
-from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
+from nqbench.workloads.local_search.searches import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
     APPLY,

@@ -10,7 +10,9 @@ from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, Resolved, Variant, Workload
 from nqbench.workloads.levels import number
+from nqbench.workloads.local_search import plans, results
 from nqbench.workloads.local_search.factors import CPU_SYSTEMS, FACTORS, SYSTEMS
+from nqbench.workloads.local_search.levels import resolve_levels
 
 
 class LocalSearch(Workload):
@@ -36,54 +38,36 @@ class LocalSearch(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
         for a factor, level or system that does not exist and for an unreadable instance.
         """
-        from nqbench.workloads.local_search.levels import resolve_levels
-        from nqbench.workloads.local_search.plans import derived
-
         levels = resolve_levels(given, system, device)
-        return Resolved(levels, derived(levels, device))
+        return Resolved(levels, plans.derived(levels, device))
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the instance (kept between points)."""
-        from nqbench.workloads.local_search import plans
-
         return plans.make_plan(factors, system, device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         """A checksum of the final tour; negative: minus the moves the mapping got wrong."""
-        from nqbench.workloads.local_search import results
-
         return results.answer(plan, outputs)
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
         """Iterations done, evaluations, lengths (see ``results.findings``)."""
-        from nqbench.workloads.local_search import results
-
         return results.findings(plan, outputs)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
-        """Checksum of the tour that ``reference.reference_search`` ends with."""
-        from nqbench.workloads.local_search import results
-
+        """Checksum of the tour that ``searches.reference_search`` ends with."""
         return results.expected(factors)
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The evaluation kernel alone, at the tour that a search starts from."""
-        from nqbench.workloads.local_search import variants
-
-        return variants.variant_of(plan, variant)
+        return results.variant_of(plan, variant)
 
     def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
         """The best change found, as the bits of a single-precision number."""
-        from nqbench.workloads.local_search import variants
-
-        return variants.answer(outputs)
+        return results.variant_answer(outputs)
 
     def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The same of the first move of ``reference.reference_search``."""
-        from nqbench.workloads.local_search import variants
-
-        n, seed = number(factors, "n"), number(factors, "seed")
-        return variants.expected(str(factors["instance"]), n, seed, "quadratic")
+        """The same of the first move of ``searches.reference_search``."""
+        return results.variant_expected(factors)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Moves evaluated, if the search does not stop before its last iteration."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import accumulate
 from operator import or_
-from types import MappingProxyType
 from typing import Final
 
 from nqbench.point import Level
@@ -76,38 +75,30 @@ _AXES: Final = (
     ),
 )
 
-FACTORS: Final[Mapping[str, Factor]] = MappingProxyType({axis.name: axis for axis in _AXES})
+FACTORS: Final[Mapping[str, Factor]] = {axis.name: axis for axis in _AXES}
 
-GENERAL: Final[Mapping[str, Level]] = MappingProxyType(
-    {"iterations": "auto", "seed": 1, "instance": UNIFORM}
-)
+GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": UNIFORM}
 """Defaults of factors that every system has, CPU systems included."""
 
-INDEXED: Final[Mapping[str, Level]] = MappingProxyType(
-    {
-        "kernel": "indexed",
-        "moves": "strided",
-        "mapping": "rectangle",
-        "reduction": "strided",
-        "unroll": "full",
-        "cache": "prefer_l1",
-        "block_size": 192,
-        "blocks": 105,
-        "apply_size": 512,
-    }
-)
+INDEXED: Final[Mapping[str, Level]] = {
+    "kernel": "indexed",
+    "moves": "strided",
+    "mapping": "rectangle",
+    "reduction": "strided",
+    "unroll": "full",
+    "cache": "prefer_l1",
+    "block_size": 192,
+    "blocks": 105,
+    "apply_size": 512,
+}
 """Defaults of the paper's kernels: its last version."""
 
-TILED: Final[Mapping[str, Level]] = MappingProxyType(
-    {"kernel": "tiled", "cache": "default", "block_size": 128, "tile_x": "auto", "tile_y": "auto"}
-)
-RESIDENT: Final[Mapping[str, Level]] = MappingProxyType(
-    {**TILED, "kernel": "resident", "check_every": 64}
-)
-KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
-    {"indexed": INDEXED, "tiled": TILED, "resident": RESIDENT}
-)
-
+TILED: Final[Mapping[str, Level]] = {
+    **{"kernel": "tiled", "cache": "default", "block_size": 128},
+    **{"tile_x": "auto", "tile_y": "auto"},
+}
+RESIDENT: Final[Mapping[str, Level]] = {**TILED, "kernel": "resident", "check_every": 64}
+KERNEL_DEFAULTS: Final = {"indexed": INDEXED, "tiled": TILED, "resident": RESIDENT}
 
 _CHANGES: Final[tuple[dict[str, Level], ...]] = (
     {
@@ -136,15 +127,13 @@ CPU_MAPPED: Final = "brodtkorb_part1.cpu_mapped"
 CPU_TWO_LOOPS: Final = "brodtkorb_part1.cpu_two_loops"
 CPU_SYSTEMS: Final = frozenset({CPU_MAPPED, CPU_TWO_LOOPS})
 
-SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
-    {
-        CPU_MAPPED: MappingProxyType({"mapping": "quadratic"}),
-        CPU_TWO_LOOPS: MappingProxyType({}),
-        **{
-            f"brodtkorb_part1.gpu_v{version}": MappingProxyType(levels)
-            for version, levels in enumerate(accumulate(_CHANGES, or_), 1)
-        },
-        "local_search.fused": TILED,
-        "local_search.resident": RESIDENT,
-    }
-)
+SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
+    CPU_MAPPED: {"mapping": "quadratic"},
+    CPU_TWO_LOOPS: {},
+    **{
+        f"brodtkorb_part1.gpu_v{version}": levels
+        for version, levels in enumerate(accumulate(_CHANGES, or_), 1)
+    },
+    "local_search.fused": TILED,
+    "local_search.resident": RESIDENT,
+}

@@ -10,8 +10,14 @@ from typing import Final
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.levels import Levels, given_levels, number
+from nqbench.workloads.levels import (
+    Levels,
+    applied,
+    check_block,
+    check_size,
+    given_levels,
+    number,
+)
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,
@@ -20,8 +26,6 @@ from nqbench.workloads.local_search.factors import (
     GENERAL,
     KERNEL_DEFAULTS,
     MAX_ITERATIONS,
-    MAX_N,
-    MIN_N,
     SYSTEMS,
     TILE_X,
 )
@@ -52,19 +56,15 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     """
     explicit = given_levels("local_search", FACTORS, SYSTEMS, given, system)
     n = number(explicit, "n")
-    if not MIN_N <= n <= MAX_N:
-        raise InfeasibleError(f"n: {n} is outside {MIN_N} to {MAX_N}; choose n in that range", "n")
+    check_size(FACTORS, n)
     own: Levels = {**GENERAL, **(SYSTEMS[system] if system else {})}
+    who = str(system)
     if system not in CPU_SYSTEMS:
         kernel = str(explicit.get("kernel", own.get("kernel", "indexed")))
         base = {**GENERAL, **KERNEL_DEFAULTS[kernel]}
         own = {**base, **{k: v for k, v in own.items() if k in base}, "kernel": kernel}
-    levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | own
-    for name, level in explicit.items():
-        if name != "n" and name not in own:
-            who = system if system in CPU_SYSTEMS else f"kernel: {own['kernel']}"
-            raise InfeasibleError(f"{name}: {level} means nothing to {who}; leave {name} out", name)
-        levels[name] = level
+        who = f"kernel: {kernel}"
+    levels = applied(FACTORS, own, explicit, who)
     if levels["iterations"] == "auto":
         levels["iterations"] = min(AUTO_ITERATIONS * n, MAX_ITERATIONS)
     levels["instance"] = with_digest(str(levels["instance"]), n)
@@ -80,9 +80,8 @@ def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> 
             " a CPU; use a GPU (--device cuda:0), a simulator, or one of the systems"
             f" {', '.join(sorted(CPU_SYSTEMS))}"
         )
-    size, limit = number(levels, "block_size"), device.max_threads_per_block
-    if size > limit:
-        raise InfeasibleError(f"block_size: {size} is over the device's {limit}", "block_size")
+    check_block(levels, device)
+    size = number(levels, "block_size")
     if levels["kernel"] == "indexed":
         if number(levels, "apply_size") not in APPLY_SIZES:
             raise InfeasibleError(

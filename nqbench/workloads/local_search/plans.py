@@ -102,7 +102,7 @@ def _cpu_plan(
     iterations = number(levels, "iterations")
     return plan.CpuPlan(
         "local_search.search",
-        "nqbench.workloads.local_search.cpu:search",
+        f"{__package__}.searches:search",
         (instance.cities, instance.start, iterations, factors.THRESHOLD, enumeration, mapping),
         (small.cities, small.start, 1, factors.THRESHOLD, enumeration, mapping),
         about,

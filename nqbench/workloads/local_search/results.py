@@ -1,26 +1,37 @@
-"""The result of a search: its answer, the expected answer, and findings for the record."""
+"""What a search gives: its answer, the expected answer, and findings for the record; and the kernel
+of its evaluation alone, without arithmetic or memory (``nqbench bottleneck``).
+
+Such a variant does the first evaluation of a search, that of the start tour. Our kernels begin it
+with a best known change, as in every later evaluation: just above that of the best move, so that
+they still have to find it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.plan import Outputs, Plan
+from nqbench.errors import InfeasibleError
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import FAULT
+from nqbench.workloads.base import FAULT, Variant
 from nqbench.workloads.levels import number
+from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.instance import Instance, load_instance
-from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.plans import NO_BEST
+from nqbench.workloads.variants import alone, built_as
+
+EVALUATION, DELTAS, BEST, INVALID, HINTS = "evaluation", "deltas", "best", "invalid", "hints"
+_SIGN: Final = np.uint32(0xFFFFFFFF)
 
 NO_TOUR: Final = 0
 """The answer of a search whose result is not a permutation with the first city in its place."""
 _BYTES: Final = 7  # of the digest: exact in any reader of JSON, and positive
-
-
 LEXICOGRAPHIC: Final = "quadratic"
 """A mapping with the order in which all kernels but those with the rectangle break ties."""
 
@@ -92,7 +103,10 @@ def tour_length(instance: Instance, tour: NDArray[Any]) -> float:
 
 
 def expected(factors: Mapping[str, Level]) -> int:
-    """Checksum of the tour of a search with the same order among equally good moves."""
+    """Checksum of the tour that ``searches.reference_search`` ends with, with the same order among
+    equally good moves."""
+    from nqbench.workloads.local_search.searches import reference_search  # numba: slow to import
+
     mapping = str(factors["mapping"])
     found = reference_search(
         str(factors["instance"]),
@@ -107,3 +121,54 @@ def expected(factors: Mapping[str, Level]) -> int:
 def _instance(plan: Plan) -> Instance:
     about = plan.about
     return load_instance(str(about["instance"]), int(about["n"]), int(about["seed"]))
+
+
+def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
+    """The evaluation kernel of a search, built as ``variant``.
+
+    Raises ``InfeasibleError`` for a search on the CPU, and for the kernel that applies the
+    moves itself.
+    """
+    if not isinstance(plan, MultiLaunchPlan):
+        raise InfeasibleError("a search on the CPU has no kernel to build without memory accesses")
+    if plan.kernels[EVALUATION].entry.startswith("evaluation_resident"):
+        raise InfeasibleError(
+            "local_search.resident applies the move within its evaluation kernel; measure"
+            " local_search.fused, whose evaluation is the same"
+        )
+    kernel = alone(plan, EVALUATION, cleared=(INVALID, HINTS), outputs=(DELTAS, BEST, INVALID))
+    about, key = plan.about, NO_BEST
+    instance, n, seed = str(about["instance"]), int(about["n"]), int(about["seed"])
+    changes = _first_change(instance, n, seed)
+    if len(changes):  # just above the key of the best move of the start tour: ``packed``
+        key = int(np.nextafter(changes[0], np.float32(0)).view(np.uint32) ^ _SIGN) << 32
+    known = np.array([key], np.uint64)
+    buffers = tuple(replace(b, data=known) if b.name == BEST else b for b in kernel.buffers)
+    return built_as(replace(kernel, buffers=buffers), variant)
+
+
+def variant_answer(outputs: Outputs) -> int:
+    """Bits of the best change found, as an unsigned number; 0 if none ends below the threshold.
+
+    Negative: minus the moves that the mapping sent outside the neighbourhood, which were skipped.
+    """
+    if BEST in outputs:
+        return int(np.uint32(int(outputs[BEST][0]) >> 32) ^ _SIGN)
+    if invalid := int(outputs[INVALID][0]):
+        return -invalid
+    least = np.float32(outputs[DELTAS].min())
+    return int(least.view(np.uint32)) if least <= np.float32(THRESHOLD) else 0
+
+
+def variant_expected(factors: Mapping[str, Level]) -> int:
+    """The same by the reference search: the change of its first move, if it makes one."""
+    n, seed = number(factors, "n"), number(factors, "seed")
+    changes = _first_change(str(factors["instance"]), n, seed)
+    return int(changes[0].view(np.uint32)) if len(changes) else 0
+
+
+def _first_change(instance: str, n: int, seed: int) -> NDArray[np.float32]:
+    """The change of the best move of the start tour; empty if no move is one."""
+    from nqbench.workloads.local_search.searches import reference_search  # numba: slow to import
+
+    return reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes

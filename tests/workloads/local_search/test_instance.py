@@ -19,7 +19,7 @@ from nqbench.workloads.local_search.instance import (
     with_digest,
 )
 from nqbench.workloads.local_search.plans import make_plan
-from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.searches import reference_search
 from nqbench.workloads.local_search.tsplib import read_tsplib
 from tests.workloads.running import GPU
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
-from nqbench.workloads.local_search.mapping import (
+from nqbench.workloads.local_search.searches import (
     invalid_moves,
     is_valid,
     moves_of,

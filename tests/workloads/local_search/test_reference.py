@@ -9,12 +9,10 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.workloads.local_search import WORKLOAD
-from nqbench.workloads.local_search.cpu import search
 from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
 from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance, with_digest
-from nqbench.workloads.local_search.mapping import moves_of
-from nqbench.workloads.local_search.reference import change, reference_search
+from nqbench.workloads.local_search.searches import change, moves_of, reference_search, search
 from tests.workloads.local_search.facts import LINE_CITIES, length, swapped, write_line
 from tests.workloads.running import CPU
 

@@ -11,10 +11,8 @@ from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan
 from nqbench.point import PART, Level, Point
 from nqbench.workloads.local_search import WORKLOAD
-from nqbench.workloads.local_search.cpu import search
-from nqbench.workloads.local_search.mapping import invalid_moves
 from nqbench.workloads.local_search.plans import make_plan
-from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.searches import invalid_moves, reference_search, search
 from tests.workloads.running import CPU
 
 

@@ -13,9 +13,8 @@ from nqbench.devices.simulator import SimDevice
 from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
-from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
-from nqbench.workloads.local_search.reference import reference_search
-from nqbench.workloads.local_search.variants import variant_of
+from nqbench.workloads.local_search.results import variant_of
+from nqbench.workloads.local_search.searches import invalid_moves, moves_of, reference_search
 from nqbench.workloads.variants import alone
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 from tests.workloads.running import run

@@ -19,7 +19,7 @@ from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR, slack
 from nqbench.workloads.local_search.plans import SOURCE
-from nqbench.workloads.local_search.reference import change
+from nqbench.workloads.local_search.searches import change
 from tests.workloads.local_search.facts import root_error_plan, write_instance
 
 SIM = open_device("sim:mini")
