@@ -12,8 +12,9 @@ The reference (:func:`reference_search`) finds its tour in another way than any 
 and y changes the cost changes only of moves that touch x - 1 .. x + 1 or y - 1 .. y + 1. So the
 best move of each row (all moves with one x) is kept, and after a swap six columns of each row and
 six rows are evaluated again: some 12 n moves per iteration instead of n^2 / 2. The moves taken are
-identical to those of a search that evaluates all. ``places`` are coordinates in tour order,
-float32, shape ``(n, 2)``.
+identical to those of a search that evaluates all.
+
+``cities`` are coordinates, float32 of shape ``(n, 2)``, and ``tour`` the city at each position.
 """
 
 from __future__ import annotations
@@ -103,50 +104,31 @@ def invalid_moves(n: int, mapping: str) -> int:
 
 
 @compiled
-def _distance(points: NDArray[Any], a: int, b: int) -> Any:
-    dx = points[a, 0] - points[b, 0]
-    dy = points[a, 1] - points[b, 1]
+def _distance(cities: NDArray[Any], a: int, b: int) -> Any:
+    dx = cities[a, 0] - cities[b, 0]
+    dy = cities[a, 1] - cities[b, 1]
     return np.sqrt(dx * dx + dy * dy)
 
 
 @compiled
-def _swapped(
-    points: NDArray[Any],
-    before_x: int,
-    at_x: int,
-    after_x: int,
-    before_y: int,
-    at_y: int,
-    after_y: int,
-) -> Any:
-    """Change of the length if the points at two positions x < y of a tour swap, given where these
-    and their neighbours are in ``points``. If the two are neighbours they keep the edge between
-    them, so that only two edges of each other remain to change."""
-    if after_x == at_y:
-        added = _distance(points, before_x, at_y) + _distance(points, at_x, after_y)
-        taken = _distance(points, before_x, at_x) + _distance(points, at_y, after_y)
+def change(tour: NDArray[Any], cities: NDArray[Any], x: int, y: int) -> Any:
+    """Change of the length (float32) if positions ``1 <= x < y`` swap their cities; neighbours keep
+    the edge between them, so that only two edges of each other remain to change."""
+    n = len(tour)
+    before_x, at_x = tour[x - 1], tour[x]
+    at_y, after_y = tour[y], tour[y + 1 if y + 1 < n else 0]
+    if y == x + 1:
+        added = _distance(cities, before_x, at_y) + _distance(cities, at_x, after_y)
+        taken = _distance(cities, before_x, at_x) + _distance(cities, at_y, after_y)
         return added - taken
-    added = (_distance(points, before_x, at_y) + _distance(points, at_y, after_x)) + (
-        _distance(points, before_y, at_x) + _distance(points, at_x, after_y)
+    after_x, before_y = tour[x + 1], tour[y - 1]
+    added = (_distance(cities, before_x, at_y) + _distance(cities, at_y, after_x)) + (
+        _distance(cities, before_y, at_x) + _distance(cities, at_x, after_y)
     )
-    taken = (_distance(points, before_x, at_x) + _distance(points, at_x, after_x)) + (
-        _distance(points, before_y, at_y) + _distance(points, at_y, after_y)
+    taken = (_distance(cities, before_x, at_x) + _distance(cities, at_x, after_x)) + (
+        _distance(cities, before_y, at_y) + _distance(cities, at_y, after_y)
     )
     return added - taken
-
-
-@compiled
-def _change_of_cities(tour: NDArray[Any], cities: NDArray[Any], x: int, y: int) -> Any:
-    """:func:`change` through the permutation."""
-    end = tour[y + 1 if y + 1 < len(tour) else 0]
-    return _swapped(cities, tour[x - 1], tour[x], tour[x + 1], tour[y - 1], tour[y], end)
-
-
-@compiled
-def change(places: NDArray[Any], x: int, y: int) -> np.float32:
-    """Change of the length if positions ``1 <= x < y`` swap their cities."""
-    end = y + 1 if y + 1 < len(places) else 0
-    return _swapped(places, x - 1, x, x + 1, y - 1, y, end)  # type: ignore[no-any-return]
 
 
 @compiled
@@ -162,7 +144,7 @@ def best_by_number(
         if not is_valid(x, y, n):
             invalid += 1
             continue
-        delta = _change_of_cities(tour, cities, x, y)
+        delta = change(tour, cities, x, y)
         if delta < best:
             best, best_x, best_y = delta, x, y
     return best_x, best_y, best, invalid
@@ -180,7 +162,7 @@ def best_by_loops(
     best_x, best_y = 0, 0
     for x in range(1, n - 1):
         for y in range(x + 1, n):
-            delta = _change_of_cities(tour, cities, x, y)
+            delta = change(tour, cities, x, y)
             if delta < best:
                 best, best_x, best_y = delta, x, y
     return best_x, best_y, best, 0
@@ -249,12 +231,19 @@ class Search:
 
 @compiled
 def _best_of_row(
-    places: NDArray[Any], x: int, y: int, last: int, best_y: int, best: Any, mapping: int
+    tour: NDArray[Any],
+    cities: NDArray[Any],
+    x: int,
+    y: int,
+    last: int,
+    best_y: int,
+    best: Any,
+    mapping: int,
 ) -> tuple[int, Any]:
     """The better of (best_y, best) and the moves (x, y .. last); ``best_y`` 0: none yet."""
-    n = len(places)
+    n = len(tour)
     for other in range(y, last + 1):
-        delta = change(places, x, other)
+        delta = change(tour, cities, x, other)
         if (
             best_y == 0
             or delta < best
@@ -275,13 +264,10 @@ def _run(
     changes: NDArray[Any],
 ) -> tuple[int, int]:
     n = len(tour)
-    places = np.empty_like(cities)
-    for p in range(n):
-        places[p] = cities[tour[p]]
     best_y = np.zeros(n, np.int64)
     best = np.zeros(n, np.float32)
     for x in range(1, n - 1):
-        best_y[x], best[x] = _best_of_row(places, x, x + 1, n - 1, 0, best[x], mapping)
+        best_y[x], best[x] = _best_of_row(tour, cities, x, x + 1, n - 1, 0, best[x], mapping)
     for applied in range(iterations):
         x = 1
         for other in range(2, n - 1):
@@ -295,20 +281,18 @@ def _run(
         y = best_y[x]
         changes[applied] = best[x]
         tour[x], tour[y] = tour[y], tour[x]
-        for axis in range(2):
-            places[x, axis], places[y, axis] = places[y, axis], places[x, axis]
         for row in range(1, n - 1):
             near_x = abs(row - x) <= _REACH or abs(row - y) <= _REACH
             stale = abs(best_y[row] - x) <= _REACH or abs(best_y[row] - y) <= _REACH
             if near_x or stale:
                 best_y[row], best[row] = _best_of_row(
-                    places, row, row + 1, n - 1, 0, best[row], mapping
+                    tour, cities, row, row + 1, n - 1, 0, best[row], mapping
                 )
                 continue
             for middle in (x, y):
                 first, last = max(middle - _REACH, row + 1), min(middle + _REACH, n - 1)
                 best_y[row], best[row] = _best_of_row(
-                    places, row, first, last, best_y[row], best[row], mapping
+                    tour, cities, row, first, last, best_y[row], best[row], mapping
                 )
     return iterations, iterations
 

@@ -30,11 +30,10 @@ def pairs(n: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("n", [4, 5, 6, 12, 30])
 def test_change_is_the_difference_of_the_tours(n: int) -> None:
     instance = load_instance("uniform", n, 3)
-    places = instance.cities[instance.start]
     before = length(instance, instance.start)
     for x, y in pairs(n):
         after = length(instance, swapped(instance.start, x, y))
-        found = change(places, x, y)
+        found = change(instance.start, instance.cities, x, y)
         assert isinstance(found, np.float32 | float)
         assert found == pytest.approx(after - before, abs=ROUNDING)
 
