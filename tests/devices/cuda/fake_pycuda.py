@@ -7,8 +7,8 @@ kernels each has its own in ``kernels``, by a part of its symbol.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,21 @@ from nqbench.simulator.models import load_model
 
 MODEL = load_model("sm_90").facts
 DRIVER_VERSION = 13000
+_DEVICE_ATTRIBUTES = {
+    "MULTIPROCESSOR_COUNT": MODEL.multiprocessors,
+    "WARP_SIZE": 32,
+    "MAX_THREADS_PER_BLOCK": 1024,
+    "MAX_THREADS_PER_MULTIPROCESSOR": MODEL.max_threads_per_multiprocessor,
+    "MAX_BLOCKS_PER_MULTIPROCESSOR": MODEL.max_blocks_per_multiprocessor,
+    "MAX_GRID_DIM_X": MODEL.max_grid_x,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": MODEL.registers_per_multiprocessor,
+    "MAX_REGISTERS_PER_BLOCK": MODEL.registers_per_block,
+    "MAX_SHARED_MEMORY_PER_BLOCK": MODEL.shared_per_block,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": MODEL.shared_per_block_optin,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": MODEL.shared_per_multiprocessor,
+    "RESERVED_SHARED_MEMORY_PER_BLOCK": MODEL.shared_reserved_per_block,
+    "L2_CACHE_SIZE": 50 << 20,
+}
 
 
 class Error(Exception):
@@ -31,12 +46,21 @@ class LogicError(Error):
     """``pycuda.driver.LogicError``."""
 
 
-class LaunchError(Error):
-    """``pycuda.driver.LaunchError``."""
+class Names:
+    """An enumeration whose members are their own names."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
 
 
 class FakeDriver:
-    """State of one pretended GPU."""
+    """The module ``pycuda.driver``, and the state of its one pretended GPU."""
+
+    Error, MemoryError, LogicError = Error, OutOfMemory, LogicError
+    device_attribute = function_attribute = func_cache = Names()
+    event_flags = SimpleNamespace(DISABLE_TIMING=2)
+    ctx_flags = SimpleNamespace(SCHED_AUTO=0, MAP_HOST=8)
+    host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
 
     def __init__(self) -> None:
         self.variables: dict[str, int] = {}
@@ -53,6 +77,9 @@ class FakeDriver:
         self.context_flags = 0
         self.flags = np.zeros(2, np.uint32)
         self.block_expires = False
+        self.Device, self.Context, self.Event = (
+            type(kind.__name__, (kind,), {"gpu": self}) for kind in (Device, Context, Event)
+        )
 
     def note(self, name: str, *details: Any) -> None:
         """Record a call, and fail it if the test wants that."""
@@ -73,135 +100,134 @@ class FakeDriver:
         """Bytes allocated."""
         return sum(len(block) for block in self.memory.values())
 
+    def init(self) -> None:
+        self.note("init")
 
-def make_module(gpu: FakeDriver) -> types.ModuleType:
-    """The module ``pycuda.driver`` for this GPU."""
-    module = types.ModuleType("pycuda.driver")
-    for name, value in {
-        "Error": Error,
-        "MemoryError": OutOfMemory,
-        "LogicError": LogicError,
-        "LaunchError": LaunchError,
-        "init": lambda: gpu.note("init"),
-        "get_version": lambda: (13, 0, 0),
-        "get_driver_version": lambda: DRIVER_VERSION,
-        "Device": _device(gpu),
-        "Context": _context(gpu),
-        "Event": _event(gpu),
-        "device_attribute": _Names(),
-        "function_attribute": _Names(),
-        "func_cache": _Names(),
-        "event_flags": types.SimpleNamespace(DISABLE_TIMING=2),
-        "ctx_flags": types.SimpleNamespace(SCHED_AUTO=0, MAP_HOST=8),
-        "host_alloc_flags": types.SimpleNamespace(DEVICEMAP=2),
-        "pagelocked_zeros": lambda shape, dtype, mem_flags: _pagelocked(
-            gpu, shape, dtype, mem_flags
-        ),
-        "pagelocked_empty": lambda shape, dtype: _pinned(gpu, shape, dtype),
-        "module_from_buffer": lambda image: _Module(gpu, image),
-        **_memory(gpu),
-    }.items():
-        setattr(module, name, value)
-    return module
+    def get_version(self) -> tuple[int, int, int]:
+        return 13, 0, 0
 
+    def get_driver_version(self) -> int:
+        return DRIVER_VERSION
 
-class _Names:
-    """An enumeration whose members are their own names."""
+    def module_from_buffer(self, image: bytes) -> Module:
+        self.note("module_from_buffer")
+        assert image.startswith(b"\x7fELF")
+        return Module(self, image)
 
-    def __getattr__(self, name: str) -> str:
-        return name
+    def pagelocked_empty(self, shape: int, dtype: Any) -> Any:
+        self.note("pagelocked_empty", shape)
+        return np.full(shape, 0xCD, dtype)
 
+    def pagelocked_zeros(self, shape: int, dtype: Any, mem_flags: int) -> Pagelocked:
+        self.note("pagelocked_zeros")
+        assert mem_flags == 2
+        assert self.context_flags & 8, "mapped memory needs a context that maps"
+        array = np.zeros(shape, dtype).view(Pagelocked)
+        array.gpu = self
+        self.flags = array
+        return array
 
-_DEVICE_ATTRIBUTES = {
-    "MULTIPROCESSOR_COUNT": MODEL.multiprocessors,
-    "WARP_SIZE": 32,
-    "MAX_THREADS_PER_BLOCK": 1024,
-    "MAX_THREADS_PER_MULTIPROCESSOR": MODEL.max_threads_per_multiprocessor,
-    "MAX_BLOCKS_PER_MULTIPROCESSOR": MODEL.max_blocks_per_multiprocessor,
-    "MAX_GRID_DIM_X": MODEL.max_grid_x,
-    "MAX_REGISTERS_PER_MULTIPROCESSOR": MODEL.registers_per_multiprocessor,
-    "MAX_REGISTERS_PER_BLOCK": MODEL.registers_per_block,
-    "MAX_SHARED_MEMORY_PER_BLOCK": MODEL.shared_per_block,
-    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": MODEL.shared_per_block_optin,
-    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": MODEL.shared_per_multiprocessor,
-    "RESERVED_SHARED_MEMORY_PER_BLOCK": MODEL.shared_reserved_per_block,
-    "L2_CACHE_SIZE": 50 << 20,
-}
+    def mem_get_info(self) -> tuple[int, int]:
+        return self.capacity - self.used(), self.capacity
 
+    def mem_alloc(self, nbytes: int) -> Allocation:
+        self.note("mem_alloc", nbytes)
+        if self.used() + nbytes > self.capacity:
+            raise OutOfMemory("cuMemAlloc failed: out of memory")
+        return Allocation(self, nbytes)
 
-def _device(gpu: FakeDriver) -> type:
-    class Device:
-        def __init__(self, index: int) -> None:
-            self.index = index
+    def memcpy_htod(self, target: Allocation, host: Any) -> None:
+        self.note("memcpy_htod", int(target))
+        self.memory[int(target)][: host.nbytes] = host.tobytes()
 
-        @staticmethod
-        def count() -> int:
-            return 1
+    def memcpy_dtoh(self, host: Any, source: Allocation, how: str = "memcpy_dtoh") -> None:
+        self.note(how, int(source))
+        raw = bytes(self.memory[int(source)][: host.nbytes])
+        host[:] = np.frombuffer(raw, dtype=host.dtype)
 
-        def name(self) -> str:
-            return "Pretended H100"
+    def memcpy_dtoh_async(self, host: Any, source: Allocation) -> None:
+        assert host.base is not None, "only page-locked memory can be copied to without waiting"
+        self.memcpy_dtoh(host, source, "memcpy_dtoh_async")
 
-        def pci_bus_id(self) -> str:
-            return "0000:01:00.0"
+    def memcpy_dtod(self, target: Allocation, source: Allocation, nbytes: int) -> None:
+        self.note("memcpy_dtod", int(target), int(source))
+        self.memory[int(target)][:nbytes] = self.memory[int(source)][:nbytes]
 
-        def compute_capability(self) -> tuple[int, int]:
-            return MODEL.compute_capability
-
-        def total_memory(self) -> int:
-            return gpu.capacity
-
-        def get_attribute(self, name: str) -> int:
-            return _DEVICE_ATTRIBUTES[name]
-
-        def make_context(self, flags: int) -> Any:
-            gpu.note("make_context")
-            gpu.context_flags = flags
-            gpu.contexts += 1
-            return _context(gpu)()
-
-    return Device
+    def memset_d8(self, target: Allocation, value: int, nbytes: int) -> None:
+        self.note("memset_d8", int(target))
+        self.memory[int(target)][:nbytes] = bytes([value]) * nbytes
 
 
-def _context(gpu: FakeDriver) -> type:
-    class Context:
-        @staticmethod
-        def synchronize() -> None:
-            gpu.note("synchronize")
+class OfGpu:
+    """A class of the module: ``gpu`` is the module's own."""
 
-        @staticmethod
-        def pop() -> None:
-            gpu.note("pop")
-
-        def detach(self) -> None:
-            gpu.contexts -= 1
-            gpu.note("detach")
-
-    return Context
+    gpu: FakeDriver
 
 
-def _event(gpu: FakeDriver) -> type:
-    class Event:
-        def __init__(self, flags: int = 0) -> None:
-            self.flags = flags
+class Device(OfGpu):
+    def __init__(self, index: int) -> None:
+        self.index = index
 
-        def synchronize(self) -> None:
-            gpu.note("event_synchronize")
+    @staticmethod
+    def count() -> int:
+        return 1
 
-        def record(self) -> None:
-            gpu.note("record")
+    def name(self) -> str:
+        return "Pretended H100"
 
-        def time_till(self, end: Event) -> float:
-            return gpu.kernel_ms
+    def pci_bus_id(self) -> str:
+        return "0000:01:00.0"
 
-        def query(self) -> bool:
-            gpu.note("query")
-            gpu.polls_until_done -= 1
-            return gpu.polls_until_done < 0
+    def compute_capability(self) -> tuple[int, int]:
+        return MODEL.compute_capability
 
-    return Event
+    def total_memory(self) -> int:
+        return self.gpu.capacity
+
+    def get_attribute(self, name: str) -> int:
+        return _DEVICE_ATTRIBUTES[name]
+
+    def make_context(self, flags: int) -> Any:
+        self.gpu.note("make_context")
+        self.gpu.context_flags = flags
+        self.gpu.contexts += 1
+        return self.gpu.Context()
 
 
-class _Allocation:
+class Context(OfGpu):
+    @classmethod
+    def synchronize(cls) -> None:
+        cls.gpu.note("synchronize")
+
+    @classmethod
+    def pop(cls) -> None:
+        cls.gpu.note("pop")
+
+    def detach(self) -> None:
+        self.gpu.contexts -= 1
+        self.gpu.note("detach")
+
+
+class Event(OfGpu):
+    def __init__(self, flags: int = 0) -> None:
+        self.flags = flags
+
+    def synchronize(self) -> None:
+        self.gpu.note("event_synchronize")
+
+    def record(self) -> None:
+        self.gpu.note("record")
+
+    def time_till(self, end: Event) -> float:
+        return self.gpu.kernel_ms
+
+    def query(self) -> bool:
+        self.gpu.note("query")
+        self.gpu.polls_until_done -= 1
+        return self.gpu.polls_until_done < 0
+
+
+class Allocation:
     def __init__(self, gpu: FakeDriver, nbytes: int) -> None:
         self.gpu = gpu
         self.address = 0x1000 + 0x100000 * len(gpu.calls)
@@ -215,47 +241,7 @@ class _Allocation:
         del self.gpu.memory[self.address]
 
 
-def _memory(gpu: FakeDriver) -> dict[str, Callable[..., Any]]:
-    def mem_alloc(nbytes: int) -> _Allocation:
-        gpu.note("mem_alloc", nbytes)
-        if gpu.used() + nbytes > gpu.capacity:
-            raise OutOfMemory("cuMemAlloc failed: out of memory")
-        return _Allocation(gpu, nbytes)
-
-    def memcpy_htod(target: _Allocation, host: Any) -> None:
-        gpu.note("memcpy_htod", int(target))
-        gpu.memory[int(target)][: host.nbytes] = host.tobytes()
-
-    def memcpy_dtoh(host: Any, source: _Allocation) -> None:
-        gpu.note("memcpy_dtoh", int(source))
-        raw = bytes(gpu.memory[int(source)][: host.nbytes])
-        host[:] = np.frombuffer(raw, dtype=host.dtype)
-
-    def memcpy_dtoh_async(host: Any, source: _Allocation) -> None:
-        assert host.base is not None, "only page-locked memory can be copied to without waiting"
-        gpu.note("memcpy_dtoh_async", int(source))
-        host[:] = np.frombuffer(bytes(gpu.memory[int(source)][: host.nbytes]), dtype=host.dtype)
-
-    def memcpy_dtod(target: _Allocation, source: _Allocation, nbytes: int) -> None:
-        gpu.note("memcpy_dtod", int(target), int(source))
-        gpu.memory[int(target)][:nbytes] = gpu.memory[int(source)][:nbytes]
-
-    def memset_d8(target: _Allocation, value: int, nbytes: int) -> None:
-        gpu.note("memset_d8", int(target))
-        gpu.memory[int(target)][:nbytes] = bytes([value]) * nbytes
-
-    return {
-        "mem_alloc": mem_alloc,
-        "mem_get_info": lambda: (gpu.capacity - gpu.used(), gpu.capacity),
-        "memcpy_htod": memcpy_htod,
-        "memcpy_dtoh": memcpy_dtoh,
-        "memcpy_dtoh_async": memcpy_dtoh_async,
-        "memcpy_dtod": memcpy_dtod,
-        "memset_d8": memset_d8,
-    }
-
-
-class _Pagelocked(np.ndarray[Any, np.dtype[np.uint32]]):
+class Pagelocked(np.ndarray[Any, np.dtype[np.uint32]]):
     """Page-locked host memory: an array whose writes are noted."""
 
     gpu: FakeDriver
@@ -267,43 +253,26 @@ class _Pagelocked(np.ndarray[Any, np.dtype[np.uint32]]):
 
     @property
     def base(self) -> Any:
-        return types.SimpleNamespace(get_device_pointer=lambda: 0xF1A6)
+        return SimpleNamespace(get_device_pointer=lambda: 0xF1A6)
 
 
-def _pinned(gpu: FakeDriver, shape: int, dtype: Any) -> Any:
-    gpu.note("pagelocked_empty", shape)
-    return np.full(shape, 0xCD, dtype)
-
-
-def _pagelocked(gpu: FakeDriver, shape: int, dtype: Any, mem_flags: int) -> _Pagelocked:
-    gpu.note("pagelocked_zeros")
-    assert mem_flags == 2
-    assert gpu.context_flags & 8, "mapped memory needs a context that maps"
-    array = np.zeros(shape, dtype).view(_Pagelocked)
-    array.gpu = gpu
-    gpu.flags = array
-    return array
-
-
-class _Module:
+class Module:
     def __init__(self, gpu: FakeDriver, image: bytes) -> None:
-        gpu.note("module_from_buffer")
-        assert image.startswith(b"\x7fELF")
         self.gpu, self.image = gpu, image
 
-    def get_function(self, symbol: str) -> _Function:
+    def get_function(self, symbol: str) -> Function:
         if symbol.encode() not in self.image:
             raise LogicError("cuModuleGetFunction failed: named symbol not found")
-        return _Function(self.gpu, symbol)
+        return Function(self.gpu, symbol)
 
     def get_global(self, symbol: str) -> tuple[int, int]:
         if symbol.encode() not in self.image:
             raise LogicError("cuModuleGetGlobal failed: named symbol not found")
         self.gpu.note("get_global", symbol)
-        return self.gpu.variables.setdefault(symbol, _Allocation(self.gpu, 16).address), 16
+        return self.gpu.variables.setdefault(symbol, Allocation(self.gpu, 16).address), 16
 
 
-class _Function:
+class Function:
     def __init__(self, gpu: FakeDriver, symbol: str) -> None:
         self.gpu, self.symbol = gpu, symbol
         self.codes: list[str] = []

@@ -22,7 +22,7 @@ from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTi
 from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.system.machine import REPEATS
-from tests.devices.cuda.fake_pycuda import Error, FakeDriver, make_module
+from tests.devices.cuda.fake_pycuda import Error, FakeDriver
 
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
@@ -46,10 +46,8 @@ class Probe:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeDriver]:
     fake = FakeDriver()
-    package = types.ModuleType("pycuda")
-    module = make_module(fake)
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", module)
+    for name, module in (("pycuda", types.ModuleType("pycuda")), ("pycuda.driver", fake)):
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(cuda_driver, "require_driver", lambda: None)
     monkeypatch.setattr(cuda_driver, "LoadedCopy", Probe)
     monkeypatch.setattr(cuda_driver, "sticky_error", lambda: "")
