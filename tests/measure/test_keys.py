@@ -37,10 +37,6 @@ def key(where: Point, protocol: Any = PROTOCOL, **hello: Any) -> str:
     return Keys(replace(HELLO, **hello), protocol).of(where)
 
 
-def test_the_same_measurement_has_the_same_key() -> None:
-    assert key(point(8)) == key(point(8))
-
-
 def names(workload: str, *, on_cpu: bool) -> set[str]:
     """The names of a workload's files."""
     return {path.name for path in workload_files(workload, on_cpu=on_cpu)}
@@ -115,17 +111,12 @@ def test_files_are_read_again_only_once_they_are_touched(
         assert not files.changed()
 
 
-def test_how_measurements_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:
-    assert key(point(8), deterministic=True) == key(point(8), {}, deterministic=True)
-
-
-def test_sweeps_keep_their_own_measurements() -> None:
-    moved = Point("toy", "another sweep", point(8).workload, None, {"n": 8})
-    assert key(moved) != key(point(8))
-
-
-def test_the_contents_of_a_users_file_enter() -> None:
-    bare = point(n=8)
+def test_what_a_key_depends_on() -> None:
+    bare = point(8)
+    assert key(bare) == key(point(8))
+    assert key(bare) == key(replace(bare, derived={"jobs": 3}))
     one, other = (replace(bare, derived={"board_sha256": word}) for word in ("ab", "cd"))
-    assert len({key(bare), key(one), key(other)}) == 3
-    assert key(replace(bare, derived={"jobs": 3})) == key(bare)
+    moved = replace(bare, sweep="another")
+    assert len({key(p) for p in (bare, one, other, moved)}) == 4
+    assert key(bare, {}) != key(bare)  # how it is sampled, where anything is
+    assert key(bare, {}, deterministic=True) == key(bare, deterministic=True)

@@ -8,6 +8,7 @@ import pytest
 
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.measure.budget import Budget
+from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.stages import Stages
@@ -15,7 +16,7 @@ from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.measure.worker.session import Session
 from nqbench.plan import KernelPlan
-from nqbench.point import Point, labels
+from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
 from nqbench.simulator.models import load_model
@@ -96,35 +97,21 @@ def test_on_a_timed_device_they_have_one_measurement_without_a_time(tmp_path: Pa
     assert {p.status for p in seen} == {"ok"}
 
 
-def counting_point(probe: str) -> Point:
-    """A small point of the counting workload on the simulator."""
-    workload = get("counting")
-    facts = Session("sim:mini").device.facts
-    system = "zhang2011.low_divergence"
-    resolved = workload.resolve({"n": 8, "probe": probe}, system, facts)
-    return Point("s", "w", "counting", system, dict(resolved.factors), dict(resolved.derived))
-
-
 def test_their_counters_are_the_probes_own() -> None:
     """The simulator's would count the instrumentation as work of the kernel."""
-    session = Session("sim:mini")
-    plain, probed = (
-        session.measure(MeasureRequest(counting_point(p), 0, False, Policy(), timeout_s=10.0))
-        for p in ("none", "iterations")
-    )
+    session, workload, system = Session("sim:mini"), get("counting"), "zhang2011.low_divergence"
+
+    def measured(probe: str) -> Measurement:
+        resolved = workload.resolve({"n": 8, "probe": probe}, system, session.device.facts)
+        where = Point("s", "w", "counting", system, resolved.factors, resolved.derived)
+        assert where.probed == (probe != "none")
+        return session.measure(MeasureRequest(where, 0, False, Policy(), timeout_s=10.0))
+
+    plain, probed = measured("none"), measured("iterations")
     session.close()
-    assert (plain.status, probed.status) == ("ok", "ok")
+    assert (plain.status, plain.ended_by) == ("ok", "deterministic")
     assert set(plain.counters) <= set(COUNTERS)
-    assert plain.ended_by == "deterministic"
+    assert (probed.status, probed.ended_by) == ("ok", "probed")
     assert set(probed.counters) <= set(probe_counters())
     assert probed.counters["iterations_total"] > 0
-    assert probed.ended_by == "probed"
     assert probed.answer == probed.expected == "92"
-
-
-def test_labels_tell_them_from_the_kernel_itself() -> None:
-    points = [counting_point("none"), counting_point("clocks")]
-    assert [p.probed for p in points] == [False, True]
-    first, second = labels(points)
-    assert first != second
-    assert second.endswith("probe=clocks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,15 +40,6 @@ def chatty(n: int) -> int:
     return power(n)
 
 
-def quits(n: int) -> int:
-    """A host plan that ends the process when n is 13."""
-    if n == 13:
-        sys.stderr.write("no more paper\n")
-        sys.stderr.flush()
-        os._exit(3)
-    return power(n)
-
-
 def waits(n: int) -> int:
     """A host plan that says that it has begun, and never ends."""
     Path(os.environ[STARTED]).touch()
@@ -68,7 +58,7 @@ class Toy(Workload):
     name = NAME
     factors: Mapping[str, Factor] = {"flavour": Factor("flavour", "none", ("plain", "salted"))}
     systems: Mapping[str, Mapping[str, Level]] = {
-        f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "waits", "fails")
+        f"cpu.{name}": {} for name in ("power", "nap", "chatty", "waits", "fails")
     }
     cpu_systems: frozenset[str] = frozenset(systems)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import types
 from collections.abc import Iterator
@@ -15,13 +16,15 @@ import pytest
 from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
-from nqbench.devices.cuda.gpu import ABANDONED
+from nqbench.devices.cuda.gpu import ABANDONED, LIMIT_S
+from nqbench.devices.cuda.nvml import SETTINGS
 from nqbench.devices.cuda.query import find_gpus
 from nqbench.devices.registry import list_devices
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.measure.measurement import phases_of
 from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.system.machine import REPEATS
+from tests.devices.cuda import fake_pycuda
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver
 
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -86,28 +89,23 @@ def add(memory: dict[int, bytearray], jobs: int, total: int, bias: Any) -> None:
     count += 1
 
 
-def test_facts_come_from_the_driver(gpu: FakeDriver) -> None:
-    facts = CudaDevice(0).facts
+def test_facts_and_identity_are_plain_and_come_from_the_driver(gpu: FakeDriver) -> None:
+    device = CudaDevice(0)
+    facts, identity = device.facts, device.identity()
     assert (facts.kind, facts.name, facts.arch) == ("cuda", "Pretended H100", "sm_90")
     assert facts.shared_per_block_optin == 232448
     assert facts.shared_reserved_per_block == 1024
     assert facts.shared_carveouts[-1] == facts.shared_per_multiprocessor
     assert facts.memory_bytes == gpu.capacity
-    assert gpu.contexts == 0  # asking makes no context
-
-
-def test_identity_is_plain_data_and_stable(gpu: FakeDriver) -> None:
-    import json
-
-    device = CudaDevice(0)
-    identity = device.identity()
     assert json.loads(json.dumps(identity)) == identity == device.identity()
-    assert identity["cuda_driver"] == "13.0"
-    assert "1234-5678" in str(identity["uuid"])
-    assert set(identity) >= {
-        "name", "driver", "nvrtc", "power_limit_w", "ecc", "mig", "persistence", "max_sm_mhz"
-    }  # fmt: skip
-    assert gpu.contexts == 0
+    assert (identity["cuda_driver"], identity["uuid"]) == ("13.0", "1234-5678")
+    assert set(identity) >= {"name", "driver", "nvrtc", *SETTINGS}
+    (row,) = (row for row in list_devices() if row.kind == "cuda")
+    assert (row.spec, row.name) == ("cuda:0", "Pretended H100")
+    assert row.note == "132 multiprocessors, sm_90, 1 GiB"
+    assert gpu.contexts == 0  # asking makes no context
+    with pytest.raises(DeviceUnavailable, match="no GPU cuda:4; GPUs here: cuda:0"):
+        CudaDevice(4)
 
 
 def test_launches_start_from_the_same_memory(gpu: FakeDriver, plan: KernelPlan) -> None:
@@ -294,15 +292,6 @@ def test_a_kernel_has_a_limit(gpu: FakeDriver, plan: KernelPlan) -> None:
     assert "elapsed" not in gpu.names()  # waiting for it would hang
 
 
-def test_gpus_are_found_without_a_context(gpu: FakeDriver) -> None:
-    (row,) = (row for row in list_devices() if row.kind == "cuda")
-    assert (row.spec, row.name) == ("cuda:0", "Pretended H100")
-    assert row.note == "132 multiprocessors, sm_90, 1 GiB"
-    assert gpu.contexts == 0
-    with pytest.raises(DeviceUnavailable, match="no GPU cuda:4; GPUs here: cuda:0"):
-        CudaDevice(4)
-
-
 def test_what_is_absent_is_named_with_what_fixes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-nowhere.so.1")
     with pytest.raises(DeviceUnavailable, match="no NVIDIA driver on this machine"):
@@ -364,3 +353,91 @@ def test_a_cooperative_launch_goes_through_the_driver(
     assert values[2] == 5
     assert [t.__name__ for t in types] == ["c_void_p", "c_void_p", "c_int"]
     assert not [call for call in gpu.names() if call == "launch"]
+
+
+def test_all_but_the_first_launch_are_blocked_until_everything_is_queued(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    assert not prepared.launch().blocked
+    assert "block" not in gpu.names()
+    prepared.launch()
+    gpu.calls.clear()
+    assert prepared.launch().blocked
+    assert gpu.names() == [
+        "memcpy_dtod", "memset_d8", "synchronize", "block", "launch", "release", "elapsed",
+        "synchronize",
+    ]  # fmt: skip
+
+
+def test_one_kernel_with_a_time_limit_blocks_for_a_whole_process(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    device = CudaDevice(0)
+    for _ in range(2):
+        with device.prepare(plan) as prepared:
+            for _ in range(3):
+                prepared.launch()
+    assert gpu.names().count("pagelocked_zeros") == 1
+    blocks = [call for call in gpu.calls if call[0] == "block"]
+    assert blocks == [("block", (1, 1, 1), (1, 1, 1), round(LIMIT_S * 1e9))] * 4
+
+
+def test_a_launch_that_fails_releases_the_stream(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    prepared.launch()
+    gpu.failures["launch"] = Error("cuLaunchKernel failed: invalid value")
+    with pytest.raises(LaunchError):
+        prepared.launch()
+    assert gpu.names()[-1] == "release"
+
+
+def test_a_blocking_kernel_that_expired_is_the_last_one(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    prepared.launch()
+    gpu.block_expires = True
+    assert not prepared.launch().blocked
+    gpu.calls.clear()
+    assert not prepared.launch().blocked
+    assert "block" not in gpu.names()
+
+
+def test_without_mapped_memory_launches_are_not_blocked(gpu: FakeDriver, plan: KernelPlan) -> None:
+    gpu.failures["pagelocked_zeros"] = Error("cuMemHostAlloc failed: not supported")
+    prepared = CudaDevice(0).prepare(plan)
+    assert [prepared.launch().blocked for _ in range(3)] == [False] * 3
+    assert gpu.names().count("pagelocked_zeros") == 1
+
+
+def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    device = CudaDevice(0)
+    prepared = device.prepare(plan)
+    prepared.flush_l2()
+    assert ("mem_alloc", 2 * (50 << 20)) in gpu.calls
+    prepared.launch()
+    prepared.launch()
+    gpu.calls.clear()
+    prepared.launch()
+    assert gpu.names() == [
+        "memcpy_dtod", "memset_d8", "synchronize", "memset_d8", "block", "launch", "release",
+        "elapsed", "synchronize",
+    ]  # fmt: skip
+    flushed = [call[1] for call in gpu.calls if call[0] == "memset_d8"][1]
+    assert len(gpu.memory[flushed]) == 2 * (50 << 20)
+    prepared.close()
+    device.prepare(plan).flush_l2()
+    assert gpu.names().count("mem_alloc") == 3  # two buffers and a copy; the flush is shared
+
+
+def test_what_prevents_a_flush_is_said(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    gpu.capacity = 1 << 20
+    with pytest.raises(DeviceError, match=r"104857600 bytes of memory left .* l2: hot"):
+        prepared.flush_l2()
+    monkeypatch.setitem(fake_pycuda._DEVICE_ATTRIBUTES, "L2_CACHE_SIZE", 0)
+    with pytest.raises(DeviceError, match="does not report the size of its L2 cache"):
+        prepared.flush_l2()
