@@ -91,32 +91,13 @@ def weight(board: tuple[int, ...]) -> Fraction:
     return Fraction(4, found.count(found[0])) * (1 if 2 * board[0] == n - 1 else 2)
 
 
-def visited(n: int, above: tuple[int, ...] = (), rows: int = 0) -> tuple[int, int]:
-    """Queens placed by the search of one eighth, and twelve times the weights of its solutions; in
-    the first ``rows`` rows only, if that is not 0.
-
-    The first queen in a corner is left out; a middle one leaves the second row its left half.
-    """
-    row, queens, weights = len(above), 0, 0
-    for column in range(n):
-        board = (*above, column)
-        if row == 0 and not 1 <= column <= (n - 1) // 2:
-            continue
-        if row == 1 and 2 * board[0] == n - 1 and 2 * column > n - 1:
-            continue
-        if any(column == c or abs(column - c) == row - r for r, c in enumerate(above)):
-            continue
-        largest, here = board[0], min(row, n - 1 - row)
-        if column in (0, n - 1) and here > largest:
-            continue
-        if row == n - 1:
-            if min(column, n - 1 - column) > largest:
-                continue
-            sides = distances(board).count(largest)
-            below = 1, 12 * 4 * 2 // sides
-        else:
-            placed, found = visited(n, board, rows) if row + 1 != rows else (0, 0)
-            below = 1 + placed, found
-        queens += below[0]
-        weights += below[1]
-    return queens, weights
+def eighth(n: int, depth: int) -> list[tuple[int, ...]]:
+    """Placements of the first ``depth >= 2`` rows that the search of one eighth makes: no border
+    queen is farther from a corner than the first one, who is not in a corner herself."""
+    kept = []
+    for prefix in jobs(n, depth, "restrict_second"):
+        border = [min(r, n - 1 - r) for r, c in enumerate(prefix) if r and c in (0, n - 1)]
+        border += [min(prefix[-1], n - 1 - prefix[-1])] if depth == n else []
+        if prefix[0] and max(border, default=0) <= prefix[0]:
+            kept.append(prefix)
+    return kept

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from nqbench.device import Device
-from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from tests.workloads.running import Ran, run
@@ -92,14 +91,6 @@ def test_thread_major_stacks_conflict_as_their_stride_says(
     assert stores
     assert {line["requests"] for line in stores} == {full + (rest > 0)}
     assert {line["passes"] for line in stores} == {passes}
-
-
-@pytest.mark.parametrize("system", ["tanaka2011.both", "zhang2011.pool_monolithic"])
-def test_the_same_run_twice_counts_the_same(simulator: Device, system: str) -> None:
-    first = once(simulator, system)
-    second = once(open_device("sim:mini"), system)
-    assert first.counters == second.counters
-    assert first.launch.detail["lines"] == second.launch.detail["lines"]
 
 
 LOW, DIVERGENT = "zhang2011.low_divergence", "zhang2011.shared_no_conflict"

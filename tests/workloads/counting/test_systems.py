@@ -41,18 +41,17 @@ def test_a_step_changes_only_what_the_paper_says(step: str) -> None:
     assert {factor for factor in old if old[factor] != new[factor]} == {*factors.split()}
 
 
-def test_the_44_words_of_zhang() -> None:
-    for n in (15, 16, 18):
-        resolved = get("counting").resolve({"n": n}, "zhang2011.low_divergence", GPU)
-        assert resolved.factors["depth"] == n - 11
-        assert resolved.derived["words_per_thread"] == 44
-
-
-def test_shared_memory_of_feinbube_and_tanaka() -> None:
-    """Bytes per thread and per block that the papers' sizes imply."""
-    workload = get("counting")
-    compact = workload.resolve({"n": 16, "depth": 5}, "feinbube2010.opt4_compact", GPU)
-    assert compact.derived["dynamic_shared_bytes"] == 176 * 64
-    for n, block, nbytes in ((19, 160, 48640), (19, 48, 14592), (16, 192, 49152)):
-        both = workload.resolve({"n": n, "block_size": block}, "tanaka2011.both", GPU)
-        assert both.derived["shared_bytes"] == nbytes
+@pytest.mark.parametrize(
+    ("system", "given", "name", "size"),
+    [
+        *(("zhang2011.low_divergence", {"n": n}, "words_per_thread", 44) for n in (15, 16, 18)),
+        ("feinbube2010.opt4_compact", {"n": 16, "depth": 5}, "dynamic_shared_bytes", 176 * 64),
+        ("tanaka2011.both", {"n": 19, "block_size": 160}, "shared_bytes", 48640),
+        ("tanaka2011.both", {"n": 19, "block_size": 48}, "shared_bytes", 14592),
+        ("tanaka2011.both", {"n": 16, "block_size": 192}, "shared_bytes", 49152),
+    ],
+)
+def test_memory_is_what_the_papers_say(
+    system: str, given: dict[str, Level], name: str, size: int
+) -> None:
+    assert get("counting").resolve(given, system, GPU).derived[name] == size

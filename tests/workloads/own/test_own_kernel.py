@@ -369,29 +369,3 @@ def test_a_metric_that_is_no_number_is_left_out(value: str) -> None:
     [metric] = metrics_of({"kernel": {"metrics": {"m": value}}}, {}).values()
     assert metric.formula is not None
     assert math.isnan(metric.formula({"factor_n": 8}))
-
-
-UNSYNCHRONISED = """
-__global__ void before(const float* x, float* y) {
-    __shared__ float s[128];
-    s[threadIdx.x] = x[threadIdx.x];
-    y[threadIdx.x] = s[max(int(threadIdx.x) - 32, 0)];  // of the warp before
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("device", "status"), [("sim", "ok"), ("sim:mini:reverse", "launch_error")]
-)
-def test_another_order_of_warps_shows_a_missing_barrier(
-    tmp_path: Path, device: str, status: str
-) -> None:
-    (tmp_path / "before.cu").write_text(UNSYNCHRONISED, encoding="utf-8-sig")
-    (tmp_path / "before.yaml").write_text(
-        "{name: before, n: 128, kernel: {source: before.cu, entry: before, grid: 1, block: n,"
-        " arguments: {x: {dtype: float32, length: n, contents: random},"
-        " y: {dtype: float32, length: n}}, check: {y: 'x[np.maximum(np.arange(n) - 32, 0)]'}}}"
-    )
-    study = load_study(tmp_path / "before.yaml")
-    outcome = run_here(study, device, tmp_path / "run")
-    assert outcome.counts == {status: 1}
