@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from matplotlib.patches import Rectangle
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
@@ -20,16 +17,10 @@ from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of, systems_of
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
-from nqbench.report.table import Table
 from nqbench.workloads.local_search.searches import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
-    APPLY,
-    CHOICE_SECTORS,
-    EVALUATION,
-    ITERATIONS,
     MACHINE,
-    OCCUPANCY,
     ON_CPU,
     SEARCH,
     V,
@@ -53,13 +44,6 @@ def own() -> Observed:
 @pytest.fixture(scope="module")
 def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
-
-
-def by_system(table: Table) -> dict[tuple[Any, Any], dict[str, Any]]:
-    """The rows of a table by system and N, each with its cells by column."""
-    names = [column.name for column in table.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
-    return {(row["system"], row["N"]): row for row in rows}
 
 
 def test_every_claim_holds_on_a_device_like_the_papers(verdicts: dict[str, Verdict]) -> None:
@@ -141,75 +125,6 @@ def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: O
     assert rows[f"{V}2"].value(bars.parts[0].value) == 7.5, "sectors of all requests"
 
 
-def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> None:
-    table = reproduced_table(paper, paper.table("table_1"), own)
-    rows = {row[0]: row for row in table.rows}
-    assert len(rows) == 18
-    for name, printed, value in (
-        ("Avg. Duration (us)", "459.7", 459.7),
-        ("Achieved FLOPS: Single GFLOPS", "141.84", 141.84),
-    ):
-        assert rows[name][1] == printed
-        assert rows[name][2] == pytest.approx(value)
-    assert rows["Achieved Occupancy"][3:5] == ("0.3", 0.33)
-    assert rows["L1 Global load miss"][4] is None
-    (alone,) = [n for n in table.notes if "is counted by Nsight Compute alone" in n]
-    assert "dram_read_bytes_per_s, " in alone
-    assert "@" not in alone
-
-
-def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observed) -> None:
-    table = reproduced_table(paper, paper.table("searches"), own)
-    rows = by_system(table)
-    eight = rows[f"{V}8", 1000]
-    gain = eight["gpu_v1 / this"]
-    assert isinstance(gain, Estimate)
-    assert gain.value == pytest.approx((735 + 20) / (378 + 20), rel=1e-3)
-    core = rows[f"{SEARCH}.cpu_mapped", 1000]
-    assert core["paper, whole search"] == "over 175"
-    assert core["gpu_v1 / this"] is None  # 200 iterations against 2,500
-    assert rows[f"{V}8", 10_000]["paper, whole search"] == "roughly 22.5"
-    assert (f"{V}1", 10_000) not in rows
-    (wrong,) = [note for note in table.notes if "wrong: 24310 moves" in note]
-    assert wrong.count(" N=10000") == 8
-
-
-def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
-    """Half the time of version 8, a limit by roots, and what a profiler read of device memory."""
-    made = gtx480(rounds=2)
-    own: dict[str, Any] = {
-        "fp32_instructions_per_move": 17,
-        "roots_per_move": 3,
-        "bytes_per_move": 12,
-    }
-    iterations, one_s = ITERATIONS[1000], 20e-6
-    base_s = iterations * (EVALUATION[8] + APPLY[8] + 20e-6)
-    own |= {"evaluation_s": iterations * one_s, **searched(1000, iterations), **own}
-    made.time("versions", search_levels(1000, iterations), base_s / 2, "local_search.fused", **own)
-    run = made.observed(SEARCH)
-    table = reproduced_table(paper, paper.table("against_limits"), run)
-    rows = by_system(table)
-    assert set(rows) == {(f"{V}8", n) for n in ITERATIONS} | {("local_search.fused", 1000)}
-    ours = rows["local_search.fused", 1000]
-    for column, value in (
-        ("time of an evaluation", one_s),
-        ("time of an iteration", base_s / iterations / 2),
-        ("gpu_v8 / this, whole search", 2.0),
-        ("gpu_v8 / this, evaluation", EVALUATION[8] / one_s),
-        (
-            "lowest limit's time / measured, evaluation",
-            moves_of(1000) / (16 * 132 * 1.755e9 / 3) / one_s,
-        ),
-    ):
-        cell = ours[column]
-        assert isinstance(cell, Estimate)
-        assert cell.value == pytest.approx(value, rel=1e-3)
-    by_roots = ours["limit by square roots"]
-    assert by_roots == pytest.approx(16 * 132 * 1.755 / 3)
-    assert ours["device memory per move"] is None  # no profiler counted it
-    assert rows[f"{V}8", 1000]["gpu_v8 / this, whole search"] is None
-
-
 def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
     own = search_levels(1000, 20)
@@ -223,18 +138,6 @@ def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
         with styled(), pytest.raises(AnalysisError, match=reasons[figure.id]):
             FIGURES[figure.draw](paper, figure, [alone], joint_source([alone]))
     assert len(reproduced_table(paper, paper.table("searches"), alone).rows) == 1
-
-
-def test_loads_stand_beside_the_printed_transactions(paper: Paper, own: Observed) -> None:
-    table = reproduced_table(paper, paper.table("coalescing"), own)
-    rows = by_system(table)
-    assert set(rows) == {(f"gpu_v{v}", n) for v in OCCUPANCY for n in (1000, 2000)}
-    for version, printed in ((2, "14.75"), (4, "10.23")):
-        row = rows[f"gpu_v{version}", 2000]
-        assert row["evaluation: transactions (128 B) per request, paper"] == printed
-        assert row["evaluation: sectors (32 B) per request"] == float(printed)
-        assert row["choice: sectors (32 B) per request"] == CHOICE_SECTORS[version]
-        assert row["choice: used of loaded bytes"] is None  # not counted
 
 
 def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
