@@ -16,7 +16,6 @@ from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import ceilings_beside
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
-from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.cells import MOVED, measured_peaks, peaks
@@ -81,20 +80,6 @@ def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
     assert value_of(verdicts["sa_success"]) == pytest.approx(19 / 20)
     assert verdicts["random_conflicts"].device == "enumerated on the CPU"
     assert value_of(verdicts["fine1_memory"]) == 50_000 * 49_999 / 2 / 2**30
-
-
-@pytest.mark.parametrize(
-    ("text", "sized"),
-    [
-        ('time("a")', True),
-        ('max(over(sizes_of("a", "b"), lambda N: time("a", N=N)))', False),
-        ('max(over([1, 2], lambda N: time("a")))', True),
-        ('min(time("a", N=8) for t in (1, 2) if t < N)', True),
-        ("value > 1", False),
-    ],
-)
-def test_whether_a_formula_depends_on_the_size(text: str, sized: bool) -> None:
-    assert parse(text).sized is sized
 
 
 def judged(paper: Paper, made: Builder) -> dict[str, Verdict]:

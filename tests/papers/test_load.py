@@ -96,15 +96,6 @@ def test_published_effects_are_quotients_of_published_times(
     assert low - half_unit(printed) <= float(printed) <= high + half_unit(printed)
 
 
-def test_the_column_that_does_not_follow_is_the_one_of_the_caveat() -> None:
-    paper = load_paper("tanaka2011")
-    assert "GTX560" in paper.caveat("table6_gtx560")
-    table = paper.table("table_5")
-    for n in table.sizes:
-        quotient = float(table.printed("CPU", n)) / float(table.printed("GTX560", n))
-        assert float(paper.table("table_6").printed("GTX560", n)) > 1.2 * quotient
-
-
 def test_an_unknown_paper_gets_the_nearest_name() -> None:
     assert nearest("zang2011", PAPERS) == "zhang2011"
     with pytest.raises(StudyError, match="no paper 'zang2011'; did you mean 'zhang2011'"):

@@ -17,22 +17,17 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import axes
 from nqbench.report.figures.axes import digits, short
-from nqbench.report.figures.effects import EffectRatio, draw_ratios
 from nqbench.report.figures.style import (
-    COLOURS,
     Drawing,
-    finish,
-    new_figure,
     save,
     series_style,
     styled,
 )
-from nqbench.report.table import Source, source_of
+from nqbench.report.table import source_of
 from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem
 from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial
@@ -151,21 +146,6 @@ def test_series_differ_in_marker_or_line_without_colour() -> None:
     assert len(set(styles)) == 45
 
 
-def test_colours_differ_for_colour_blind_eyes() -> None:
-    """Simulated deuteranopia and protanopia (Vienot, Brettel and Mollon 1999): distances stay."""
-    for matrix in (
-        [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
-        [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
-    ):
-        seen = [np.asarray(matrix) @ _linear(colour) for colour in COLOURS]
-        for one, two in itertools.combinations(seen[:5], 2):
-            assert np.abs(one - two).max() > 0.04
-
-
-def _linear(colour: str) -> Any:
-    return np.asarray([(int(colour[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)])
-
-
 def _line(container: Any) -> Any:
     """The line of an error-bar container."""
     return container.lines[0]
@@ -244,26 +224,6 @@ def test_an_axis_says_what_was_timed(workload: str, program: bool, words: str) -
     assert drawing.figure.axes[0].get_ylabel() == words
 
 
-@pytest.mark.parametrize(
-    ("sizes", "slow", "scales"),
-    [
-        ((10, 20, 200), 3.0, ("linear", "linear")),
-        ((10, 20, 200), 30.0, ("linear", "log")),
-        ((10, 20, 201), 3.0, ("log", "linear")),
-    ],
-)
-def test_sizes_and_ratios_far_apart_stand_on_logarithmic_axes(
-    sizes: Sequence[int], slow: float, scales: tuple[str, str]
-) -> None:
-    builder = Builder(H100, sweeps=[{"name": "s", "systems": list(SYSTEMS[:2])}])
-    for n in sizes:
-        for system, time_s in zip(SYSTEMS[:2], (0.1, 0.1 * slow), strict=True):
-            builder.time("s", {"n": n}, time_s, system)
-    (drawing,) = draw(builder.data(), "scaling", of="s", series="system")
-    relative = drawing.figure.axes[1]
-    assert (relative.get_xscale(), relative.get_yscale()) == scales
-
-
 def test_zeros_say_so_on_their_axis_and_in_words(simulated: Dataset) -> None:
     drawings = draw(simulated, "line", **ITEMS["line"], value="bank_conflicts")
     assert texts_of(drawings[0], 0) == ["0 at every point"]
@@ -277,26 +237,35 @@ def test_zeros_say_so_on_their_axis_and_in_words(simulated: Dataset) -> None:
     assert "interactions" in crossed.name
 
 
-def test_words_in_a_row_of_effects_leave_its_marks_free() -> None:
-    values = ((10, 0.9), (12, 0.0), (13, 1.1))
-    marked = [EffectRatio("row", n, Estimate(value)) for n, value in values]
-    figure = new_figure(3)
-    ax = figure.subplots()
-    draw_ratios(ax, marked, marked)
-    (word,) = [t for t in ax.texts if "to 0" in t.get_text()]
-    assert word.get_text() == "◂ to 0 at N=12"
-    heights = [y for line in ax.containers for y in _line(line).get_ydata()]
-    assert min(abs(word.get_position()[1] - y) for y in heights) > 0.2
-
-
 @pytest.mark.parametrize("name", ITEMS)
-def test_nothing_finished_is_a_sentence(name: str) -> None:
+def test_what_cannot_be_drawn_is_a_sentence(name: str) -> None:
     builder = Builder(H100)
     for depth in (2, 3):
         builder.fail("s", {"n": 15, "depth": depth, "block_size": 32}, "launch_error")
     options = {k: v for k, v in ITEMS[name].items() if k in {"x", "y"}}
     with pytest.raises(AnalysisError, match="no finished point"):
         draw(builder.data(), name, **options)
+    if options:
+        data, other = factorial(sizes=(15,)).data(), "series" if name == "line" else "y"
+        with pytest.raises(AnalysisError, match="another factor varies too"):
+            draw(data, name, of="factorial", x="memory", **{other: "layout"})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slow", "scales"),
+    [((10, 200), 30.0, ("linear", "log")), ((10, 201), 3.0, ("log", "linear"))],
+)
+def test_sizes_and_ratios_far_apart_stand_on_logarithmic_axes(
+    sizes: Sequence[int], slow: float, scales: tuple[str, str]
+) -> None:
+    builder = Builder(H100, sweeps=[{"name": "s", "systems": list(SYSTEMS[:2])}])
+    for n, (system, time_s) in itertools.product(
+        sizes, ((SYSTEMS[0], 0.1), (SYSTEMS[1], 0.1 * slow))
+    ):
+        builder.time("s", {"n": n}, time_s, system)
+    (drawing,) = draw(builder.data(), "scaling", of="s", series="system")
+    relative = drawing.figure.axes[1]
+    assert (relative.get_xscale(), relative.get_yscale()) == scales
 
 
 @pytest.mark.parametrize("device", [H100, MINI], ids=["gpu", "simulator"])
@@ -314,13 +283,6 @@ def test_a_sweep_of_the_host_alone_has_its_line(device: dict[str, Any]) -> None:
     assert heights == pytest.approx([1e-3, 5e-4, 2.5e-4], rel=0.05)
 
 
-@pytest.mark.parametrize("kind", [("line", "series"), ("heatmap", "y")])
-def test_two_factors_are_not_folded_into_one_line(kind: tuple[str, str]) -> None:
-    data = factorial(sizes=(15,)).data()
-    with pytest.raises(AnalysisError, match="another factor varies too"):
-        draw(data, kind[0], of="factorial", x="memory", **{kind[1]: "layout"})
-
-
 @pytest.mark.parametrize(
     ("what", "shown"),
     [
@@ -331,17 +293,6 @@ def test_two_factors_are_not_folded_into_one_line(kind: tuple[str, str]) -> None
 def test_values_in_few_characters(what: Quantity, shown: dict[float, str]) -> None:
     assert {value: short(value, what) for value in shown} == shown
     assert (digits(24.0, keep_zeros=True), digits(24.0)) == ("24.0", "24")
-
-
-def test_a_long_subtitle_is_broken_into_lines() -> None:
-    said = "fitness_schemes.cpu_something, " * 12
-    source = Source("device", "measured", "nqbench run x.yaml")
-    figure = new_figure(3.0)
-    figure.subplots()
-    finish(figure, "a", "Title", source, alt="", subtitle=said)
-    (drawn,) = (text for text in figure.texts if "cpu_something" in text.get_text())
-    assert drawn.get_window_extent().x1 < figure.bbox.width
-    assert " ".join(drawn.get_text().split()) == said.strip()
 
 
 # The axis of ratios.

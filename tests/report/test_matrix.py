@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix
+from nqbench.analysis.matrix import Matrix, effects_matrix
 from nqbench.report.figures.style import styled
 from nqbench.report.matrix import cells_table, effects_figure, matrix_table
 from nqbench.report.table import EMPTY, Source
@@ -100,20 +99,6 @@ def test_numbers_and_labels_do_not_cover_each_other(matrix: Matrix) -> None:
                 assert box.x1 <= figure.bbox.x1
                 over = [n for n, other in enumerate(boxes[i + 1 :], i + 1) if box.overlaps(other)]
                 assert not over, [texts[n].get_text() for n in (i, *over)]
-
-
-def test_more_devices_than_colours(matrix: Matrix) -> None:
-    """Their numbers are in the table alone: beside the figure they would cover each other."""
-    names = [f"GPU {i}" for i in range(12)]
-    cells = tuple(MatrixCell(name, "measured", Estimate(1.5), 18) for name in names)
-    row = MatrixRow("Zhang 2011", "tail_check", "tail check", 18, cells)
-    with styled():
-        figure = effects_figure(Matrix((row,), tuple(names), ()), SOURCE).figure
-        figure.draw_without_rendering()
-    assert [text.get_text() for text in figure.axes[1].texts] == ["N", "18"]
-    legend = figure.axes[2].get_legend()
-    assert legend is not None
-    assert len(legend.get_texts()) == 12
 
 
 def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None:

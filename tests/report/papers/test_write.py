@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.container import ErrorbarContainer
-from matplotlib.text import Annotation
 
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.common import COMPARE_RATIOS
@@ -128,27 +126,6 @@ def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
     assert sum("(published)" in t for t in texts) == 2
 
 
-def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
-    builder = feinbube()
-    for row in builder.rows:
-        if "value_s" in row:
-            row["value_s"] *= 1 + 0.2 * row["round"]
-    figure = draw("feinbube2010", "figure_4", builder)
-    ax = next(ax for ax in figure.figure.axes if "(measured)" in ax.get_title("left"))
-    ends = {
-        round(float(np.mean(segment[:, 0]))): float(np.max(segment[:, 1]))
-        for bar in ax.containers
-        if isinstance(bar, ErrorbarContainer)
-        for lines in bar.lines[2]
-        for segment in np.asarray(lines.get_segments())
-    }
-    told = {round(t.xy[0]): t.xy[1] for t in ax.texts if isinstance(t, Annotation)}
-    assert told.keys() == ends.keys()
-    assert len(told) == 2
-    for place, height in told.items():
-        assert height >= ends[place] * (1 - 1e-9) > 0
-
-
 def test_curves_mark_what_is_published() -> None:
     all_kernels = draw("zhang2011", "figure_7", zhang(rounds=3))
     pools = draw("zhang2011", "figure_6", zhang(rounds=3))
@@ -164,14 +141,6 @@ def test_curves_mark_what_is_published() -> None:
     assert all(ax.get_ylabel() for ax in (*pools.figure.axes, *all_kernels.figure.axes))
     published = [ln for ln in pools.figure.axes[1].lines if "table 7" in str(ln.get_label())]
     assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
-
-
-def test_lines_of_equal_devices_show_through_each_other() -> None:
-    names = ("NVIDIA H100", "NVIDIA H200")
-    pools = draw("zhang2011", "figure_6", *(zhang(dev=device(name), rounds=3) for name in names))
-    plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
-    offsets = {ln._unscaled_dash_pattern[0] for ln in plain}  # type: ignore[attr-defined]
-    assert len(offsets) == len(plain) == 2
 
 
 def test_forest_and_tables_of_verdicts() -> None:
@@ -235,13 +204,6 @@ def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
         "cc11_final_better_than_base": {1.23, 0.95},
     }.items():
         assert {v for row, v in told if row == f"{claim}  N=16"} == values
-
-
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    run = zhang(sizes=(15,)).observed("zhang2011")
-    with pytest.raises(StudyError, match="no format"):
-        write_paper(load_paper("zhang2011"), [run], tmp_path, ("docx",))
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
