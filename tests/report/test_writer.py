@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,42 +77,34 @@ def test_a_study_without_a_list_still_gets_its_results(runs: Any, tmp_path: Path
     assert "measured" not in text
 
 
-def test_what_lacks_data_is_a_sentence_not_a_crash(runs: Any, tmp_path: Path) -> None:
-    builder = Builder(H100, report=[*EFFECTS, {"table": "skipped"}])
+def failed() -> Builder:
+    builder = Builder(H100)
     builder.fail("factorial", {"n": 15, "memory": "shared"}, "launch_error", "out of memory")
-    report = write_report(runs(builder), tmp_path)
-    text = (tmp_path / "report.md").read_text()
-    assert text.count("Not made: ") == 2
-    assert [said.partition(".")[0] for said in report.not_made] == [
-        "table: effects of factorial",
-        "figure: heatmap of factorial",
-    ]
-    assert "0 of 1 points ok" in text
-    assert "out of memory" in text
-    assert {p.stem for p in report.paths} == {"report", "table-skipped"}
+    return builder
 
 
 @pytest.mark.parametrize(
-    ("device", "item", "why"),
+    ("builder", "item", "why"),
     [
-        (
-            MINI,
-            {"figure": "ranking", "of": "factorial", "value": "time"},
-            "a simulator counts, it does not time",
-        ),
-        (H100, {"figure": "hologram", "of": "factorial"}, "no figure is called 'hologram'"),
-        (H100, {"table": "scale"}, "nqbench count N --estimate"),
+        (failed, {"table": "effects", "of": "factorial"}, "no finished point"),
+        (failed, {"figure": "ranking", "of": "factorial"}, "no finished point"),
+        (lambda: factorial(MINI, (9,)), {"figure": "ranking", "of": "factorial", "value": "time"},
+         "a simulator counts, it does not time"),
+        (small, {"figure": "hologram", "of": "factorial"}, "no figure is called 'hologram'"),
+        (small, {"table": "scale"}, "nqbench count N --estimate"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_made_says_why(
-    device: Any, item: dict[str, str], why: str, runs: Any, tmp_path: Path
+    builder: Callable[[], Builder], item: dict[str, str], why: str, runs: Any, tmp_path: Path
 ) -> None:
-    """Of a simulator, of a newer version's study, of an older one's; the rest is made."""
-    run = factorial(device, (9,), rounds=2, report=[item, {"table": "results"}])
-    report = write_report(runs(run), tmp_path, ("md",))
+    """For want of data, of a simulator, of a newer or an older version's study; the rest is made."""
+    made = builder()
+    made.report = [item, {"table": "results"}]
+    report = write_report(runs(made), tmp_path, ("md",))
     assert len(report.not_made) == 1
     assert why in report.not_made[0]
     assert [p.stem for p in report.paths] == ["report", "table-results-factorial"]
+    assert (tmp_path / "report.md").read_text().count("Not made: ") == 1
 
 
 def test_names_and_labels_are_told_apart(runs: Any, tmp_path: Path) -> None:
