@@ -21,7 +21,6 @@ from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study
 from tests.builders import H100, MINI, Builder, factorial
 
-EFFECTS = [{"table": "effects", "of": "factorial"}, {"figure": "heatmap", "of": "factorial"}]
 LINK = re.compile(r"\]\(<([^>]*)>\)")
 
 
@@ -86,7 +85,7 @@ def failed() -> Builder:
 @pytest.mark.parametrize(
     ("builder", "item", "why"),
     [
-        (failed, {"table": "effects", "of": "factorial"}, "no finished point"),
+        (failed, {"table": "effects", "of": "factorial"}, "varies no factor"),
         (failed, {"figure": "ranking", "of": "factorial"}, "no finished point"),
         (lambda: factorial(MINI, (9,)), {"figure": "ranking", "of": "factorial", "value": "time"},
          "a simulator counts, it does not time"),
@@ -97,7 +96,7 @@ def failed() -> Builder:
 def test_what_cannot_be_made_says_why(
     builder: Callable[[], Builder], item: dict[str, str], why: str, runs: Any, tmp_path: Path
 ) -> None:
-    """For want of data, of a simulator, of a newer or an older version's study; the rest is made."""
+    """For want of data, in a simulator, of a newer or an older version; the rest is made."""
     made = builder()
     made.report = [item, {"table": "results"}]
     report = write_report(runs(made), tmp_path, ("md",))
@@ -145,7 +144,7 @@ def test_no_half_written_file_is_left(
         path.write_bytes(text.encode(encoding)[:5])
         raise OSError(28, "No space left on device")
 
-    read = runs(small(report=EFFECTS))
+    read = runs(small(report=[{"table": "effects", "of": "factorial"}]))
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(StoreError, match=r"No space left on device; give another folder"):
         write_report(read, tmp_path / "out")
@@ -155,7 +154,7 @@ def test_no_half_written_file_is_left(
 def test_a_folder_that_cannot_be_made_is_a_sentence(runs: Any, tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
-    read = runs(small(report=EFFECTS))
+    read = runs(small(report=[{"table": "effects", "of": "factorial"}]))
     for out in (blocker / "out", Path("/proc/nqbench"), tmp_path / ("long" * 100)):
         with pytest.raises(FolderRefused, match="the report cannot be written to"):
             write_report(read, out)
