@@ -19,6 +19,7 @@ from nqbench.papers.load import load_paper, paper_names
 from nqbench.record import Record
 from nqbench.runs.reading import MANIFEST, MANIFEST_VERSION, RECORDS
 from nqbench.vocabulary import COUNTERS, plain_name
+from nqbench.workloads import get
 
 FACTORIAL: dict[str, list[Any]] = {
     "memory": ["global", "shared"],
@@ -253,14 +254,8 @@ def factorial(
     return builder
 
 
-SYSTEMS = (
-    *(f"feinbube2010.{s}" for s in ("base", "opt1_shared_stack", "opt2_shared_all")),
-    *(f"feinbube2010.{s}" for s in ("opt3_shared_extern", "opt4_compact")),
-    *(f"tanaka2011.{s}" for s in ("none", "conflict_free", "dynamic", "both")),
-    *(f"zhang2011.{s}" for s in ("naive_l1_16k", "naive_l1_48k", "shared_conflict")),
-    *(f"zhang2011.{s}" for s in ("shared_no_conflict", "low_divergence", "pool_distributed")),
-    "zhang2011.pool_monolithic",
-)
+SYSTEMS = tuple(name for name in get("counting").systems if "20" in name)
+"""Those of papers: their names have a year."""
 BLOCK_SIZES = [1, 2, 3, 4, 8, 16, 32, 64, 128, 180, 256, 448, 512]
 POOLS = [64, 128, 256, 512, 1024, 2560, 5120, 10240, 20480]
 REPORT = [

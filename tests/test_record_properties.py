@@ -98,16 +98,12 @@ def test_the_table_has_the_newest_of_each_measurement(
     kept = list(newest(written).values())
     assert len(table) == len(kept)
     for (_, row), record in zip(table.iterrows(), kept, strict=True):
-        assert (row["key"], row["round"], row["status"]) == (
-            record.key,
-            record.round,
-            record.status,
-        )
-        assert row["reason"] == record.reason
+        for name in ("key", "round", "status", "reason"):
+            assert row[name] == getattr(record, name)
         assert row["answer"] == record.answer or (pd.isna(row["answer"]) and not record.answer)
         assert row["samples"] == len(record.samples_s)
-        assert pd.isna(row["value_s"]) if record.value_s is None else True
-        assert record.value_s is None or row["value_s"] == record.value_s
+        none = record.value_s is None and pd.isna(row["value_s"])
+        assert none or row["value_s"] == record.value_s
         for name, level in record.point["factors"].items():
             assert row[column_of(name)] == level_text(level)
         for name, count in record.counters.items():

@@ -1,7 +1,9 @@
-"""The studies that come with nqbench, on every kind of device."""
+"""The studies that come with nqbench, and the examples of their documentation, on every kind of
+device."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,13 @@ from nqbench import workloads
 from nqbench.analysis.limits.ceilings import CEILINGS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Point
-from nqbench.study import REPORT_KINDS, expand, load_study
+from nqbench.study import REPORT_KINDS, Measure, expand, load_study
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
-from tests.study.fake import CPU, H100, TURING
+from tests.study.fake import CPU, H100, TURING, study_of
 
 FOLDER = Path(__file__).parents[2] / "configs"
+TEXT = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
 MAY_NOT_FIT = {"ablation": {"launch"}, "frontier": {"launch", "depths"}}
 """Sweeps that list what does not fit as skipped."""
 both = pytest.mark.parametrize("facts", [TURING, H100], ids=lambda facts: facts.kind)
@@ -92,3 +96,27 @@ def test_chosen_tiles_of_the_local_search_are_measured(facts: DeviceFacts) -> No
     auto = [p for p in sweeps["auto"] if p.system == "local_search.fused" and p.n in sizes]
     assert auto
     assert {(p.n, *(p.factors[name] for name in names)) for p in auto} <= tiles
+
+
+def complete(example: str) -> str:
+    """A fragment of a study, with what it leaves out."""
+    if example.startswith("name:"):
+        return example
+    if not re.search(r"^ *n:", example, flags=re.MULTILINE):
+        example = f"n: [12]\n{example}"
+    if not re.search(r"^(system|systems|fixed|matrix|zip|sweeps):", example, flags=re.MULTILINE):
+        example = f"system: zhang2011.low_divergence\n{example}"
+    return f"name: example\n{example}"
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@both
+def test_example(number: int, facts: DeviceFacts, tmp_path: Path) -> None:
+    points = expand(study_of(tmp_path, complete(EXAMPLES[number])), facts)
+    assert any(not point.skip for point in points)
+
+
+def test_measure_example_shows_the_defaults(tmp_path: Path) -> None:
+    assert len(EXAMPLES) >= 10
+    example = next(text for text in EXAMPLES if text.startswith("measure:"))
+    assert study_of(tmp_path, complete(example)).measure == Measure()
