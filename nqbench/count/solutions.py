@@ -50,12 +50,11 @@ ShowProgress = Callable[[float, float, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """a(n), how it was found, and how long it took on the device (seconds; None if simulated)."""
+    """a(n), and how it was found."""
 
     n: int
     value: int
     how: str
-    kernel_s: float | None
 
 
 def check_size(n: int) -> None:
@@ -122,7 +121,7 @@ def _describe(n: int, found: Launched, name: str, timed: str) -> Count:
     made = "" if found.split_s is None else f", jobs {found.split_s:.3g} s"
     took = "simulated" if found.kernel_s is None else f"{timed} {found.kernel_s:.4g} s"
     how = f"{name}, {took}{made}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
-    return Count(n, found.answer, how, found.kernel_s)
+    return Count(n, found.answer, how)
 
 
 def in_chunks(
@@ -150,8 +149,7 @@ def in_chunks(
         if counter.timed and found.took_s > found.span_s:  # several at a time
             parts.append(f"{found.span_s:.4g} s from the first launch to the last result")
     how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
-    kernels = counter.launches and counter.timed and not found.resumed
-    return Count(n, found.solutions, how, found.took_s if kernels else None)
+    return Count(n, found.solutions, how)
 
 
 @dataclass(frozen=True, slots=True)

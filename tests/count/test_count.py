@@ -84,24 +84,17 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     assert "NVIDIA H200" in why
     assert choice.choice_for(facts_of((8, 0)))[0].system == "other"
     assert "frontier.lookahead on sim:mini" in count.count_solutions(8, "sim:mini").how
+    # Two rows ahead are automatic at this depth, and infeasible from N = 21 on: not stored.
+    for lookahead, kept in ((2, {}), (3, {"lookahead": 3})):
+        ahead = Builder(dict(H100) | {"facts": facts}, noise=0, study="frontier")
+        levels = {"n": 18, "symmetry": "full", "depth": 8, "block_size": 128}
+        ahead.time("ahead", {**levels, "lookahead": lookahead}, 0.01, "frontier.unrolled")
+        found, _ = choice.tuned_from(ahead.write(tmp_path / f"ahead{lookahead}"))
+        assert found.levels == {"block_size": 128, "jobs_made": "gpu", **kept}
     builder.device = {**builder.device, "spec": "fake"}
     for other in (Builder(noise=0).write(tmp_path / "without"), builder.write(tmp_path / "fake")):
         with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
             choice.tuned_from(other)
-
-
-@pytest.mark.parametrize(("lookahead", "kept"), [(2, {}), (3, {"lookahead": 3})])
-def test_what_a_board_decides_is_not_stored(
-    own: Path, tmp_path: Path, lookahead: int, kept: dict[str, Level]
-) -> None:
-    """Two rows ahead are automatic at this depth, and infeasible from N = 21 on."""
-    facts = facts_of((9, 0)).as_dict() | {"name": "NVIDIA H200", "multiprocessors": 132}
-    builder = Builder(dict(H100) | {"facts": facts}, noise=0, study="frontier")
-    levels: dict[str, Level] = {"n": 18, "symmetry": "full", "depth": 8, "block_size": 128}
-    builder.time("ahead", {**levels, "lookahead": lookahead}, 0.01, "frontier.unrolled")
-    found, path = choice.tuned_from(builder.write(tmp_path / "run"))
-    assert path == own
-    assert found.levels == {"block_size": 128, "jobs_made": "gpu", **kept}
 
 
 @pytest.mark.parametrize("n", [0, 28, -1])

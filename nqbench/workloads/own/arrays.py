@@ -172,15 +172,12 @@ def _check(node: ast.AST, text: str) -> None:
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
         raise StudyError(f"`{text}` is not allowed: only functions by name can be called")
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        _check_word(node.value, text)
-
-
-def _check_word(word: str, text: str) -> None:
-    words = re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word) and word not in _OBJECTS
-    if word not in DTYPES and not words:
-        raise StudyError(
-            f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
-        )
+        word = node.value
+        subscripts = re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word) and word not in _OBJECTS
+        if word not in DTYPES and not subscripts:
+            raise StudyError(
+                f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
+            )
 
 
 def _check_attribute(node: ast.Attribute, text: str) -> None:

@@ -100,10 +100,6 @@ class Block:
             said = f"'{name}' is {level}, but takes {listing(map(str, numbers))}"
             raise StudyError(said, factor=name)
 
-    def identity(self) -> Part:
-        """The parts that can change a number."""
-        return {key: part for key, part in self.data.items() if key not in NOT_COMPUTED}
-
     def files(self) -> list[Path]:
         """The source, the data files, and the Python files in the folders of its functions."""
         named = [self.data["source"]]
@@ -114,15 +110,13 @@ class Block:
             if "function" in given:
                 python = str(given["function"]).partition(":")[0]
                 named += [str(Path(python).parent / "*.py")]
-        found = (path for name in named for path in self._matching(name))
-        return list(dict.fromkeys(path.resolve() for path in found))
-
-    def _matching(self, name: str) -> list[Path]:
-        """The files of a name, whatever stands for its parts in braces."""
-        pattern = BRACES.sub("*", name)
-        if "*" not in pattern:
-            return [self.folder / name]
-        return sorted(self.folder.glob(pattern))
+        found: list[Path] = []
+        for pattern in (BRACES.sub("*", name) for name in named):  # whatever stands in the braces
+            matching = (
+                sorted(self.folder.glob(pattern)) if "*" in pattern else [self.folder / pattern]
+            )
+            found += [path.resolve() for path in matching]
+        return list(dict.fromkeys(found))
 
 
 def is_file(what: object) -> bool:

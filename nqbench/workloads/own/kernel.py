@@ -25,8 +25,8 @@ from nqbench.system.python_files import load_function
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays
-from nqbench.workloads.own.block import Block, Part
-from nqbench.workloads.own.launch import Launch, OwnPlan
+from nqbench.workloads.own.block import NOT_COMPUTED, Block, Part
+from nqbench.workloads.own.launch import OwnLaunch, OwnPlan
 
 
 class OwnKernel(Workload):
@@ -66,7 +66,7 @@ class OwnKernel(Workload):
                     " default in the kernel's factors"
                 )
             self.block.check_listed(name, levels[name])
-        launch = Launch(self.block, levels, device)
+        launch = OwnLaunch(self.block, levels, device)
         launch.check(device)
         blocks, shared = math.prod(launch.grid), launch.shared
         derived = {"blocks": blocks, "threads": blocks * math.prod(launch.threads)}
@@ -79,7 +79,7 @@ class OwnKernel(Workload):
         """One launch of the kernel with the study's buffers. Raises ``InfeasibleError``."""
         try:
             resolved = self.resolve(factors, system, device)
-            launch = Launch(self.block, resolved.factors, device)
+            launch = OwnLaunch(self.block, resolved.factors, device)
             return launch.plan(self._kept, device, resolved.derived)
         except StudyError as error:  # numpy, or a file: known only with the point's numbers
             raise InfeasibleError(error.message) from error
@@ -87,7 +87,7 @@ class OwnKernel(Workload):
     def work(self, factors: Mapping[str, Level]) -> float:
         """The block's ``work``; else the number of threads."""
         try:
-            launch = Launch(self.block, factors, None)
+            launch = OwnLaunch(self.block, factors, None)
             if "work" in self.block.data:
                 return float(launch.value(("work",), self.block.data["work"]))
             return float(math.prod(launch.grid) * math.prod(launch.threads))
@@ -96,7 +96,7 @@ class OwnKernel(Workload):
 
     def identity(self) -> Mapping[str, Any]:
         """The parts of the block that can change a number."""
-        return self.block.identity()
+        return {key: part for key, part in self.block.data.items() if key not in NOT_COMPUTED}
 
     def files(self) -> Sequence[Path]:
         """The files that the block names."""
@@ -162,7 +162,7 @@ class OwnKernel(Workload):
             raise InfeasibleError(f"the check of '{name}': {error.message}") from error
 
     def _right(
-        self, given: Part, form: tuple[str, int], known: Mapping[str, Any], point: Launch
+        self, given: Part, form: tuple[str, int], known: Mapping[str, Any], point: OwnLaunch
     ) -> NDArray[Any]:
         if "file" in given:
             return point.load(given["file"], *form)

@@ -35,12 +35,12 @@ class OwnPlan(KernelPlan):
     name, and the shapes of the buffers."""
 
     _: KW_ONLY
-    point: Launch
+    point: OwnLaunch
     numbers: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
 
 
-class Launch:
+class OwnLaunch:
     """What follows from the levels of a point.
 
     An expression without a value is a ``StudyError``, one with a value that cannot be an
