@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -183,13 +182,6 @@ class Builder:
         lines = [json.dumps(record.as_json()) + "\n" for record in self.records]
         (folder / RECORDS).write_text("".join(lines))
         return folder
-
-
-def timed_records(folder: Path) -> list[dict[str, Any]]:
-    """The good timed records of a reference run, read without nqbench."""
-    lines = gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines()
-    found = [json.loads(line) for line in lines]
-    return [r for r in found if r["status"] == "ok" and r["round"] > 0 and r["value_s"]]
 
 
 def interval(found: object) -> tuple[float, float, float]:

@@ -51,14 +51,6 @@ def fixed(first: list[float], second: list[float]) -> Observed:
     return builder.observed("zhang2011")
 
 
-def test_the_share_is_that_of_all_draws() -> None:
-    """Two rounds with ratios 1.1 and 0.9: true only if the first is resampled twice, so 1 in 4."""
-    found = verdict(GREATER, fixed([1.1, 0.9], [1.0, 1.0]))
-    (size,) = found.sizes
-    assert size.share == pytest.approx(0.25, abs=0.03)
-    assert found.word == "unclear"
-
-
 def test_rounds_are_drawn_jointly() -> None:
     """A round that is slow for both systems says nothing about their ratio."""
     found = verdict(GREATER, fixed([1.01, 10.1, 101.0], [1.0, 10.0, 100.0]))
@@ -554,18 +546,6 @@ def test_zeros_and_infinities(expr: str, word: str, reason: str) -> None:
     found = verdict(asked, builder.observed("zhang2011"))
     assert found.word == word
     assert reason in found.reason
-
-
-def test_an_optimum_that_changes_with_the_rounds_is_unclear_for_that() -> None:
-    """The edge says nothing more about it."""
-    builder = Builder(noise=0.0)
-    for size in (128, 256, 512):
-        builder.time("sizes", levels(15, block_size=size), 1.0, "zhang2011.low_divergence")
-    for row, took_s in zip(builder.rows[-5:], (0.9, 0.9, 0.9, 1.15, 1.15), strict=True):
-        row["value_s"] = took_s
-    asked = {"kind": "optimum", "expr": 'argbest("low_divergence", "block_size")'}
-    found = verdict(asked | {"expect": "value < 512"}, builder.observed("zhang2011"))
-    assert (found.word, found.sizes[0].reason) == ("unclear", "")
 
 
 def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:

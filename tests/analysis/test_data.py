@@ -149,16 +149,6 @@ def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
     assert spread.level("blocks") == "2/SM"
 
 
-def test_a_factor_named_like_a_column_keeps_its_levels() -> None:
-    builder = Builder(rounds=2)
-    levels = {"order": "random", "status": "cold", "device": "left", "registers": 64, "round": 9}
-    builder.time("s", {"n": 15, **levels}, 1.0)
-    (point,) = builder.data().points
-    assert point.ok
-    assert point.levels == levels
-    assert sorted(point.measurements) == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("command", "shown"),
     [

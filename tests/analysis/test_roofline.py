@@ -1,4 +1,4 @@
-"""Rooflines from runs on the test device: synthetic times, real counts."""
+"""Rooflines of runs whose times and counts are known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,18 +19,15 @@ from nqbench.analysis.limits.ceilings import Ceiling, GpuCeilings, WorkKind, cei
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import NqbenchError
-from nqbench.facts import DeviceFacts
-from nqbench.point import Level, Point
+from nqbench.point import Level
 from nqbench.report.roofline import ceilings_table, roofline_table, write_roofline
 from nqbench.report.table import Source
 from nqbench.simulator.models import load_model
-from nqbench.study import Measure
-from tests.builders import interval
-from tests.measure.toy import ToyStudy
-from tests.toys import TOY, run_here
+from nqbench.workloads.ceilings import amounts
+from tests.builders import H100, MINI, Builder, interval
+from tests.toys import TOY
 
 SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
-SYSTEMS = tuple(TOY.systems)
 N = 1024
 Kernels = Sequence[tuple[str, Mapping[str, Level]]]
 KERNELS: Kernels = (
@@ -39,20 +37,16 @@ KERNELS: Kernels = (
 )
 
 
-def points(facts: DeviceFacts, kernels: Kernels) -> list[Point]:
-    made = []
-    for system, levels in kernels:
-        resolved = TOY.resolve({"n": N, **levels}, system, facts)
-        made.append(Point("s", "all", TOY.name, system, resolved.factors, resolved.derived))
-    return made
-
-
-def run(path: Path, device: str, name: str, kernels: Kernels) -> Path:
-    facts = load_model("mini").facts
-    study = ToyStudy(points(facts, kernels), Measure(rounds=3, samples=5, budget_s=1.0), name)
-    outcome = run_here(study, device, path)
-    assert not outcome.failures
-    return outcome.path
+def run(path: Path, device: Mapping[str, Any], name: str, kernels: Kernels) -> Path:
+    """Kernels of the workload ``ceilings``, timed or counted."""
+    made = Builder(device, rounds=3, noise=0.001, study=name, workload=TOY.name)
+    for i, (system, levels) in enumerate(kernels):
+        factors = TOY.resolve({"n": N, **levels}, system, load_model("mini").facts).factors
+        done = amounts(factors)
+        counters = {name: done.get(name, 0) for name in ("float_operations", "integer_operations")}
+        counters |= {"global_sectors": done["bytes_moved"] // 32, "local_sectors": 0}
+        made.add("all", factors, 1e-3 + 1e-4 * i, {"warp_instructions": 1, **counters}, system)
+    return made.write(path)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +58,10 @@ def roof(runs: dict[str, Path]) -> GpuCeilings:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Ceilings and kernels of one device, and the kernels' counts."""
     folder = tmp_path_factory.mktemp("runs")
-    device = "fake:seed=1,growth=1,base=1e-3,spread=0.1,noise=0.001"
     return {
-        "ceilings": run(folder / "ceilings", device, "ceilings", [(s, {}) for s in SYSTEMS]),
-        "kernels": run(folder / "kernels", device, "kernels", KERNELS),
-        "counts": run(folder / "counts", "sim:mini", "kernels", KERNELS),
+        "ceilings": run(folder / "ceilings", H100, "ceilings", [(s, {}) for s in TOY.systems]),
+        "kernels": run(folder / "kernels", H100, "kernels", KERNELS),
+        "counts": run(folder / "counts", MINI, "kernels", KERNELS),
     }
 
 

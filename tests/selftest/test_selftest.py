@@ -18,21 +18,12 @@ from nqbench.analysis.data.estimate import Contrast
 from nqbench.analysis.data.quantities import TIME
 from nqbench.runs.reading import MANIFEST, read_manifest
 from nqbench.selftest import device
-from nqbench.selftest.device import MAX_FALSE, STUDY, Rate, judge_run, study
+from nqbench.selftest.device import MAX_FALSE, STUDY, judge_run, study
 from tests.cli.call import call
 from tests.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario, self_test
 from tests.toys import run_here
 
 FAKE = "fake:base=1e-7,anew=1,noise=0.004,round=0.004,block=0.004,seed=3"
-
-
-def test_clopper_pearson_against_its_definition() -> None:
-    """The bounds are where the binomial tail is 2.5%."""
-    from scipy.stats import binom
-
-    low, high = Rate(7, 100).bounds()
-    assert binom.sf(6, 100, low) == pytest.approx(0.025)
-    assert binom.cdf(7, 100, high) == pytest.approx(0.025)
 
 
 def test_trials_have_the_noise_that_their_scenario_says() -> None:
