@@ -43,6 +43,7 @@ class RemoteDevice:
     ``pooled``    any worker will do: a deterministic device
     ``host``      the machine that it is on, or whose CPU a pooled one's CPU systems use
     ``others``    further devices of the model, asked for a second opinion
+    ``epochs``    numbers for fresh processes; the first ones are those that said ``hello``
     """
 
     cluster: Cluster
@@ -53,11 +54,7 @@ class RemoteDevice:
     host: str
     pooled: bool = False
     others: list[RemoteDevice] = field(default_factory=list)
-    _epochs: Iterator[int] = field(default_factory=itertools.count)
-
-    def epoch(self) -> int:
-        """A number for fresh processes. The first ones are those that said ``hello``."""
-        return next(self._epochs)
+    epochs: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def cores(self) -> int:
@@ -92,11 +89,6 @@ class RemoteDevice:
             if self.resource in (device["resource"] for device in member.described["devices"])
         ]
 
-    def home(self) -> list[str]:
-        """The one worker for the CPU systems beside a simulated device."""
-        here = [m.address for m in self.cluster.look().values() if m.host == self.host]
-        return sorted(here)[:1]
-
     def elsewhere(self, address: str) -> list[tuple[str, Who]]:
         """Other workers with such a device: its spec, and who has it."""
         if self.pooled:
@@ -108,13 +100,6 @@ class RemoteDevice:
             if (there := other.there()) and address not in there
         ]
 
-    def lost(self) -> DeviceLost:
-        """The error that it is no longer there."""
-        return DeviceLost(
-            f"{self.name} is lost: no worker has it any more; what was finished is kept, run again"
-            " to resume"
-        )
-
 
 class RemoteWorkers:
     """``measure.worker.pool.Workers`` on a cluster."""
@@ -123,7 +108,7 @@ class RemoteWorkers:
         self._device, self._cluster, self._size = device, device.cluster, size
         self._open = Open(spec)
         self._compiles = spec is None
-        self._epoch = 0 if self._compiles else device.epoch()
+        self._epoch = 0 if self._compiles else next(device.epochs)
         # A device's replies come in the order in which it measured.
         self._jobs: RemoteJobs[Job, TaskRequest, TaskResult] = RemoteJobs(
             self._cluster, host.carry_out, in_turn=not (device.pooled or self._compiles)
@@ -184,14 +169,18 @@ class RemoteWorkers:
         elif self._lost:
             self._gone_since = min(self._gone_since, time.monotonic())
             if time.monotonic() - self._gone_since > self._cluster.lost_s:
-                raise self._device.lost()
+                raise DeviceLost(
+                    f"{self._device.name} is lost: no worker has it any more; what was finished is"
+                    " kept, run again to resume"
+                )
 
     def _who(self) -> Who:
         device = self._device
         if self._compiles:
             return {}, device.there()
-        if device.pooled and self._size == 1:
-            return {CORES: 1}, device.home()
+        if device.pooled and self._size == 1:  # one worker for the CPU systems beside the simulator
+            members = self._cluster.look().values()
+            return {CORES: 1}, sorted(m.address for m in members if m.host == device.host)[:1]
         return {device.resource: 1}, device.there()
 
     def _request(self, job: Job) -> TaskRequest:

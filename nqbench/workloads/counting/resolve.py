@@ -190,11 +190,10 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if paper == _FRONTIER:
         closed = takes_closed_jobs(levels["loop"])
-        rule = (
-            min(n - _UNROLLED_DEPTH, _UNROLLED_DEPTH)
-            if closed
-            else min(n - _ZHANG_ROWS, _FRONTIER_DEPTH)
+        rows, most_rows = (
+            (_UNROLLED_DEPTH, _UNROLLED_DEPTH) if closed else (_ZHANG_ROWS, _FRONTIER_DEPTH)
         )
+        rule = min(n - rows, most_rows)
         most = _FRONTIER_JOBS["gpu" if levels.get("jobs_made") == "gpu" else "cpu"]
         while rule > 2 and count_jobs(n, rule, symmetry, limit=most, closed=closed) > most:
             rule -= 1

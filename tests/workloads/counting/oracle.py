@@ -30,11 +30,6 @@ def solutions(n: int) -> int:
     return len(placements(n, n))
 
 
-def completions(n: int, prefix: tuple[int, ...]) -> int:
-    """Number of solutions that begin with ``prefix``."""
-    return sum(1 for board in placements(n, n) if board[: len(prefix)] == prefix)
-
-
 def jobs(n: int, depth: int, rule: str) -> list[tuple[int, ...]]:
     """Prefixes that a split should give: ``all``, ``restrict_second`` or ``full_middle``."""
     middle = n // 2

@@ -11,7 +11,7 @@ import pytest
 from nqbench.device import Device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
 from nqbench.workloads.counting import WORKLOAD, counts, enumeration
-from nqbench.workloads.counting.counts import COUNTS, count
+from nqbench.workloads.counting.counts import count
 from nqbench.workloads.counting.enumeration import Split
 from nqbench.workloads.counting.jobs import OddRule, masks_of_jobs
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -66,6 +66,7 @@ def test_jobs_and_tasks_as_printed() -> None:
     jobs = {15: 7432, 16: 70906, 17: 762380, 18: 7409150}
     assert {n: count("jobs", N=n, k=n - 11) for n in jobs} == jobs
     assert count("jobs", N=16, m=6, encoding="base_n") == 419408
+    assert count("jobs", N=10, system="frontier.predicated") == 1686
 
 
 def test_bytes_to_the_device() -> None:
@@ -165,9 +166,3 @@ def test_occupancy_of_the_papers_gpus(launch: tuple[Any, ...], percent: float) -
     names = ("compute_capability", "block_size", "registers", "shared_bytes")
     given = dict(zip(names, launch, strict=False))
     assert count("occupancy_percent", N=16, **given) == pytest.approx(percent)
-
-
-def test_every_count_has_a_value() -> None:
-    for name in COUNTS:
-        assert count(name, N=9)
-    assert count("jobs", N=10, system="frontier.predicated") == 1686

@@ -13,7 +13,6 @@ from nqbench.workloads.counting.jobs import (
     count_jobs,
     make_jobs,
 )
-from nqbench.workloads.counting.known import SOLUTIONS
 from tests.workloads.counting import oracle
 
 ENCODINGS: tuple[Encoding, ...] = ("rows", "base_n", "masks")
@@ -59,16 +58,6 @@ def test_jobs_are_the_placements_in_order(
     else:
         words = [mask for prefix in expected for mask in oracle.attacked(n, prefix)]
     assert made.words.tolist() == words
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("n", [6, 7, 8, 9])
-def test_weighted_jobs_cover_every_solution_once(n: int, encoding: Encoding) -> None:
-    made = make_jobs(n, 2, encoding)
-    prefixes = oracle.jobs(n, 2, ODD_RULES[encoding])
-    weights = [2 if job < made.light_from else 1 for job in range(made.count)]
-    found = sum(w * oracle.completions(n, p) for w, p in zip(weights, prefixes, strict=True))
-    assert found == SOLUTIONS[n]
 
 
 def test_a_wide_board_keeps_32_bits_of_its_diagonals() -> None:
