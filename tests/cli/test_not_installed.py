@@ -60,9 +60,5 @@ def test_lists_and_versions(bare: Bare) -> None:
     assert version == f"nqbench {nqbench.__version__}"
     for part in ("Usage: nqbench", "sim:mini", "workload: counting", '"properties"'):
         assert part in done.stdout
-
-
-def test_the_doctor_checks_the_requirements_of_the_source_folder(bare: Bare) -> None:
-    done = bare("-m", "nqbench.doctor.probe", "packages")
-    found = json.loads(done.stdout)
-    assert (found["unmet"], found["count"] > 10) == ([], True)
+    found = json.loads(bare("-m", "nqbench.doctor.probe", "packages").stdout)
+    assert (found["unmet"], found["count"] > 10) == ([], True), "as the source folder says"

@@ -14,7 +14,7 @@ from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.measure.variants import OfVariant, matched
+from nqbench.measure.variants import matched
 from nqbench.plan import KernelPlan
 from nqbench.report.bottleneck import bottleneck_figure as draw
 from nqbench.report.bottleneck import bottleneck_table as tabulate
@@ -153,9 +153,3 @@ def test_unused_shared_memory_brings_occupancy_down() -> None:
     other = matched(large, small, H100)
     assert other.about["occupancy_matched"] == 0, "shared memory cannot raise an occupancy"
     assert other.shared_bytes == large.shared_bytes
-
-
-def test_only_the_full_part_has_an_answer() -> None:
-    factors = CEILINGS.resolve({"n": 64}, "ceilings.fma", H100).factors
-    assert OfVariant(CEILINGS, "full").expected(factors) == CEILINGS.expected(factors)
-    assert OfVariant(CEILINGS, "math_only").expected(factors) is None
