@@ -42,9 +42,6 @@ traffic. One sentence each, because no single one is the cost."""
 NEARLY_ALL: Final = 0.01
 """Below this ratio of counts, the percentage that is gone reads better than the ratio."""
 
-MIN_COMPARED: Final = 2
-"""Points that a finding needs."""
-
 NO_CHANGE: Final = ("system", "seed")
 """Factors that do not change a kernel: a system is many changes at once, a seed is chance."""
 
@@ -76,7 +73,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
 
 def _nothing_found(data: Dataset, ok: Sequence[PointResult]) -> str:
     """Why points that finished support no finding."""
-    if len(ok) < MIN_COMPARED:
+    if len(ok) < 2:
         return ""
     if all(p.cpu for p in ok):
         return (

@@ -166,26 +166,22 @@ def incomplete(path: Path) -> str:
 
     Looks only at the end of the file. Also empty if it is not a run folder.
     """
-    if not (path / MANIFEST).is_file():
+    file, again = path / RECORDS, "`nqbench run` with its study measures what is missing"
+    packed = (path / PACKED).is_file() and not file.exists()  # when complete; checked as it is read
+    if packed or not (path / MANIFEST).is_file():
         return ""
-    if (path / PACKED).is_file() and not (path / RECORDS).exists():
-        return ""  # packed when it was complete, and checked as it is read
-    again = "`nqbench run` with its study measures what is missing"
     try:
-        with (path / RECORDS).open("rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return f"{path / RECORDS} is empty: no measurement is kept there; {again}"
-            file.seek(-1, os.SEEK_END)
-            whole = file.read(1) == b"\n"
+        with file.open("rb") as content:
+            if content.seek(0, os.SEEK_END) == 0:
+                return f"{file} is empty: no measurement is kept there; {again}"
+            content.seek(-1, os.SEEK_END)
+            if content.read(1) == b"\n":
+                return ""
     except FileNotFoundError:
         return f"{path} has no {RECORDS}: no measurement is kept there; {again}"
     except OSError as error:
-        raise StoreError(f"{path / RECORDS} cannot be read: {error.strerror}") from error
-    if whole:
-        return ""
-    return (
-        f"the last line of {path / RECORDS} is torn and left out, all before it is shown; {again}"
-    )
+        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
+    return f"the last line of {file} is torn and left out, all before it is shown; {again}"
 
 
 def read_records(path: Path) -> RecordFile:

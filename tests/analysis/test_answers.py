@@ -52,13 +52,6 @@ CASES = {
             "The order clearly changes in 1 of 6 pairs of variants; most of all,",
         ),
     ),
-    "a class of memory": (
-        (run(none={"memory": "global"}), run("B", 2, none={"memory": "global", "s": 4.5})),
-        (
-            "global 0.8987 [0.8935, 0.9038] (faster)",
-            "shared 1.000 [0.9987, 1.002] (same)",
-        ),
-    ),
     "two that are alike": (
         (run(both={"s": 3.001}), run("B", 2, both={"s": 3.001})),
         ("not distinguishable from the next",),

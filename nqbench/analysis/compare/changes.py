@@ -201,23 +201,16 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
     for i, j in combinations(range(len(runs)), 2):
         sides, called = (runs[i], runs[j]), (names[i], names[j])
         pairs = match.match_runs(*sides, called).pairs
-        first, second = map(_clear, _changes_of_both(sides, pairs, what))
+        # Of points that both have: one run may be cut short, or lack what did not fit its device.
+        first, second = (
+            _clear(data, [pair[side] for pair in pairs], what) for side, data in enumerate(sides)
+        )
         found += [
             Reversal(called, what, change, (one, second[change]))
             for change, one in first.items()
             if change in second and (one.value - 1) * (second[change].value - 1) < 0
         ]
     return sorted(found, key=lambda r: -min(e.distance for e in r.ratios))
-
-
-def _changes_of_both(
-    sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
-) -> Iterable[list[tuple[Change, estimate.Estimate]]]:
-    """The changes of the two runs on the points of ``pairs`` alone: their effects are those of the
-    same points, also where one run was cut short or lacks what did not fit its device."""
-    for side, data in enumerate(sides):
-        points = tuple(pair[side] for pair in pairs)
-        yield list(changes(replace(data, points=points), what))
 
 
 def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
@@ -261,11 +254,15 @@ def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]
     return [(a, b) for a, b in pairwise(ordered) if a.partition(".")[0] == b.partition(".")[0]]
 
 
-def _clear(changes: Sequence[tuple[Change, estimate.Estimate]]) -> dict[Change, estimate.Estimate]:
-    """Changes that are significant, corrected for their number, and large enough to report."""
-    p_values = estimate.adjusted([estimate.p_different(ratio) for _, ratio in changes])
+def _clear(
+    data: Dataset, points: Iterable[PointResult], what: Quantity
+) -> dict[Change, estimate.Estimate]:
+    """Changes among some points of a run that are significant, corrected for their number, and
+    large enough to report."""
+    found = list(changes(replace(data, points=tuple(points)), what))
+    p_values = estimate.adjusted([estimate.p_different(ratio) for _, ratio in found])
     return {
         change: ratio
-        for (change, ratio), p in zip(changes, p_values, strict=True)
+        for (change, ratio), p in zip(found, p_values, strict=True)
         if (p <= estimate.ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
     }

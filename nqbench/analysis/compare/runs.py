@@ -115,11 +115,6 @@ class Comparison:
         """Every compared quantity of every pair."""
         return (row for section in self.sections for row in section.rows)
 
-    @property
-    def matched(self) -> int:
-        """Pairs of points that were compared."""
-        return len({id(row.pair) for row in self.rows})
-
 
 def compare_runs(
     first: Dataset,

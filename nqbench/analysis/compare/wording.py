@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.match import Names
-from nqbench.analysis.compare.request import Findings, Ranking
+from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
@@ -32,7 +32,13 @@ def sentences(findings: Findings) -> list[str]:
     """The results in words: the answers, one sentence per comparison and quantity, the orders of
     devices, and what reverses.
     """
-    found = [s for ranking in findings.rankings for s in answers(ranking)]
+    found = []
+    for ranking in findings.rankings:
+        names = ranking.comparison.names
+        if ranking.best:
+            found.append(best(ranking.best, names))
+        if ranking.order.pairs:
+            found.append(order(ranking.order, names, ranking.section.quantity))
     for comparison in findings.comparisons:
         found += [counted(comparison, section) for section in comparison.sections]
         if comparison.missing:
@@ -45,27 +51,6 @@ def sentences(findings: Findings) -> list[str]:
     if findings.several_devices and not findings.reversals:
         found.append("No optimization clearly helps on one device and hurts on another.")
     return found
-
-
-def answers(ranking: Ranking) -> Iterator[str]:
-    """Which variant is best on either side, whether the order changes, and the means by class of
-    memory."""
-    names, what = ranking.comparison.names, ranking.section.quantity
-    if ranking.best:
-        yield best(ranking.best, names)
-    if ranking.order.pairs:
-        yield order(ranking.order, names, what)
-    memory = [group for group in ranking.section.groups if group.factor == "memory"]
-    if memory:
-        each = [
-            f"{g.level} {ratio(g.ratio)}{f' ({g.verdict})' if g.verdict else ''}"
-            for g in memory
-            if g.ratio is not None
-        ]
-        yield (
-            f"By class of memory, geometric mean of the {what.label} of {names[1]} over that of"
-            f" {names[0]}: {', '.join(each)}."
-        )
 
 
 def best(found: Sequence[changes.BestVariant], names: match.Names) -> str:

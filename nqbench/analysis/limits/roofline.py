@@ -188,27 +188,17 @@ def _simulated(
 ) -> _Counts | None:
     """By the simulator, in the first run that has the configuration: off-chip sectors, as if there
     were no cache."""
-    place, levels = (point.system, point.n), _compared(point.levels)
-    counted = next(
-        (
-            other
-            for data in runs
-            for other in data.points
-            if other.ok and not other.timed and (other.system, other.n) == place
-            if _compared(other.levels) == levels
-        ),
-        None,
-    )
-    if counted is None:
-        return None
     names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    values = [counted.detail(of_kernel(name, kernel)) for name in names]
-    if any(missing(value) for value in values):
-        return None
-    global_, local, floats, integers = map(float, values)
-    nbytes = SECTOR_BYTES * (global_ + local)
-    work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-    return _Counts(time, work, SIMULATED, "all off-chip accesses, cached or not")
+    wanted = (point.system, point.n, _compared(point.levels))
+    for other in (p for data in runs for p in data.points if p.ok and not p.timed):
+        values = [other.detail(of_kernel(name, kernel)) for name in names]
+        same = (other.system, other.n, _compared(other.levels)) == wanted
+        if same and not any(map(missing, values)):
+            global_, local, floats, integers = map(float, values)
+            nbytes = SECTOR_BYTES * (global_ + local)
+            work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
+            return _Counts(time, work, SIMULATED, "all off-chip accesses, cached or not")
+    return None
 
 
 def _compared(levels: Mapping[str, Any]) -> dict[str, str]:
