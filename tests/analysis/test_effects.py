@@ -49,21 +49,6 @@ def test_main_effects_recover_the_factors_that_made_the_times() -> None:
     assert found["block_pool"].pairs == 8
 
 
-def test_coverage_of_a_main_effect_with_round_and_process_noise() -> None:
-    """Comparisons are paired by round: what a round does to all of it widens no interval."""
-    random = np.random.default_rng(11)
-    names = ("a", "b")
-    levels = tuple((a, b) for a in ("0", "1") for b in ("0", "1"))
-    truth = np.log([1.0, 1.3, 0.7, 0.7 * 1.3])
-    covered = 0
-    for _ in range(400):
-        logs = truth[:, None] + random.normal(0, 0.01, (1, 5)) + random.normal(0, 0.004, (4, 5))
-        table = Cells(names, levels, np.exp(logs), exact=False)
-        low, _, high = interval(main_effect(table, "a", "0", "1", TIME, 15).ratio)
-        covered += low <= 0.7 <= high
-    assert 367 <= covered <= 393  # binomial(400, 0.95): three standard deviations
-
-
 def test_counters_give_exact_ratios_and_zero_counts_are_compared_by_totals() -> None:
     data = factorial(MINI, (10,)).data()
     found = by_level(effects(data, "factorial", quantity("warp_instructions")), 10)

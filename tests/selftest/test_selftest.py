@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.estimate import Contrast
-from nqbench.analysis.data.quantities import TIME
 from nqbench.runs.reading import MANIFEST, read_manifest
 from nqbench.selftest import device
 from nqbench.selftest.device import MAX_FALSE, STUDY, judge_run, study
 from tests.cli.call import call
-from tests.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario, self_test
+from tests.selftest.trials import SCENARIOS, self_test
 from tests.toys import run_here
 
 FAKE = "fake:base=1e-7,anew=1,noise=0.004,round=0.004,block=0.004,seed=3"
-
-
-def test_trials_have_the_noise_that_their_scenario_says() -> None:
-    outcome = run_scenario(Scenario("x", NOISE), 150)
-    logs = [list(np.log(list(t.row.pair.first.values(TIME).values()))) for t in outcome.paired]
-    # Round and measurement effect, and the error of a median of ten or so samples.
-    expected = np.sqrt(2 * 0.004**2 + (1.25 * 0.004) ** 2 / 10)
-    assert np.std(logs, axis=1, ddof=1).mean() == pytest.approx(expected, rel=0.1)
-    within = Counter(t.row.ratio.rounds for t in outcome.paired)
-    assert within == {5: 150}
-
-
-def test_a_true_difference_is_there_and_only_where_it_is_said_to_be() -> None:
-    scenario = Scenario("x", NOISE, effect=1.05, family=20, share=0.5)
-    outcome = run_scenario(scenario, 20)
-    truths = [t.truth for t in outcome.paired]
-    assert truths.count(1.05) == truths.count(1.0) == 10
-    for trial in (*outcome.paired, *outcome.welch):
-        assert trial.row.ratio.value == pytest.approx(trial.truth, rel=0.025)
 
 
 def test_statistics_that_keep_their_word_pass() -> None:
