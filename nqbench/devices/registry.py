@@ -73,9 +73,14 @@ def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
     ``DeviceUnavailable`` for a spec that names no kind of device.
     """
     kind, rest = _split(spec)
+    if kind == "sim":
+        model, order, modes = _model_and_modes(rest)
+        words = () if order == ROUND_ROBIN else (order,)
+        full = ":".join(("sim", model, *words, *modes))
+        return DeviceChoice(full, "asked for", load_model(model).remark)
     if kind != "auto":
-        model = load_model(_model_and_modes(rest)[0] or DEFAULT_MODEL) if kind == "sim" else None
-        return DeviceChoice(_full(kind, rest), "asked for", model.remark if model else "")
+        number = str(_index(rest)) if kind == "cuda" else rest
+        return DeviceChoice(f"{kind}:{number}" if number else kind, "asked for")
     from nqbench.devices.cuda.query import find_gpus
 
     try:
@@ -97,11 +102,12 @@ def open_device(spec: str) -> Device:
 
     Raises ``DeviceUnavailable`` in one sentence if it cannot be used.
     """
-    kind, rest = _split(choose_device(spec).spec)
+    spec = choose_device(spec).spec
+    kind, _, rest = spec.partition(":")
     if kind == "cuda":
         from nqbench.devices.cuda.device import CudaDevice
 
-        return CudaDevice(_index(rest))
+        return CudaDevice(int(rest))
     if kind == "sim":
         return open_simulator(spec)
     if kind == "cpu":
@@ -110,7 +116,7 @@ def open_device(spec: str) -> Device:
         return CpuDevice()
     from nqbench.devices.fake import FakeDevice
 
-    return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
+    return FakeDevice.from_spec(spec)
 
 
 def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
@@ -201,16 +207,6 @@ def _split(spec: str) -> tuple[str, str]:
     return kind, rest
 
 
-def _full(kind: str, rest: str) -> str:
-    if kind == "cuda":
-        return f"cuda:{_index(rest)}"
-    if kind == "sim":
-        model, order, modes = _model_and_modes(rest)
-        words = () if order == ROUND_ROBIN else (order,)
-        return ":".join(("sim", model or DEFAULT_MODEL, *words, *modes))
-    return f"{kind}:{rest}" if rest else kind
-
-
 def _model_and_modes(rest: str) -> tuple[str, str, tuple[str, ...]]:
     """``mini:reverse:cache`` as its parts: model, order of warps, modes."""
     model, *words = rest.split(":")
@@ -229,7 +225,7 @@ def _model_and_modes(rest: str) -> tuple[str, str, tuple[str, ...]]:
     if len(set(orders)) > 1:
         raise DeviceUnavailable(f"device 'sim:{rest}' has two orders of warps; name one")
     modes = tuple(mode for mode in MODES if mode in words)
-    return model, orders[0] if orders else ROUND_ROBIN, modes
+    return model or DEFAULT_MODEL, orders[0] if orders else ROUND_ROBIN, modes
 
 
 def _index(rest: str) -> int:
