@@ -22,11 +22,6 @@ from nqbench.workloads import get, names, phases
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What compiler and launch report about a kernel, in addition to the counters."""
-_LISTS: Final = (
-    *("hardware", "systems", "tables", "figures"),
-    *("claims", "effects", "caveats", "data"),
-)
-"""Keys of lists whose entries have an ``id``."""
 RATIOS: Final = ("ratio", "invariance")
 """Kinds of claims whose value says how many times as fast something is."""
 _OTHER_ARGUMENTS: Final = (
@@ -39,12 +34,11 @@ _OTHER_ARGUMENTS: Final = (
 
 def check(paper: Paper, source: Source) -> None:
     """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
-    for part in _LISTS:
-        seen: set[str] = set()
-        for i, item in enumerate(getattr(paper, part)):
-            if item.id in seen:
-                raise source.error(f"two entries of {part} are called '{item.id}'", (part, i, "id"))
-            seen.add(item.id)
+    for part, items in paper:
+        ids = [getattr(item, "id", None) for item in items] if isinstance(items, list) else []
+        for i, name in enumerate(ids):
+            if name is not None and name in ids[:i]:
+                raise source.error(f"two entries of {part} are called '{name}'", (part, i, "id"))
     if paper.workload not in names():
         said = f"there is no workload '{paper.workload}'; {suggestion(paper.workload, names())}"
         raise source.error(said, ("workload",))

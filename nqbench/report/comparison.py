@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
 from typing import Final, Literal
@@ -94,8 +95,13 @@ def write_comparison(
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
     page.add(Bullets(tuple(sentences(findings))))
-    for drawing, source in _drawings(findings):
-        page.drawing(drawing, source, level=0)
+    with style.styled():
+        for which, comparison, source in _numbered(findings):
+            for section in comparison.sections:
+                # Counts that are equal everywhere, or zero and without a ratio, stay in the table.
+                with suppress(AnalysisError):
+                    if not section.equal_everywhere:
+                        page.drawing(ratios(comparison, section, source, which), source, level=0)
     for one in tables_of(findings):
         page.table(one, size=f"{one.size}: ")
     return page.write("compare")
@@ -114,18 +120,6 @@ def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
         which = str(index) if len(findings.comparisons) > 1 else ""
         sources = [table.source_of(side) for side in comparison.sides]
         yield which, comparison, joint(sources, findings.command)
-
-
-def _drawings(findings: Findings) -> Iterator[tuple[style.Drawing, Source]]:
-    """A figure per comparison and quantity, except where every count is equal."""
-    with style.styled():
-        for which, comparison, source in _numbered(findings):
-            for section in comparison.sections:
-                if not section.equal_everywhere:
-                    try:
-                        yield ratios(comparison, section, source, which), source
-                    except AnalysisError:
-                        continue  # counts of zero have no ratio; the table has them
 
 
 def _summary(findings: Findings, source: Source) -> Table:

@@ -285,7 +285,6 @@ class Page:
         self._out = out
         self._taken: set[str] = set()
         self._web = False
-        self._depth = 0
         self._pictures = 0
         self.run = ""
         self.files: list[Path] = []
@@ -300,16 +299,6 @@ class Page:
         finally:
             self._web = before
 
-    @contextmanager
-    def group(self, title: str) -> Iterator[None]:
-        """What is added inside stands under a heading of its own."""
-        self.heading(title)
-        self._depth = 1
-        try:
-            yield
-        finally:
-            self._depth = 0
-
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
         self.run = unused(name, self._taken)
@@ -320,7 +309,7 @@ class Page:
 
     def heading(self, text: str, level: int = 2) -> None:
         """Put a heading at the end."""
-        self.add(Heading(level + self._depth, text, self._web))
+        self.add(Heading(level, text, self._web))
 
     def table(
         self,

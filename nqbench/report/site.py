@@ -148,26 +148,23 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
                 for path, run in runs.items()
                 if run.data.name == name and run.data.simulated == simulated
             }
-            if len(found) > 1:
-                folder = f"{name}-simulated" if simulated else name
-                yield from _comparison(found, f"compare/{folder}/compare.{HTML}", out)
-
-
-def _comparison(runs: GalleryRuns, link: str, out: Path) -> Iterator[GalleryEntry]:
-    names, command = list(map(_place, runs)), shown_command(["nqbench", "compare", *map(str, runs)])
-    data = [run.data for run in runs.values()]
-    try:
-        findings = compare_datasets(data, names, command=command)
-    except (AnalysisError, StudyError):
-        return  # no point in common, or of different kinds
-    write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
-    about = tuple(
-        wording.counted(comparison, section)
-        for comparison in findings.comparisons
-        for section in comparison.sections
-        if not section.equal_everywhere
-    )
-    yield GalleryEntry("compare", title_of(findings), link, about)
+            if len(found) < 2:
+                continue
+            link = f"compare/{name}{'-simulated' if simulated else ''}/compare.{HTML}"
+            data, names = [run.data for run in found.values()], list(map(_place, found))
+            command = shown_command(["nqbench", "compare", *map(str, found)])
+            try:
+                findings = compare_datasets(data, names, command=command)
+            except (AnalysisError, StudyError):
+                continue  # no point in common, or of different kinds
+            write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
+            about = tuple(
+                wording.counted(comparison, section)
+                for comparison in findings.comparisons
+                for section in comparison.sections
+                if not section.equal_everywhere
+            )
+            yield GalleryEntry("compare", title_of(findings), link, about)
 
 
 def _index(runs: GalleryRuns, out: Path, command: str, entries: Sequence[GalleryEntry]) -> Path:

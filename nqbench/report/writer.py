@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -184,9 +184,10 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
 def _write(data: Dataset, item: ReportItem, page: Page) -> None:
     prepared = prepare(data, item)
     if item.form == "table":
-        with page.group(item.title or item.name.capitalize()) if prepared[1:] else nullcontext():
-            for table in prepared:
-                page.table(table, size=f"{table.size}: ")
+        if several := len(prepared) > 1:
+            page.heading(item.title or item.name.capitalize())
+        for table in prepared:
+            page.table(table, level=2 + several, size=f"{table.size}: ")
         return
     with styled():
         drawings = [draw() for draw in prepared]

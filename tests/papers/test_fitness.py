@@ -18,7 +18,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
 from nqbench.report.papers.annealing import searches_of
-from nqbench.report.papers.cells import MOVED, measured_peaks, peaks
+from nqbench.report.papers.cells import MOVED, peaks
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from tests.builders import H100, MINI, Builder
@@ -194,6 +194,6 @@ def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
             "nqbench.analysis.limits.ceilings.ceilings_beside", lambda *_, it=beside: it
         )
         peaks.cache_clear()
-        assert measured_peaks(own) == known
-        assert peaks(own) == (known or {"copy_per_s": 2.0e12})
+        assert peaks(own)[0] == (known or {"copy_per_s": 2.0e12})
+        assert told in peaks(own)[1]
         assert told in reproduced_table(paper, paper.table("limits_table"), own).notes[0]

@@ -25,7 +25,6 @@ MAX_TICKS: Final = 6
 GOOD_TICKS: Final = 3
 GOOD_COVER: Final = 0.5
 """Part of the axis between the first and the last tick that lets a reader judge any dot."""
-_KILO: Final = 1000
 
 
 def short(value: float, what: Quantity) -> str:
@@ -207,27 +206,17 @@ def _ladders() -> Iterable[Sequence[float]]:
 # Sizes and thresholds.
 
 
-def sizes_axis(ax: Axes, label: str = "N") -> None:
-    """Powers of ten, written 100, 1k, 10k, 1M."""
-    _log_axis(ax, label, 10, _KILO)
-
-
-def powers_axis(ax: Axes, label: str) -> None:
-    """Powers of two, written 512, 1k (1024), 2k."""
-    _log_axis(ax, label, 2, 1024)
-
-
-def _log_axis(ax: Axes, label: str, base: int, kilo: int) -> None:
+def sizes_axis(ax: Axes, label: str = "N", base: Literal[2, 10] = 10) -> None:
+    """Powers of ten, written 100, 1k, 10k, 1M, or of two, written 512, 1k (1024), 2k."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
+    kilo = 1000 if base == 10 else 1024
+
+    def text(value: float, _: object) -> str:
+        power = 2 if value >= kilo**2 else 1 if value >= kilo else 0
+        return f"{value / kilo**power:g}{('', 'k', 'M')[power]}"
+
     ax.set_xscale("log", base=base)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _size_text(v, kilo)))
+    ax.xaxis.set_major_formatter(FuncFormatter(text))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(label)
-
-
-def _size_text(value: float, kilo: int) -> str:
-    for power, unit in ((2, "M"), (1, "k")):
-        if value >= kilo**power:
-            return f"{value / kilo**power:g}{unit}"
-    return f"{value:g}"

@@ -70,7 +70,10 @@ def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
         below = " (below 1: faster)" if shown[0].unit == "s" else ""
         panels: list[RatioPanel] = [("Main effects", f"ratio of {label}{below}", own)]
         panels += [("Interactions", "ratio of two effects (1: none)", c) for _, _, c in crossed]
-        subtitle = "Geometric-mean ratio of otherwise identical points" + _whisker_note(own)
+        rounds = next((r.ratio.rounds for r in own if r.ratio.bounded), 0)
+        shown_as = "exact" if own[0].ratio.exact else "one round, no interval"
+        shown_as = f"whiskers: 95% interval over {rounds} rounds" if rounds else shown_as
+        subtitle = f"Geometric-mean ratio of otherwise identical points; {shown_as}"
         alt = f"Dot plot of main effects and two-way interactions on the {label}."
         return [partial(_dots, data, name, title, panels, subtitle, alt, shared=False)]
     figures = [partial(_counters, data, name, title, mains, "main effects")]
@@ -167,10 +170,3 @@ def _extremes(
 def _offset(index: int, sizes: int) -> float:
     """Height of a size within a row, from its middle."""
     return 0.75 * ((index + 0.5) / sizes - 0.5)
-
-
-def _whisker_note(part: Sequence[EffectRatio]) -> str:
-    rounds = next((r.ratio.rounds for r in part if r.ratio.bounded), 0)
-    if rounds:
-        return f"; whiskers: 95% interval over {rounds} rounds"
-    return "; exact" if part[0].ratio.exact else "; one round, no interval"

@@ -42,8 +42,11 @@ def inline_svg(drawing: Drawing, name: str) -> str:
             if part == "metadata" or element.find(f"{_SVG}style") is not None:
                 root.remove(element)
     for group in root.iter(f"{_SVG}g"):
-        if (labels := values.get(group.get("id", ""))) is not None:
-            _add_titles(group, labels)
+        labels = values.get(group.get("id", ""), [])
+        marks = list(group.iter(f"{_SVG}use")) or list(group.iter(f"{_SVG}path"))
+        if len(marks) == len(labels):  # else not every value is drawn
+            for mark, label in zip(marks, labels, strict=True):
+                ElementTree.SubElement(mark, f"{_SVG}title").text = label
     root.set("role", "img")
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for place, (tag, said) in enumerate((("title", drawing.title), ("desc", drawing.alt))):
@@ -99,14 +102,6 @@ def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
         if value == value:  # NaN is not drawn
             labels.append(f"{head}{write(float(value))}{interval}")
     return labels
-
-
-def _add_titles(group: ElementTree.Element, labels: list[str]) -> None:
-    """A title in each mark, if as many are drawn as there are values."""
-    marks = list(group.iter(f"{_SVG}use")) or list(group.iter(f"{_SVG}path"))
-    if len(marks) == len(labels):
-        for mark, label in zip(marks, labels, strict=True):
-            ElementTree.SubElement(mark, f"{_SVG}title").text = label
 
 
 def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:

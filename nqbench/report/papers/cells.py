@@ -165,7 +165,7 @@ class PointRow:
             "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
             **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
-            **{peak: partial(peaks(run).get, peak) for peak in MOVED if peak == name},
+            **{peak: partial(peaks(run)[0].get, peak) for peak in MOVED if peak == name},
         }
         value = found[name]() if name in found else self.level(name)
         return math.nan if value is None else value
@@ -430,19 +430,13 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
 
 
 @lru_cache(maxsize=8)
-def peaks(run: Observed) -> dict[str, float]:
-    """Peak bytes and integer operations per second of a GPU, as far as known: measured if a run of
-    both ceilings of that GPU is next to the run, else from data sheets."""
-    if found := measured_peaks(run):
-        return found
+def peaks(run: Observed) -> tuple[dict[str, float], str]:
+    """Peak bytes and integer operations per second of a GPU, as far as known, and where from:
+    measured if a run of all ceilings of that GPU is next to the run, else from data sheets."""
+    beside = ceilings.ceilings_beside(run.path, run.data.device)
+    if beside is not None and set(MOVED.values()) <= set(beside.found):
+        found = {name: beside.found[of].per_s.value for name, of in MOVED.items()}
+        return found, "measured (configs/ceilings.yaml: copy; 32-bit logic)"
     sheet = {"copy_per_s": "bytes", "logic_per_s": "int32"}
     known = {name: ceilings.peak_per_s(run.data, what) for name, what in sheet.items()}
-    return {name: value for name, value in known.items() if value}
-
-
-def measured_peaks(run: Observed) -> dict[str, float]:
-    """The peaks out of measured ceilings; empty unless all of them were measured."""
-    beside = ceilings.ceilings_beside(run.path, run.data.device)
-    if beside is None or not set(MOVED.values()) <= set(beside.found):
-        return {}
-    return {name: beside.found[of].per_s.value for name, of in MOVED.items()}
+    return {name: value for name, value in known.items() if value}, "from the data sheet"

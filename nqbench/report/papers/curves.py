@@ -13,7 +13,7 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.papers.forms import Curves, Height
 from nqbench.papers.schema import Paper, PaperFigure
 from nqbench.report.figures import style
-from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
+from nqbench.report.figures.axes import sizes_axis, value_axis
 from nqbench.report.papers import cells, common
 from nqbench.report.table import Source
 
@@ -196,7 +196,7 @@ class _Panels:
             ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
         ax.set_ylabel(height.label)
         if spec.powers:
-            powers_axis(ax, spec.x_label)
+            sizes_axis(ax, spec.x_label, 2)
         elif spec.x == "n" and places[-1] > WIDE * places[0]:
             sizes_axis(ax, spec.x_label)
         else:

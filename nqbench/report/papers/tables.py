@@ -139,11 +139,9 @@ def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
         yield common.COMPARE_RATIOS
         yield DATA_QUOTIENTS
     if any(name in column.value for column in table.shown for name in cells.MOVED):
-        known = cells.peaks(run)
+        known, how = cells.peaks(run)
         units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
         bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
-        measured = "measured (configs/ceilings.yaml: copy; 32-bit logic)"
-        how = measured if cells.measured_peaks(run) else "from the data sheet"
         unknown = "the limits of this device are unknown"
         yield f"limits of the GPU, {how}: {bounds}" if known else unknown
 
