@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Buffer, KernelPlan, MultiLaunchPlan, Outputs
+from nqbench.point import Level
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.layout import Outcome
 from nqbench.simulator.tally import Tally
 from nqbench.simulator.translation import Translation, build
+from nqbench.workloads.counting import Counting
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any] | np.generic]
 
@@ -150,3 +152,12 @@ def cuda(
         block=(block, 1, 1),
         shared_bytes=dynamic,
     )
+
+
+def counting(system: str, device: SimDevice, **levels: Level) -> KernelPlan:
+    """A kernel of the counting workload, of a board of 8 unless ``levels`` say otherwise."""
+    workload = Counting()
+    factors = workload.resolve({"n": 8, **levels}, system, device.facts).factors
+    plan = workload.plan(factors, system, device.facts)
+    assert isinstance(plan, KernelPlan)
+    return plan

@@ -8,13 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from nqbench.devices.registry import choose_device, open_device
+from nqbench.devices.registry import choose_device, open_device, open_simulator
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable
-from nqbench.plan import KernelPlan
-from nqbench.point import Level
 from nqbench.workloads.counting import Counting
-from tests.simulator.harness import Rules, ptx, run
+from tests.simulator.harness import Rules, counting, ptx, run
 
 L1, L2 = 4 * 4 * 128, 2 * 16 * 128  # 4 sets of 4 lines, 2 sets of 16
 ROUNDS, ROWS = 300, 32
@@ -149,26 +147,19 @@ def test_against_plain_python(rules: str, holds: str) -> None:
     assert counters["l1_hit_percent"] == pytest.approx(100 * hits / (hits + misses))
 
 
-def launch(device: SimDevice, system: str, **levels: Level) -> dict[str, int | float]:
-    workload = Counting()
-    factors = workload.resolve({"n": 8, **levels}, system, device.facts).factors
-    plan = workload.plan(factors, system, device.facts)
-    assert isinstance(plan, KernelPlan)
-    with device.prepare(plan) as prepared:
-        counters = dict(prepared.launch().counters or {})
-        assert workload.answer(plan, prepared.fetch()) == workload.expected(factors)
-    return counters
-
-
 def test_local_memory_by_generation() -> None:
     """Without caches all of it goes to the memory, with them next to nothing does; the other
     counters do not depend on the mode."""
     moved = {}
     for model in ("gf8600m_gs", "gtx275", "gtx480"):
-        plain, cached = (
-            launch(open_device(f"sim:{model}{mode}"), "feinbube2010.base")  # type: ignore[arg-type]
-            for mode in ("", ":cache")
-        )
+        found = []
+        for mode in ("", ":cache"):
+            device = open_simulator(f"sim:{model}{mode}")
+            plan = counting("feinbube2010.base", device)
+            with device.prepare(plan) as prepared:
+                found.append(prepared.launch().counters or {})
+                assert Counting().answer(plan, prepared.fetch()) == 92
+        plain, cached = found
         assert plain.items() <= cached.items()
         moved[model] = cached["dram_bytes"]
         if model != "gtx480":
@@ -198,11 +189,7 @@ def test_names_of_devices() -> None:
 )
 def test_sizes_of_l1(model: str, cache: str, nbytes: int) -> None:
     device = SimDevice(model, modes=("cache",))
-    plan_levels: dict[str, Level] = {"cache": cache, "n": 8}
-    workload = Counting()
-    factors = workload.resolve(plan_levels, "zhang2011.naive_l1_16k", device.facts).factors
-    plan = workload.plan(factors, None, device.facts)
-    assert isinstance(plan, KernelPlan)
+    plan = counting("zhang2011.naive_l1_16k", device, cache=cache)
     with device.prepare(plan) as prepared:
         (kernel,) = prepared.kernels.values()
     assert kernel.geometry.caches is not None

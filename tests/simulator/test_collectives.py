@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from tests.simulator.harness import ptx, run
+from tests.simulator.harness import computed, ptx, run
 
 LANES = range(32)
 
@@ -26,59 +28,51 @@ def inside(kind: str, lane: int, target: int, width: int) -> bool:
 @pytest.mark.parametrize("kind", ["up", "down", "bfly", "idx"])
 def test_shuffle(kind: str) -> None:
     cases = [(b, width) for b in (0, 1, 3, 8, 17) for width in (32, 8)]
-    body = ["mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 11; ld.param.u64 %rd1, [p0];"]
-    body.append("mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;")
-    for i, (b, width) in enumerate(cases):
+    texts = []
+    for b, width in cases:
         clamp = (32 - width) << 8 | (0 if kind == "up" else 31)
-        body.append(f"shfl.sync.{kind}.b32 %r3|%p1, %r2, {b}, {clamp}, -1;")
-        body.append("selp.u32 %r4, 1000, 0, %p1; add.u32 %r3, %r3, %r4;")
-        body.append(f"st.global.u32 [%rd1+{128 * i}], %r3;")
-    out = run(ptx("\n".join(body), 1), [np.zeros(32 * len(cases), np.uint32)]).buffers[0]
-    for i, (b, width) in enumerate(cases):
+        texts.append(
+            f"mul.lo.u32 %r2, %a, 11; shfl.sync.{kind}.b32 %d|%p1, %r2, {b}, {clamp}, -1;"
+            " selp.u32 %r4, 1000, 0, %p1; add.u32 %d, %d, %r4;"
+        )
+    out = computed(texts, "uint32", np.arange(32, dtype=np.uint32))
+    for row, (b, width) in zip(out.tolist(), cases, strict=True):
         for lane in LANES:
             j = source(kind, lane, b, width)
             moved = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": j}[kind]
-            flag = inside(kind, lane, moved, width)
-            got = int(out[32 * i + lane])
-            assert got == 11 * j + 1000 * flag, (kind, b, width, lane)
+            want = 11 * j + 1000 * inside(kind, lane, moved, width)
+            assert row[lane] == want, (kind, b, width, lane)
 
 
-VOTES = """
-mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
-add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r2, [%rd1]; setp.gt.s32 %p1, %r2, 4;
-ld.param.u64 %rd3, [p1]; add.s64 %rd3, %rd3, %rd2;
-setp.lt.u32 %p2, %r1, 12; @%p2 bra low;
-vote.sync.ballot.b32 %r3, %p1, 0xFFFFF000; vote.sync.any.pred %p3, %p1, 0xFFFFF000;
-vote.sync.all.pred %p4, !%p1, 0xFFFFF000; redux.sync.add.s32 %r4, %r2, 0xFFFFF000;
-redux.sync.max.s32 %r5, %r2, 0xFFFFF000; match.any.sync.b32 %r6, %r2, 0xFFFFF000;
-bra join;
-low:
-vote.sync.ballot.b32 %r3, %p1, 0xFFF; vote.sync.any.pred %p3, %p1, 0xFFF;
-vote.sync.all.pred %p4, !%p1, 0xFFF; redux.sync.add.s32 %r4, %r2, 0xFFF;
-redux.sync.max.s32 %r5, %r2, 0xFFF; match.any.sync.b32 %r6, %r2, 0xFFF;
-join:
-selp.u32 %r7, 1, 0, %p3; selp.u32 %r8, 1, 0, %p4;
-st.global.u32 [%rd3], %r3; st.global.u32 [%rd3+128], %r7; st.global.u32 [%rd3+256], %r8;
-st.global.u32 [%rd3+384], %r4; st.global.u32 [%rd3+512], %r5; st.global.u32 [%rd3+640], %r6;
-activemask.b32 %r9; st.global.u32 [%rd3+768], %r9;
-"""
+Votes = Callable[[list[int], int], int]
+VOTES: dict[str, Votes] = {
+    # What lane t gets, of its group's values x: as bits where lanes count.
+    "vote.sync.ballot.b32 %d, %p1, {m}": lambda x, t: sum((x[u] > 4) << u for u in group(t)),
+    "vote.sync.any.pred %p3, %p1, {m}": lambda x, t: any(x[u] > 4 for u in group(t)),
+    "vote.sync.all.pred %p3, !%p1, {m}": lambda x, t: all(x[u] <= 4 for u in group(t)),
+    "redux.sync.add.s32 %d, %a, {m}": lambda x, t: sum(x[u] for u in group(t)),
+    "redux.sync.max.s32 %d, %a, {m}": lambda x, t: max(x[u] for u in group(t)),
+    "match.any.sync.b32 %d, %a, {m}": lambda x, t: sum((x[u] == x[t]) << u for u in group(t)),
+}
+
+
+def group(lane: int) -> range:
+    return range(12) if lane < 12 else range(12, 32)
 
 
 def test_votes_and_reductions_in_two_groups() -> None:
     values = np.random.default_rng(1).integers(-9, 9, 32).astype(np.int32)
-    arrays = [values, np.zeros(7 * 32, np.int32)]
-    out = run(ptx(VOTES, 2), arrays).buffers[1].astype(np.int64).reshape(7, 32)
-    for group in (range(12), range(12, 32)):
-        yes = sum(1 << t for t in group if values[t] > 4)
-        for t in group:
-            assert out[0, t] & 0xFFFFFFFF == yes
-            assert out[1, t] == (yes != 0)
-            assert out[2, t] == all(values[u] <= 4 for u in group)
-            assert out[3, t] == sum(values[u] for u in group)
-            assert out[4, t] == max(values[u] for u in group)
-            same = sum(1 << u for u in group if values[u] == values[t])
-            assert out[5, t] & 0xFFFFFFFF == same
-    assert (out[6] == -1).all()
+    texts = [
+        f"setp.gt.s32 %p1, %a, 4; setp.lt.u32 %p2, %b, 12; @%p2 bra low{n};"
+        f" {text.format(m='0xFFFFF000')}; bra join{n}; low{n}: {text.format(m='0xFFF')};"
+        f" join{n}: {'selp.u32 %d, 1, 0, %p3' if 'pred' in text else 'mov.b32 %d, %d'}"
+        for n, text in enumerate(VOTES)
+    ]
+    out = computed([*texts, "activemask.b32 %d"], "uint32", values, np.arange(32, dtype=np.uint32))
+    for row, (text, of) in zip(out.tolist(), VOTES.items(), strict=False):
+        want = [of(values.tolist(), t) & 0xFFFFFFFF for t in LANES]
+        assert row == want, text
+    assert (out[-1] == 0xFFFFFFFF).all()
 
 
 def test_members_of_the_exited_are_not_waited_for() -> None:
@@ -93,26 +87,24 @@ def test_members_of_the_exited_are_not_waited_for() -> None:
 
 def test_lanes_wait_for_members_that_come_another_way() -> None:
     """Half of the warp makes a detour through a loop; the vote still sees all."""
-    body = """
-    mov.u32 %r1, %tid.x; mov.u32 %r2, 0; setp.lt.u32 %p1, %r1, 16; @%p1 bra meet;
-    more: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %r1; @%p2 bra more;
-    meet: setp.gt.u32 %p3, %r2, 20; vote.sync.ballot.b32 %r3, %p3, -1;
-    ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
-    st.global.u32 [%rd1], %r3;"""
-    out = run(ptx(body, 1), [np.zeros(32, np.uint32)]).buffers[0]
+    text = (
+        "mov.u32 %r2, 0; setp.lt.u32 %p1, %a, 16; @%p1 bra meet;"
+        " more: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %a; @%p2 bra more;"
+        " meet: setp.gt.u32 %p3, %r2, 20; vote.sync.ballot.b32 %d, %p3, -1"
+    )
+    (out,) = computed([text], "uint32", np.arange(32, dtype=np.uint32))
     assert out.tolist() == [sum(1 << t for t in range(21, 32))] * 32
 
 
 def test_a_mask_that_differs_by_lane() -> None:
     """Groups of four, each with its own member mask in a register."""
-    body = """
-    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 28; mov.u32 %r3, 15; shl.b32 %r3, %r3, %r2;
-    redux.sync.add.u32 %r4, %r1, %r3; and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 1;
-    vote.sync.ballot.b32 %r6, %p1, %r3; add.u32 %r4, %r4, %r6;
-    match.all.sync.b32 %r7|%p2, %r2, %r3; selp.u32 %r7, %r7, 0, %p2; xor.b32 %r4, %r4, %r7;
-    ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
-    st.global.u32 [%rd1], %r4;"""
-    out = run(ptx(body, 1), [np.zeros(32, np.uint32)]).buffers[0]
+    text = (
+        "and.b32 %r2, %a, 28; mov.u32 %r3, 15; shl.b32 %r3, %r3, %r2;"
+        " redux.sync.add.u32 %r4, %a, %r3; and.b32 %r5, %a, 1; setp.eq.u32 %p1, %r5, 1;"
+        " vote.sync.ballot.b32 %r6, %p1, %r3; add.u32 %r4, %r4, %r6;"
+        " match.all.sync.b32 %r7|%p2, %r2, %r3; selp.u32 %r7, %r7, 0, %p2; xor.b32 %d, %r4, %r7"
+    )
+    (out,) = computed([text], "uint32", np.arange(32, dtype=np.uint32))
     for t in LANES:
         first = t & 28
         want = 4 * first + 6 + (0b1010 << first) & 0xFFFFFFFF

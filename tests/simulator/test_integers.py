@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -175,28 +175,35 @@ def inputs(edges: list[int], bits: int, nonzero: bool = False) -> list[list[int]
     return columns
 
 
-def check(cases: list[Case], edges: list[int], bits: int, nonzero: bool = False) -> None:
-    columns = inputs(edges, bits, nonzero)
-    texts = [text.format(a="%a", b="%b", c="%c", d="%d") for text, _ in cases]
-    dtype = f"uint{bits}"
-    results = computed(texts, dtype, *(np.array(column, dtype) for column in columns))
+def check(
+    cases: Sequence[tuple[str, Callable[..., int]]],
+    columns: list[list[int]],
+    given: str,
+    out: str = "",
+    head: str = "",
+) -> None:
+    """Run each case on the columns, as numbers of type ``given``; ``head`` begins each text."""
+    names = {"a": "%a", "b": "%b", "c": "%c", "d": "%d", "w": "%rd6", "n": "%rd7"}
+    texts = [head + text.format(**names) for text, _ in cases]
+    results = computed(texts, out or given, *(np.array(column, given) for column in columns))
+    mask = np.iinfo(out or given).max
     for row, (text, reference) in zip(results.tolist(), cases, strict=True):
         for got, operands in zip(row, zip(*columns, strict=True), strict=True):
-            want = reference(*operands) & (2**bits - 1)
+            want = reference(*operands) & mask
             assert got == want, (text, [hex(x) for x in operands], hex(got), hex(want))
 
 
 @pytest.mark.parametrize("part", [slice(0, 22), slice(22, None)], ids=["arithmetic", "bits"])
 def test_32_bit(part: slice) -> None:
-    check(WORDS[part], EDGES32, 32)
+    check(WORDS[part], inputs(EDGES32, 32), "uint32")
 
 
 def test_division_rounds_to_zero() -> None:
-    check(SAFE, EDGES32, 32, nonzero=True)
+    check(SAFE, inputs(EDGES32, 32, nonzero=True), "uint32")
 
 
 def test_64_bit() -> None:
-    check(LONG, EDGES64, 64, nonzero=True)
+    check(LONG, inputs(EDGES64, 64, nonzero=True), "uint64")
 
 
 MIXED: list[tuple[str, Callable[[int, int], int]]] = [
@@ -214,16 +221,8 @@ MIXED: list[tuple[str, Callable[[int, int], int]]] = [
 
 
 def test_between_widths() -> None:
-    a, b, _ = inputs(EDGES32, 32)
-    texts = [
-        "mov.u64 %rd6, 1099511627776; mov.u64 %rd7, -1125899906842624; "
-        + text.format(d="%d", a="%a", b="%b", w="%rd6", n="%rd7")
-        for text, _ in MIXED
-    ]
-    results = computed(texts, "uint64", np.array(a, np.uint32), np.array(b, np.uint32))
-    for row, (text, reference) in zip(results.tolist(), MIXED, strict=True):
-        for got, x, y in zip(row, a, b, strict=True):
-            assert got == reference(x, y) & (2**64 - 1), (text, hex(x), hex(y))
+    head = "mov.u64 %rd6, 1099511627776; mov.u64 %rd7, -1125899906842624; "
+    check(MIXED, inputs(EDGES32, 32)[:2], "uint32", "uint64", head)
 
 
 COMPARISONS: list[tuple[str, Callable[[int, int], bool]]] = [
@@ -245,11 +244,8 @@ COMPARISONS: list[tuple[str, Callable[[int, int], bool]]] = [
 def test_comparisons_and_combined_predicates() -> None:
     a, b, _ = inputs(EDGES32, 32)
     b[::5] = a[::5]
-    texts = [
-        "and.b32 %r4, %a, 1; setp.ne.s32 %p5, %r4, 0; "
-        f"{text}, %a, %b{', %p5' if text.count('.') == 3 else ''}; selp.u32 %d, 1, 0, %p1"
-        for text, _ in COMPARISONS
+    cases = [
+        (f"{text}, %a, %b{', %p5' if text.count('.') == 3 else ''}; selp.u32 %d, 1, 0, %p1", right)
+        for text, right in COMPARISONS
     ]
-    results = computed(texts, "uint32", np.array(a, np.uint32), np.array(b, np.uint32))
-    for got, (text, reference) in zip(results.tolist(), COMPARISONS, strict=True):
-        assert got == [int(reference(x, y)) for x, y in zip(a, b, strict=True)], text
+    check(cases, [a, b], "uint32", head="and.b32 %r4, %a, 1; setp.ne.s32 %p5, %r4, 0; ")

@@ -49,31 +49,22 @@ def load_line(result: Result) -> dict[str, int]:
     return next(line for line in result.lines if line["opcode"].startswith("ld.shared"))
 
 
-@pytest.mark.parametrize("stride", [0, 1, 2, 3, 4, 8, 16, 32, 33, 44])
-def test_bank_passes_by_stride(stride: int) -> None:
-    offsets = [4 * stride * lane for lane in LANES]
-    known = {0: 1, 1: 1, 2: 2, 3: 1, 4: 4, 8: 8, 16: 16, 32: 32, 33: 1, 44: 4}
-    assert passes(offsets, 4) == known[stride]
-    result = shared_load(offsets, 4)
-    assert load_line(result)["passes"] == known[stride]
-    assert result.counters["bank_conflicts"] == known[stride] - 1
+STRIDES = {0: 1, 1: 1, 2: 2, 3: 1, 4: 4, 8: 8, 16: 16, 32: 32, 33: 1, 44: 4}
 
 
 @pytest.mark.parametrize("nbytes", [1, 4, 8, 16])
-def test_bank_passes_of_any_addresses(nbytes: int) -> None:
+def test_bank_passes(nbytes: int) -> None:
     draw = np.random.default_rng(nbytes)
-    for spread in (3, 40, 2000):
-        offsets = [int(x) * max(nbytes, 1) for x in draw.integers(0, spread, 32)]
+    patterns = [[int(x) * nbytes for x in draw.integers(0, n, 32)] for n in (3, 40, 2000)]
+    if nbytes == 4:
+        strides = [[4 * stride * lane for lane in LANES] for stride in STRIDES]
+        assert [passes(offsets, 4) for offsets in strides] == list(STRIDES.values())
+        patterns += strides
+    for offsets in patterns:
         result = shared_load(offsets, nbytes)
         assert load_line(result)["passes"] == passes(offsets, nbytes), (offsets, nbytes)
-
-
-def test_wide_accesses_go_by_half_and_quarter_warps() -> None:
-    assert load_line(shared_load([8 * lane for lane in LANES], 8))["passes"] == 2
-    assert load_line(shared_load([16 * lane for lane in LANES], 16))["passes"] == 4
-    # Halves and quarters that want the same go together.
-    assert load_line(shared_load([0] * 32, 8))["passes"] == 1
-    assert load_line(shared_load([0] * 32, 16))["passes"] == 2
+        if nbytes == 4:
+            assert result.counters["bank_conflicts"] == passes(offsets, 4) - 1
 
 
 def global_load(
@@ -92,29 +83,19 @@ def global_load(
     return run(ptx(body, 2), given, rules=rules)
 
 
-@pytest.mark.parametrize(
-    ("stride", "sectors"), [(0, 1), (1, 4), (2, 8), (8, 32), (44, 32), (9, 32)]
-)
-def test_sectors_by_stride(stride: int, sectors: int) -> None:
-    offsets = [4 * stride * lane for lane in LANES]
-    assert len({offset // 32 for offset in offsets}) == sectors
-    result = global_load(offsets)
-    line = [line for line in result.lines if line["space"] == "global"][-1]
-    assert line["sectors"] == sectors
-    assert line["passes"] == -(-sectors // 4)
-    assert result.counters["global_bytes"] == 32 * (4 + sectors)
-    assert result.counters["issue_slots"] == (
-        result.counters["warp_instructions"] + -(-sectors // 4) - 1
-    )
-
-
 @pytest.mark.parametrize("nbytes", [4, 8, 16])
-def test_sectors_of_any_addresses(nbytes: int) -> None:
+def test_sectors(nbytes: int) -> None:
     draw = np.random.default_rng(nbytes)
-    for spread in (60, 900, 4000):
-        offsets = [int(x) * nbytes for x in draw.integers(0, spread, 32)]
-        line = [x for x in global_load(offsets, nbytes).lines if x["space"] == "global"][-1]
-        assert line["sectors"] == len({offset // 32 for offset in offsets})
+    patterns = [[int(x) * nbytes for x in draw.integers(0, n, 32)] for n in (60, 900, 4000)]
+    patterns += [[nbytes * stride * lane for lane in LANES] for stride in (0, 1, 2, 8, 44, 9)]
+    for offsets in patterns:
+        result = global_load(offsets, nbytes)
+        counters, line = result.counters, [x for x in result.lines if x["space"] == "global"][-1]
+        sectors = len({offset // 32 for offset in offsets})
+        slots = -(-sectors // 4)
+        assert (line["sectors"], line["passes"]) == (sectors, slots)
+        assert counters["global_bytes"] == 32 * (4 + sectors)
+        assert counters["issue_slots"] == counters["warp_instructions"] + slots - 1
 
 
 def test_local_memory_is_interleaved_by_words() -> None:

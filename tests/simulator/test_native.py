@@ -51,34 +51,17 @@ def test_a_kernel_is_compiled_once(compiled: list[str]) -> None:
     assert len(compiled) == 1
 
 
-def test_a_damaged_file_is_made_again(compiled: list[str], tmp_path: Path) -> None:
-    build(ptx(ADD, 1, variables="// damaged"), "k", RULES)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        path.write_bytes(path.read_bytes()[:-100])
-    compiled.clear()
-    assert right(ptx(ADD, 1, variables="// the same instructions, another text"))
-    assert len(compiled) == 1
-
-
-def test_another_cpu_has_code_of_its_own(compiled: list[str]) -> None:
-    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES)
-    compiled.clear()
-    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES, Cpu("x86-64", ""))
-    assert any("define i32 @sim_warp(" in module for module in compiled)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("this_cpu", lambda: Cpu("x86-64", "")),
         ("PASSES", native.PASSES[:2]),
         ("SWITCHED_OFF", native.SWITCHED_OFF[1:]),
         ("OPTIMISATION_LEVEL", 1),
         ("installed", lambda package: "0"),
     ],
 )
-def test_other_passes_or_another_llvm_compile_anew(
+def test_another_cpu_other_passes_or_another_llvm_compile_anew(
     name: str, value: object, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(ptx(ADD, 1, variables=f"// before {name}"), "k", RULES)
@@ -86,12 +69,3 @@ def test_other_passes_or_another_llvm_compile_anew(
     monkeypatch.setattr(native, name, value)
     assert right(ptx(ADD, 1, variables=f"// with another {name}"))
     assert any("define i32 @sim_warp(" in module for module in compiled)
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(
-    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "file"))
-    assert right(ptx(ADD, 1, variables="// no cache"))
-    assert compiled

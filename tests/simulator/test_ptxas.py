@@ -12,13 +12,11 @@ import pytest
 
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.sass import disassembler, sass_counts
-from nqbench.devices.registry import open_device
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import open_simulator
 from nqbench.errors import DeviceUnavailable
-from nqbench.plan import Kernel, KernelPlan
+from nqbench.plan import KernelPlan
 from nqbench.simulator.translation import build
-from nqbench.workloads.counting import Counting
-from tests.simulator.harness import RULES, Rules, cuda, ptx, run
+from tests.simulator.harness import RULES, Rules, counting, cuda, ptx, run
 
 PTXAS: Rules = tuple(sorted((*RULES, ("ptxas", "on"))))
 START = """
@@ -136,18 +134,9 @@ def bitonic() -> KernelPlan:
     return cuda("bitonic.cu", "bitonic", {"values": values}, block=256)
 
 
-def counting(system: str, device: SimDevice, n: int = 12) -> KernelPlan:
-    workload = Counting()
-    plan = workload.plan(
-        workload.resolve({"n": n}, system, device.facts).factors, system, device.facts
-    )
-    assert isinstance(plan, KernelPlan)
-    return plan
-
-
 def test_a_bitonic_sort_has_no_branches() -> None:
     """All 45 exchanges are predicated, and those of neighbours move 64 bits, as in its SASS."""
-    with open_device("sim:h200:ptxas").prepare(bitonic()) as prepared:
+    with open_simulator("sim:h200:ptxas").prepare(bitonic()) as prepared:
         counters = prepared.launch().counters or {}
         assert prepared.fetch()["values"].tolist() == list(range(512))
     assert counters["branches"] == counters["divergent_branches"] == 0
@@ -157,9 +146,9 @@ def test_conflicts_of_zhang() -> None:
     """Nsight Compute counts 620,071 on an H200; access by access there are 1,387,969."""
     found = {}
     for spec in ("sim:h200", "sim:h200:ptxas"):
-        device = open_device(spec)
-        assert isinstance(device, SimDevice)
-        with device.prepare(counting("zhang2011.shared_conflict", device)) as prepared:
+        device = open_simulator(spec)
+        plan = counting("zhang2011.shared_conflict", device, n=12)
+        with device.prepare(plan) as prepared:
             found[spec] = (prepared.launch().counters or {})["bank_conflicts"]
     assert found["sim:h200"] == 1_387_969
     assert found["sim:h200:ptxas"] == pytest.approx(620_071, rel=0.1)
@@ -171,9 +160,8 @@ def test_against_the_machine_code(system: str) -> None:
         disassembler()
     except DeviceUnavailable as absence:
         pytest.skip(str(absence))
-    device = open_device("sim:h200:ptxas")
-    assert isinstance(device, SimDevice)
-    kernel: Kernel = bitonic() if system == "bitonic" else counting(system, device)
+    device = open_simulator("sim:h200:ptxas")
+    kernel = bitonic() if system == "bitonic" else counting(system, device, n=12)
     cubin, text = (compile_kernel(kernel, "sm_90", kind) for kind in ("cubin", "ptx"))
     code = build(text.image.decode(), text.symbol, device.simulation.rules)
     accesses = sass_counts(cubin.image, cubin.symbol).accesses

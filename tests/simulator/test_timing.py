@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from nqbench.devices.registry import choose_device
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceError
-from nqbench.plan import KernelPlan
 from nqbench.simulator import engine
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
 from nqbench.simulator.timing import KernelWork, Rates, makespan, modelled, work_of
 from nqbench.simulator.translation import build
 from nqbench.workloads.counting import Counting
-from tests.simulator.harness import RULES, ptx
+from tests.simulator.harness import RULES, counting, ptx
 
 H100 = load_model("h100")
 
@@ -118,15 +117,12 @@ def test_lanes_that_part_meet_again() -> None:
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:
-    workload, facts = Counting(), load_model("mini").facts
-    factors = workload.resolve({"n": 8}, "zhang2011.naive_l1_48k", facts).factors
-    plan = workload.plan(factors, None, facts)
-    assert isinstance(plan, KernelPlan)
+    plan = counting("zhang2011.naive_l1_48k", SimDevice())
     found = []
     for modes in ((PTXAS,), (TIME,), (TIME,), (TIME, CACHE)):
         with SimDevice("mini", modes=modes).prepare(plan) as prepared:
             found.append(dict(prepared.launch().counters or {}))
-            assert workload.answer(plan, prepared.fetch()) == 92
+            assert Counting().answer(plan, prepared.fetch()) == 92
     plain, timed, again, cached = found
     assert again == timed
     milliseconds = timed.pop("modelled_ms")
@@ -137,10 +133,7 @@ def test_the_mode_models_a_time_and_counts_as_before() -> None:
 
 def test_counters_of_every_warp_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MAX_COUNT_BYTES", 1000)
-    workload, facts = Counting(), load_model("mini").facts
-    factors = workload.resolve({"n": 8}, "zhang2011.low_divergence", facts).factors
-    plan = workload.plan(factors, None, facts)
-    assert isinstance(plan, KernelPlan)
+    plan = counting("zhang2011.low_divergence", SimDevice())
     with (
         SimDevice("mini", modes=(TIME,)).prepare(plan) as prepared,
         pytest.raises(DeviceError, match="warps are too many to keep counters of each"),
