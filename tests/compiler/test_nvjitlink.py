@@ -74,15 +74,7 @@ def test_ptx_stays_unlinked(source: Path) -> None:
 
 
 def test_the_static_report_takes_such_kernels(source: Path) -> None:
-    plan = KernelPlan(
-        source,
-        "parent<4>",
-        ("out",),
-        buffers=(),
-        grid=(1, 1, 1),
-        block=(32, 1, 1),
-        device_launch=True,
-    )
+    plan = KernelPlan(source, "parent<4>", ("out",), (1, 1, 1), (32, 1, 1), device_launch=True)
     (row,) = static_report([("nested", plan)], [load_model("sm_90").facts])
     assert row.note == ""
     assert row.registers

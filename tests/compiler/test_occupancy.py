@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -18,14 +18,10 @@ from nqbench.simulator.models import load_model, model_names
 CASES = Path(__file__).parent / "occupancy_cases.csv"
 
 
-def cases() -> list[dict[str, str]]:
+def test_agrees_with_nvidias_calculator() -> None:
     """Results of ``cudaOccMaxActiveBlocksPerMultiprocessor`` of CUDA 13.5's cuda_occupancy.h."""
     with CASES.open() as file:
-        return list(csv.DictReader(file))
-
-
-def test_agrees_with_nvidias_calculator() -> None:
-    rows = cases()
+        rows = list(csv.DictReader(file))
     assert len(rows) > 150
     for row in rows:
         got = occupancy(
@@ -84,35 +80,25 @@ def test_hand_computed(
     assert got.fraction == got.warps / facts.max_warps_per_multiprocessor
 
 
-def test_asking_for_l1_costs_resident_blocks() -> None:
-    facts = load_model("sm_90").facts
-    # 1 KiB is reserved per block; the smallest share of shared memory that holds one is 8 KiB.
-    assert occupancy(facts, 16, 0, 32, "prefer_l1").blocks_per_multiprocessor == 8
-    assert occupancy(facts, 16, 0, 32, "prefer_shared").blocks_per_multiprocessor == 32
+@pytest.mark.parametrize(
+    ("model", "shared", "cache", "blocks"),
+    [
+        # 1 KiB is reserved per block; the smallest share of shared memory that holds one is 8 KiB.
+        ("sm_90", 0, "prefer_l1", 8),
+        ("sm_90", 0, "prefer_shared", 32),
+        ("gtx480", 8192, "prefer_shared", 6),  # of 48 KiB
+        ("gtx480", 8192, "prefer_l1", 2),  # of 16
+        ("gtx480", 20000, "prefer_l1", 2),
+    ],
+)
+def test_asking_for_l1_costs_resident_blocks(
+    model: str, shared: int, cache: CachePreference, blocks: int
+) -> None:
+    facts = load_model(model).facts
+    assert occupancy(facts, 16, shared, 32, cache).blocks_per_multiprocessor == blocks
     fixed = replace(facts, shared_carveouts=())
-    assert occupancy(fixed, 16, 0, 32, "prefer_l1").blocks_per_multiprocessor == 32
-
-
-def test_feinbubes_third_on_compute_capability_1_1() -> None:
-    """Section V.B: eight blocks per multiprocessor, at most a third of the warps."""
-    facts = load_model("gf8600m_gs").facts
-    blocks = (1, 2, 3, 4, 8, 16, 32, 64, 128, 180, 256, 448, 512)
-    for n in (14, 15, 16, 17):
-        found = [
-            occupancy(facts, 16, 16 * block * (n - depth), block)
-            for block in blocks
-            for depth in (2, 3, 4, 5, 6)
-        ]
-        best = max(found, key=lambda fits: fits.fraction)
-        assert best.blocks_per_multiprocessor == 8
-        assert best.fraction == pytest.approx(1 / 3)
-
-
-def test_asking_for_l1_on_fermi_leaves_16_kib_of_shared_memory() -> None:
-    facts = load_model("gtx480").facts
-    assert occupancy(facts, 16, 8192, 64, "prefer_shared").blocks_per_multiprocessor == 6
-    assert occupancy(facts, 16, 8192, 64, "prefer_l1").blocks_per_multiprocessor == 2
-    assert occupancy(facts, 16, 20000, 64, "prefer_l1").blocks_per_multiprocessor == 2
+    both = {occupancy(fixed, 16, shared, 32, c) for c in get_args(CachePreference)}
+    assert len(both) == 1
 
 
 def test_a_block_has_threads() -> None:

@@ -35,10 +35,7 @@ memory: {source: a book, rules: sectors, shared_banks: 32, bank_bytes: 4, sector
 # Facts of the papers' chips as the papers print them (papers/*.yaml).
 PRINTED = [
     ("gf8600m_gs", {"compute_capability": (1, 1), "clock_mhz": 1200}),
-    (
-        "nvs295",
-        {"compute_capability": (1, 1), "clock_mhz": 1300, "shared_per_multiprocessor": 16384},
-    ),
+    ("nvs295", {"clock_mhz": 1300, "shared_per_multiprocessor": 16384}),
     ("gtx275", {"compute_capability": (1, 3), "clock_mhz": 1404}),
     ("gtx280", {"multiprocessors": 30, "shared_banks": 16, "shared_per_multiprocessor": 16384}),
     ("gtx295", {"compute_capability": (1, 3), "clock_mhz": 1242}),
@@ -174,27 +171,15 @@ CONTRADICTIONS = [
         ("name: chip", "name: [chip]", "must be text"),
         ("multiprocessors: 2", "multiprocessors: two", r"facts\.multiprocessors is 'two'"),
         ("multiprocessors: 2", "multiprocessors: true", "as a truth value"),
-        (
-            "multiprocessors: 2",
-            "multiprocessors: 0",
-            r"wrong\.yaml:6: facts\.multiprocessors is 0; it must be a whole number of at least 1",
-        ),
+        ("multiprocessors: 2", "multiprocessors: 0", ":6: .* 0; it must be a whole number of at"),
         ("multiprocessors: 2", "multiprocessors: 2.5", "a whole number"),
         ("multiprocessors: 2", "multiprocessors: [2]", r"is \[2\]; write one value"),
         ("multiprocessors: 2", "multiprocessors: 2\n  multiprocessors: 3", "given twice"),
         ("multiprocessors: 2", "shared_allocation_unit: 0", "at least 1"),
         ("multiprocessors: 2", "l2_latency: -1", "it must be a number of at least 0"),
-        (
-            "multiprocessors: 2",
-            "clock_mhz: 0",
-            r"facts\.clock_mhz is 0; it must be a number over 0",
-        ),
+        ("multiprocessors: 2", "clock_mhz: 0", r"clock_mhz is 0; it must be a number over 0"),
         ("multiprocessors: 2", "clock_mhz: .inf", r"facts\.clock_mhz is inf; it must be a number"),
-        (
-            "multiprocessors: 2",
-            "l1_line_bytes: 64",
-            "it must be 128: other lines are not simulated",
-        ),
+        ("multiprocessors: 2", "l1_line_bytes: 64", "must be 128: other lines are"),
         ("multiprocessors: 2", "warp_size: 64", "unknown key 'warp_size' in facts"),
         ("multiprocessors: 2", "l1_holds: [shared]", "l1_holds 'shared' is not known; "),
         ("multiprocessors: 2", "l1_holds: local", "write a list of local and global"),

@@ -10,8 +10,7 @@ import pytest
 
 from nqbench.plan import KernelPlan
 from tests.simulator.harness import cuda
-from tests.simulator.test_calls import LANES, RIGHT
-from tests.simulator.test_modern import CASES
+from tests.simulator.test_kernels import CASES, RIGHT, known
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -27,20 +26,12 @@ def outputs(device: CudaDevice, plan: KernelPlan, launches: int = 1) -> dict[str
         return dict(prepared.fetch())
 
 
-@pytest.mark.parametrize("entry", CASES)
-def test_recent_instructions(device: CudaDevice, entry: str) -> None:
+@pytest.mark.parametrize("entry", [*CASES, *RIGHT])
+def test_kernels_with_known_results(device: CudaDevice, entry: str) -> None:
     if int(device.facts.arch.removeprefix("sm_").rstrip("af")) < NEEDS.get(entry, 0):
         pytest.skip(f"{device.facts.arch} does not have it")
-    arrays, block, expected = CASES[entry]
-    got = outputs(device, cuda("modern.cu", entry, arrays, block=block))["out"]
-    assert got.tolist() == expected().tolist()
-
-
-@pytest.mark.parametrize("entry", RIGHT)
-def test_calls(device: CudaDevice, entry: str) -> None:
-    kind = np.float32 if entry == "structs" else np.int32
-    got = outputs(device, cuda("calls.cu", entry, {"out": np.zeros(32, kind)}))["out"]
-    assert got.tolist() == [RIGHT[entry](i) for i in LANES]
+    plan, want = known(entry)
+    assert outputs(device, plan)["out"].tolist() == want
 
 
 def test_halves(device: CudaDevice) -> None:

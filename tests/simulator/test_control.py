@@ -1,23 +1,84 @@
-"""Control flow: answers, divergence and loop counts, barriers."""
+"""Control flow: answers, divergence and loop counts, barriers; operations as a roofline counts."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
+from nqbench.devices.registry import open_device
+from nqbench.plan import KernelPlan
+from nqbench.point import Level
 from nqbench.simulator.translation import build
+from nqbench.workloads.ceilings import WORKLOAD
 from tests.simulator.harness import RULES, Arrays, cuda, device, outputs, ptx, run
-from tests.simulator.lockstep import nested
+
+# A warp in lock step, in plain Python: what the counters of nested loops must be. Lanes that leave
+# a branch or a loop wait for the others where the structure ends.
+Lanes = frozenset[int]
 
 
-def test_nested_loops_in_cuda() -> None:
-    values = np.random.default_rng(2).integers(-1000, 1000, 32).astype(np.int32)
-    arrays: Arrays = {"in": values, "out": np.zeros(32, np.int32), "rounds": np.int32(23)}
-    assert (
-        outputs(cuda("flow.cu", "nested", arrays))["out"].tolist() == nested(values.tolist(), 23)[0]
-    )
+@dataclass
+class Warp:
+    """Counts loop iterations per loop and splits per branch."""
+
+    iterations: dict[str, int] = field(default_factory=dict)
+    splits: dict[str, int] = field(default_factory=dict)
+
+    def branch(self, name: str, lanes: Lanes, test: Callable[[int], bool]) -> tuple[Lanes, Lanes]:
+        """Lanes for which the test holds, and the others."""
+        yes = frozenset(t for t in lanes if test(t))
+        if yes and yes != lanes:
+            self.splits[name] = self.splits.get(name, 0) + 1
+        return yes, lanes - yes
+
+    def again(self, name: str) -> None:
+        """One more iteration of a loop by at least one lane."""
+        self.iterations[name] = self.iterations.get(name, 0) + 1
+
+
+def wrap(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def remainder(a: int, b: int) -> int:
+    """C's ``%``: the sign of the dividend."""
+    return -(-a % b) if a < 0 else a % b
+
+
+def nested(values: list[int], rounds: int) -> tuple[list[int], Warp]:
+    """``nested`` of ``flow.cu`` for one warp, with ``break`` and the loop's bound tested apart."""
+    warp, total = Warp(), list(values)
+    everyone: Lanes = frozenset(range(32))
+
+    def odd(i: int) -> Callable[[int], bool]:
+        return lambda t: (total[t] ^ i) & 1 == 1
+
+    def within(j: int) -> Callable[[int], bool]:
+        return lambda t: j < t % 7
+
+    for i in range(rounds):
+        skip, rest = warp.branch("odd", everyone, odd(i))
+        for t in skip:
+            total[t] = wrap(total[t] + 3)
+        inside, j = rest, 0
+        inside, _ = warp.branch("bound", inside, within(0))
+        while inside:
+            _, inside = warp.branch("break", inside, lambda t: remainder(total[t], 5) == 0)
+            for t in inside:
+                total[t] = wrap(total[t] * 3 + j)
+            j += 1
+            inside, _ = warp.branch("bound", inside, within(j))
+            if inside:
+                warp.again("inner")
+        for t in rest:
+            total[t] = wrap(total[t] ^ i)
+        if i + 1 < rounds:
+            warp.again("outer")
+    return total, warp
 
 
 NESTED = """
@@ -138,15 +199,6 @@ def test_switch_by_table() -> None:
     assert result.counters["divergent_branches"] == 1
 
 
-def test_switch_in_cuda() -> None:
-    values = np.arange(32, dtype=np.int32) % 7
-    out = np.arange(96, dtype=np.int32) + 2
-    got = outputs(cuda("flow.cu", "choose", {"in": values, "out": out}))["out"]
-    cases = [2 * 3, 3 + 7, 4 ^ 9, 5 - 5, 6 * 7, -1, -1]
-    assert got[64:].tolist() == [cases[v] for v in values]
-    assert got[32:34].tolist() == [1, 2]
-
-
 @pytest.mark.parametrize("threads", [32, 96, 70])
 def test_barriers_order_shared_memory_between_warps(threads: int) -> None:
     blocks, steps = 5, 9
@@ -177,7 +229,7 @@ def test_a_barrier_does_not_wait_for_threads_that_left() -> None:
 
 def test_grids_and_blocks_of_two_dimensions() -> None:
     plan = cuda("flow.cu", "axes", {"out": np.zeros(3 * 2 * 8 * 5, np.int32)})
-    plan = dataclasses.replace(plan, grid=(3, 2, 1), block=(8, 5, 1))
+    plan = replace(plan, grid=(3, 2, 1), block=(8, 5, 1))
     out = outputs(plan)["out"].reshape(2, 3, 5, 8)
     for y, x, ty, tx in np.ndindex(out.shape):
         assert out[y, x, ty, tx] == tx + 10 * ty + 100 * x + 1000 * y
@@ -210,3 +262,41 @@ def test_the_clock_counts_this_warps_instructions() -> None:
     out = run(ptx(body, 1), [np.zeros(32, np.uint64)]).buffers[0]
     assert len(set(out.tolist())) == 1
     assert 150 <= int(out[0]) <= 160
+
+
+@pytest.mark.parametrize("operation", ["fma", "float_add", "int_add", "logic"])
+def test_operations_of_the_ceilings(operation: str) -> None:
+    """What the workload says that it does, and beyond it the few of loops and addresses."""
+    device = open_device("sim:mini")
+    given: dict[str, Level] = {"n": 512, "operation": operation, "steps": 64}
+    factors = WORKLOAD.resolve(given, None, device.facts).factors
+    plan = WORKLOAD.plan(factors, None, device.facts)
+    assert isinstance(plan, KernelPlan)
+    with device.prepare(plan) as prepared:
+        counters = prepared.launch().counters or {}
+    if operation in ("fma", "float_add"):
+        assert counters["float_operations"] == plan.about["float_operations"]
+    else:
+        assert counters["float_operations"] == 0
+        # The two instructions of x ^ (y & a) may become one, which is what a GPU does with them.
+        least = int(plan.about["integer_operations"])
+        assert least <= counters["integer_operations"] <= 2.2 * least
+
+
+def test_operations_of_lanes_whose_guard_holds() -> None:
+    body = """
+    ld.param.u64 %rd1, [p0];
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 5;
+    mov.f32 %f1, 0f3f800000;
+    @%p1 fma.rn.f32 %f1, %f1, %f1, %f1;
+    @%p1 xor.b32 %r1, %r1, 7;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    and.pred %p2, %p1, %p1;
+    min.f32 %f1, %f1, %f1;
+    st.global.f32 [%rd3], %f1;
+    """
+    counters = run(ptx(body, 1), [np.zeros(32, np.float32)]).counters
+    assert counters["float_operations"] == 2 * 5
+    assert counters["integer_operations"] == 32 * 3 + 5  # setp, mul, add; xor where it runs

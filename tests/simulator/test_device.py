@@ -143,14 +143,7 @@ def test_buffers_are_renewed_as_the_plan_says() -> None:
     def plan(**how: bool) -> KernelPlan:
         data = None if how.get("zero") else np.full(32, 13, np.int32)
         buffer = Buffer("out", "int32", 32, data, output=True, **how)
-        return KernelPlan(
-            KERNELS / "faults.cu",
-            "divide",
-            ("out",),
-            buffers=(buffer,),
-            grid=(1, 1, 1),
-            block=(32, 1, 1),
-        )
+        return replace(cuda("faults.cu", "divide", {"out": np.zeros(32)}), buffers=(buffer,))
 
     def after_two(given: KernelPlan) -> int:
         with device().prepare(given) as prepared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,24 +22,17 @@ SOURCE = Path(__file__).parent / "kernels" / "planted.cu"
 WORDS = 192
 
 
-@dataclass
-class Planted:
-    """A kernel of the file, the kind of its mistake (empty: none) and the lines it stands in."""
-
-    name: str
-    kind: str = ""
-    lines: list[int] = field(default_factory=list)
-
-
-def planted() -> list[Planted]:
-    """The kernels, as the file's own comments describe them."""
-    found: list[Planted] = []
+def planted() -> dict[str, tuple[str, list[int]]]:
+    """Of each kernel of the file the kind of its mistake (empty: none) and the lines it stands in,
+    as the file's own comments say."""
+    found: dict[str, tuple[str, list[int]]] = {}
+    name = ""
     for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1):
         if begins := re.match(r"K (\w+)\(", line):
-            found.append(Planted(begins[1]))
+            name = begins[1]
+            found[name] = "", []
         if bad := re.search(r"// bad: (.+)", line):
-            found[-1].kind = bad[1]
-            found[-1].lines.append(number)
+            found[name] = bad[1], [*found[name][1], number]
     return found
 
 
@@ -50,7 +43,7 @@ def plan_of(name: str) -> KernelPlan:
     return KernelPlan(SOURCE, name, ("out", "raw"), (2, 1, 1), (96, 1, 1), buffers=(out, raw))
 
 
-PLANTED = {kernel.name: kernel for kernel in planted()}
+PLANTED = planted()
 
 
 @functools.cache
@@ -78,16 +71,16 @@ def findings(entry: str, order: str = "round_robin") -> list[Finding]:
 
 @pytest.mark.parametrize("entry", PLANTED)
 def test_every_mistake_is_found_at_its_line_and_nothing_else(entry: str) -> None:
-    kernel, found = PLANTED[entry], findings(entry)
-    assert {f.kind for f in found} == ({kernel.kind} if kernel.kind else set())
+    (kind, planted), found = PLANTED[entry], findings(entry)
+    assert {f.kind for f in found} == {kind} - {""}
     lines = {place.line for f in found for place in (f.place, f.other) if place}
-    assert not kernel.kind or lines & set(kernel.lines)
+    assert not kind or lines & set(planted)
 
 
 @pytest.mark.parametrize("order", ["reverse", "greedy"])
 @pytest.mark.parametrize("entry", ["write_after_read", "sums", "last_one", "last_block", "locked"])
 def test_a_race_is_found_in_any_order_of_warps(entry: str, order: str) -> None:
-    assert {f.kind for f in findings(entry, order)} == {PLANTED[entry].kind} - {""}
+    assert {f.kind for f in findings(entry, order)} == {PLANTED[entry][0]} - {""}
 
 
 def test_threads_values_and_counts() -> None:

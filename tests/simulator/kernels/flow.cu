@@ -1,37 +1,5 @@
 // Control flow: what the counters of divergence must see.
 
-// Lane t runs t % 7 iterations of the inner loop and skips half of the outer ones.
-__global__ void nested(const int* in, int* out, int rounds) {
-  const int t = threadIdx.x;
-  int sum = in[t];
-  for (int i = 0; i < rounds; i++) {
-    if ((sum ^ i) & 1) {
-      sum += 3;
-      continue;
-    }
-    for (int j = 0; j < t % 7; j++) {
-      if (sum % 5 == 0) break;
-      sum = sum * 3 + j;
-    }
-    sum ^= i;
-  }
-  out[t] = sum;
-}
-
-__global__ void choose(const int* in, int* out) {
-  const int t = threadIdx.x;
-  int x = in[t];
-  switch (x) {
-    case 0: x = out[0] * 3; break;
-    case 1: x = out[1] + 7; out[32] = 1; break;
-    case 2: x = out[2] ^ 9; break;
-    case 3: x = out[3] - 5; out[33] = 2; break;
-    case 4: x = out[4] * out[5]; break;
-    default: x = -1;
-  }
-  out[64 + t] = x;
-}
-
 // Warps hand a value around the block, one barrier per step.
 __global__ void ring(const int* in, int* out, int steps) {
   extern __shared__ int cell[];

@@ -31,36 +31,3 @@ __global__ void atomics(const int* x, int* whole, unsigned long long* wide, floa
     atomicAdd(d, 0.25);
 }
 
-__global__ void warps(const int* x, int* out, long long* wide, float* f) {
-    const int i = threadIdx.x;
-    long long sum = x[i] * 1000003ll;
-    float least = x[i] * 0.5f;
-    for (int step = 16; step; step >>= 1) {
-        sum += __shfl_down_sync(~0u, sum, step);
-        least = fminf(least, __shfl_xor_sync(~0u, least, step));
-    }
-    wide[i] = sum;
-    f[i] = least;
-    out[i] = __reduce_add_sync(~0u, x[i]) + __reduce_min_sync(~0u, x[i]) +
-             __popc(__ballot_sync(~0u, x[i] & 1)) + __shfl_sync(~0u, x[i], 3);
-}
-
-__global__ void vectors(const int4* x, const float4* y, int2* out, double2* out_d) {
-    const int i = threadIdx.x;
-    const int4 a = __ldg(x + i);
-    const float4 b = y[i];
-    out[i] = make_int2(a.x + a.y, a.z - a.w);
-    out_d[i] = make_double2((double)b.x * b.y, (double)b.z / b.w);
-}
-
-__global__ void wide(const long long* x, long long* out, int n) {
-    const int i = threadIdx.x;
-    out[i] = x[i] / 7;
-    out[n + i] = x[i] % 13;
-    out[2 * n + i] = __mul64hi(x[i], x[i]);
-    out[3 * n + i] = __popcll(x[i]) + __clzll(x[i]);
-    out[4 * n + i] = (long long)floor(((double)x[i] + 0.5) / 3.0);
-    // The row of the triangle in which a number lies (Brodtkorb et al., section 6.1).
-    const unsigned long long k = (unsigned long long)x[i] >> 24;
-    out[5 * n + i] = (long long)((sqrt(8.0 * k + 1.0) - 1.0) / 2.0);
-}
