@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.errors import InfeasibleError
 from nqbench.point import Level
 from nqbench.workloads.ceilings import OPERATIONS, WORKLOAD
 from tests.workloads.running import SIM, run
@@ -24,17 +23,3 @@ def test_every_step_matters() -> None:
             WORKLOAD.expected({"n": 4096, "operation": operation, "steps": k}) for k in (36, 37, 38)
         ]
         assert len(set(expected)) == 3, operation
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"n": 6}, "not a multiple of 4"),
-        ({"n": 12, "operation": "read"}, "not a power of two"),
-        ({"n": 16, "operation": "read", "steps": 4097}, "over 4096"),
-        ({"n": 16, "operation": "copy", "steps": 2}, "copy has none"),
-    ],
-)
-def test_what_cannot_run(given: dict[str, Level], said: str) -> None:
-    with pytest.raises(InfeasibleError, match=said):
-        WORKLOAD.resolve(given, None, SIM.facts)

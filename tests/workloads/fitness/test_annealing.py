@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.errors import InfeasibleError
 from nqbench.plan import CpuPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
@@ -275,29 +274,3 @@ def test_a_false_claim_is_a_wrong_answer(
     plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
     assert WORKLOAD.answer(plan, outputs) == (0 if right else points.FALSE_CLAIM)
     assert WORKLOAD.findings(plan, outputs)["boards_found"] == claims.count(0)  # whoever is named
-
-
-@pytest.mark.parametrize(
-    ("device", "system", "given", "words"),
-    [
-        ("cpu", "sa_delta", {"n": 1}, "no two queens"),
-        ("cpu", "sa_delta", {"n": 9, "proposal": "attacked", "cooling": 900}, "cooling: 900 means"),
-        ("cpu", "sa_delta", {"n": 9, "start_temperature": 5}, "above start_temperature: 5"),
-        ("cpu", "sa_cpu", {"n": 9, "evaluator": "gpu_coarse"}, "not a CPU scheme"),
-        ("cpu", "sa_cpu", {"n": 9, "threads": 2}, "means nothing to evaluator: cpu_serial"),
-        ("cpu", "sa_cpu", {"n": 9, "evaluator": "cpu_threads", "threshold": 2}, "means nothing"),
-        ("sim", "sa_gpu", {"n": 9, "evaluator": "cpu_serial"}, "CPU scheme"),
-        ("sim", "sa_gpu", {"n": 9, "evaluator": "gpu_cdp"}, "dynamic parallelism"),
-        ("sim", "sa_gpu", {"n": 9, "counters": "shared"}, "means nothing to evaluator: gpu_coarse"),
-        ("sim", "sa_chains", {"n": 9, "block_size": 48}, "not a multiple of 32"),
-        ("sim", "sa_chains", {"n": 30_000, "counters": "shared"}, "bytes of shared memory"),
-        ("sim", "sa_chains", {"n": 10**6, "chains": 10**5}, "bytes of device memory"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    device: str, system: str, given: dict[str, Level], words: str
-) -> None:
-    facts = (CpuDevice() if device == "cpu" else SIM).facts
-    family = "fitness_schemes" if system in ("sa_cpu", "sa_gpu") else "fitness"
-    with pytest.raises(InfeasibleError, match=words):
-        WORKLOAD.resolve(given, f"{family}.{system}", facts)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nqbench.errors import InfeasibleError, StudyError
+from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
@@ -45,54 +44,6 @@ def test_seed_and_file_belong_to_their_kind_of_board() -> None:
     assert resolve(f"{PAPER}.gpu_coarse", n=10)["board_file"] == "-"
 
 
-@pytest.mark.parametrize(
-    ("system", "given", "sentence"),
-    [
-        ("fitness.histogramm", {}, "did you mean 'fitness.histogram'"),
-        (None, {}, "needs a system or a scheme"),
-        (None, {"scheme": "gpu_coarsest"}, "did you mean 'gpu_coarse'"),
-        (f"{OWN}.histogram", {"colour": 3}, "no factor 'colour'"),
-        (f"{OWN}.histogram", {"counters": "locale"}, "no level 'locale'"),
-        (f"{OWN}.histogram", {"board_file": 3}, "takes the name of a file, not 3"),
-    ],
-)
-def test_names_that_do_not_exist(
-    system: str | None, given: dict[str, Level], sentence: str
-) -> None:
-    with pytest.raises(StudyError, match=re.escape(sentence)):
-        resolve(system, GPU, **{"n": 10, **given})
-
-
-@pytest.mark.parametrize(
-    ("system", "given", "factor", "sentence"),
-    [
-        (f"{OWN}.histogram", {"scheme": "gpu_coarse"}, "scheme", "not the scheme of fitness.hist"),
-        (None, {"scheme": "cpu_serial"}, "scheme", "write system: fitness_schemes.cpu_serial"),
-        (f"{PAPER}.gpu_coarse", {"threads": 4}, "threads", "means nothing to fitness_schemes.gpu"),
-        (f"{OWN}.batched", {"batch": 0}, "batch", "0 is outside 1 to"),
-        (f"{PAPER}.gpu_coarse", {"board": "file"}, "board", "needs board_file"),
-        (f"{PAPER}.gpu_coarse", {"board": "valid", "seed": 3}, "seed", "with board: valid"),
-        (f"{PAPER}.gpu_coarse", {"board_file": "x.npy"}, "board_file", "with board: random"),
-        (f"{PAPER}.gpu_cdp", {}, "", "dynamic parallelism), which is not simulated"),
-        (f"{OWN}.histogram", {"n": 0}, "n", "outside 1 to 10000000"),
-        (f"{PAPER}.gpu_coarse", {"board": "valid", "n": 3}, "board", "n from 4"),
-        (
-            f"{OWN}.histogram",
-            {"counters": "shared", "n": 30_000},
-            "counters",
-            "over the 232448 of test GPU",
-        ),
-    ],
-)
-def test_what_makes_no_sense(
-    system: str | None, given: dict[str, Level], factor: str, sentence: str
-) -> None:
-    with pytest.raises(InfeasibleError) as caught:
-        resolve(system, GPU, **{"n": 10, **given})
-    assert sentence in str(caught.value)
-    assert caught.value.factor == factor
-
-
 def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:    1000 kB\n")
@@ -103,12 +54,6 @@ def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
     assert free_memory_bytes(meminfo, tmp_path) == 1_024_000
     free = free_memory_bytes()
     assert free is None or free > 2**20
-
-
-def test_a_pair_per_thread_must_fit_the_grid() -> None:
-    with pytest.raises(InfeasibleError, match="over the 2147483647 blocks of a grid"):
-        resolve(f"{PAPER}.gpu_fine2", n=70_000, block_size=1)
-    assert resolve(f"{PAPER}.gpu_fine2", n=70_000)["block_size"] == 512
 
 
 FINE1, PAIRS = f"{PAPER}.gpu_fine1", 50_000 * 49_999 // 2
@@ -189,16 +134,6 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         np.save(path, random_board(30, seed))
         digests.add(WORKLOAD.resolve(given, f"{OWN}.histogram", GPU).derived["board_sha256"])
     assert len(digests) == 2
-
-
-def test_nesting_needs_a_sub_thread_for_each_level() -> None:
-    with pytest.raises(
-        InfeasibleError, match="no row has more than 4; use a threshold of at most 41"
-    ):
-        resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=256, nesting=25)
-    with pytest.raises(InfeasibleError, match="more than 24;"):
-        resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=42, nesting=25)
-    assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=41, nesting=25)["nesting"] == 25
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
 
-from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.errors import WrongDeviceError
 from nqbench.plan import CpuPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
@@ -75,44 +74,6 @@ def test_wide_blocks_take_narrow_tiles() -> None:
     """A thread of many positions needs more registers than 1024 of them can have."""
     wide = {"n": 20_000, "block_size": 1024}
     assert WORKLOAD.resolve(wide, "local_search.fused", GPU).factors["tile_x"] == 2
-
-
-FUSED = "local_search.fused"
-REFUSED: list[tuple[str | None, Mapping[str, Level], str]] = [
-    (None, {"n": 3}, "n: 3 is outside 4 to 65536"),
-    (None, {"n": 65_537}, "n: 65537 is outside 4 to 65536"),
-    (None, {"n": 9, "block_size": 2048}, "block_size: 2048 is outside"),
-    (None, {"n": 9, "apply_size": 100}, "is not a power of two from 32"),
-    (FUSED, {"n": 9, "block_size": 48}, "block_size: 48 is not a multiple of 32"),
-    (FUSED, {"n": 9, "tile_x": 3}, "tile_x: 3 is not 1, 2, 4"),
-    (
-        FUSED,
-        {"n": 900, "tile_x": 4, "block_size": 544},
-        "block_size: 544 is over 512, all that registers allow with tile_x: 4",
-    ),
-    ("local_search.resident", {"n": 9000, "tile_x": 3, "tile_y": 8}, "tile_x: 3 is not 1, 2, 4"),
-    (
-        FUSED,
-        {"n": 9, "mapping": "rectangle"},
-        "mapping: rectangle means nothing to kernel: tiled; leave mapping out",
-    ),
-    (VERSIONS[0], {"n": 9, "tile_x": 4}, "tile_x: 4 means nothing to kernel"),
-    (FUSED, {"n": 9, "check_every": 4}, "check_every: 4 means nothing"),
-    (
-        "brodtkorb_part1.cpu_two_loops",
-        {"n": 9, "mapping": "rectangle"},
-        "mapping: rectangle means nothing to brodtkorb_part1.cpu_two_loops",
-    ),
-    (None, {"n": 9, "iterations": 0}, "iterations: 0 is outside 1"),
-]
-
-
-@pytest.mark.parametrize(("system", "given", "message"), REFUSED)
-def test_what_cannot_run(system: str | None, given: Mapping[str, Level], message: str) -> None:
-    with pytest.raises(InfeasibleError) as raised:
-        WORKLOAD.resolve(given, system, GPU)
-    assert message in str(raised.value)
-    assert str(raised.value).startswith(f"{raised.value.factor}: ")
 
 
 def test_devices() -> None:
