@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nqbench.errors import InfeasibleError
 from nqbench.workloads.fitness.boards import (
@@ -23,25 +22,18 @@ from nqbench.workloads.fitness.boards import (
 from tests.workloads.fitness import brute_force
 
 
-@given(st.permutations(range(9)))
-@settings(max_examples=60, deadline=None)
-def test_conflicts_are_pairs_on_a_diagonal(rows: list[int]) -> None:
-    by_hand = sum(abs(rows[i] - rows[j]) == j - i for i in range(9) for j in range(i + 1, 9))
-    board = np.array(rows, np.int32)
-    assert conflicts(board) == brute_force(board) == by_hand
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 17, 60, 301, 2000])
-def test_conflicts_of_random_boards(n: int) -> None:
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 9, 17, 60, 301, 2000])
+def test_conflicts_are_pairs_on_a_diagonal(n: int) -> None:
     for seed in range(3):
         board = random_board(n, seed)
         assert np.array_equal(np.sort(board), np.arange(n))
         assert conflicts(board) == brute_force(board)
-
-
-def test_all_queens_on_one_diagonal() -> None:
-    for n in (1, 2, 100_000):
-        assert conflicts(np.arange(n, dtype=np.int32)) == n * (n - 1) // 2  # over 32 bits
+        if n < 100:
+            rows = board.tolist()
+            pairs = ((i, j) for i in range(n) for j in range(i + 1, n))
+            assert conflicts(board) == sum(abs(rows[i] - rows[j]) == j - i for i, j in pairs)
+    for size in (n, 100_000):  # over 32 bits
+        assert conflicts(np.arange(size, dtype=np.int32)) == size * (size - 1) // 2
 
 
 def test_valid_boards_of_all_sizes() -> None:
@@ -51,12 +43,9 @@ def test_valid_boards_of_all_sizes() -> None:
         assert np.array_equal(np.sort(board), np.arange(n)), n
         assert conflicts(board) == 0, n
     assert brute_force(valid_board(200)) == 0
-
-
-@pytest.mark.parametrize("n", [2, 3])
-def test_no_valid_board(n: int) -> None:
-    with pytest.raises(InfeasibleError, match=f"valid does not exist at n: {n}"):
-        valid_board(n)
+    for n in (2, 3):
+        with pytest.raises(InfeasibleError, match=f"valid does not exist at n: {n}"):
+            valid_board(n)
 
 
 def test_random_boards_have_the_expected_conflicts() -> None:
@@ -95,9 +84,6 @@ def test_what_is_no_board(values: object, sentence: str) -> None:
     with pytest.raises(InfeasibleError, match=r"^it (holds|has|is)") as caught:
         checked(np.array(values), "it")
     assert sentence in str(caught.value)
-
-
-def test_a_board_of_another_size() -> None:
     with pytest.raises(InfeasibleError, match="has 3 queens, but n is 4"):
         checked(np.arange(3), "it", 4)
 
@@ -114,40 +100,32 @@ def test_boards_of_files(tmp_path: Path, form: str) -> None:
     assert np.array_equal(read_board(path, 40), board)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("missing.npy", None),
-        ("empty.npy", b""),
-        ("damaged.npy", b"\x93NUMPY\x01\x00garbage"),
-        ("unclosed.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr'\xc2 '<i4'\xa4("),
-        ("damaged.npz", b"PK\x03\x04garbage"),
-        ("words.txt", b"zero one two"),
-        ("binary.txt", b"\xff\xfe\x00"),
-        ("empty.txt", b""),
-        ("huge.txt", b"0 99999999999999999999999999"),
-        ("twice.txt", b"0 0 1"),
-    ],
-)
-def test_files_that_hold_no_board(tmp_path: Path, name: str, content: bytes | None) -> None:
+PICKLED = io.BytesIO()
+np.save(PICKLED, np.array([{}, []], dtype=object), allow_pickle=True)
+FILES: list[tuple[str, bytes | None, str]] = [
+    ("missing.npy", None, "cannot be read"),
+    ("empty.npy", b"", "cannot be read"),
+    ("damaged.npy", b"\x93NUMPY\x01\x00garbage", "cannot be read"),
+    ("unclosed.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr'\xc2 '<i4'\xa4(", "cannot be read"),
+    ("objects.npy", PICKLED.getvalue(), "cannot be read"),  # they are not unpickled
+    ("damaged.npz", b"PK\x03\x04garbage", "cannot be read"),
+    ("words.txt", b"0 2\n1, three", "line 2: 'three' is not a whole number"),
+    ("binary.txt", b"\xff\xfe\x00", "cannot be read"),
+    ("empty.txt", b"", "has 0 queens, but n is 3"),
+    ("huge.txt", b"0 99999999999999999999999999", "cannot be read"),
+    ("twice.txt", b"0 0 1", "row 0 holds 2 queens"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[file[0] for file in FILES])
+def test_files_that_hold_no_board(
+    tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InfeasibleError, match=name) as caught:
         read_board(path, 3)
+    assert said in str(caught.value)
     assert caught.value.factor in ("board_file", "n")
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_of_objects_is_not_unpickled(tmp_path: Path) -> None:
-    path = tmp_path / "objects.npy"
-    np.save(path, np.array([{}, []], dtype=object), allow_pickle=True)
-    with pytest.raises(InfeasibleError, match="cannot be read"):
-        read_board(path)
-
-
-def test_a_word_in_a_text_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "board.txt"
-    path.write_text("0 2\n1, three")
-    with pytest.raises(InfeasibleError, match="line 2: 'three' is not a whole number"):
-        read_board(path)

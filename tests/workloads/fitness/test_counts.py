@@ -31,11 +31,6 @@ def test_boards_drawn_at_random_come_out_at_it(n: int) -> None:
     assert mean == count("mean_conflicts_random", N=n)
 
 
-def test_pairs() -> None:
-    assert count("pairs", N=50_000) == 1_249_975_000
-    assert count("pairs", N=1) == 0
-
-
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
@@ -56,34 +51,26 @@ def derived(system: str, **given: Level) -> dict[str, int | float | str]:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 33])
 @pytest.mark.parametrize("threshold", [1, 2, 3, 8, 40])
-def test_sub_threads(n: int, threshold: int) -> None:
-    rows = [n - 1 - i for i in range(n)]
-    assert sub_threads(n, threshold) == sum(-(-w // threshold) for w in rows if w > threshold)
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 33])
-@pytest.mark.parametrize("threshold", [1, 3, 8])
-@pytest.mark.parametrize("nesting", [1, 2, 3, 7])
-def test_sub_kernels(n: int, threshold: int, nesting: int) -> None:
-    launched = 0
-    for work in (n - 1 - i for i in range(n)):
-        left, levels = (-(-work // threshold), nesting) if work > threshold else (0, 0)
-        while left > 0:  # as the kernels share a row's sub-threads among their levels
-            launched += 1
-            left -= -(-left // levels)
-            levels -= 1
-    assert sub_kernels(n, threshold, nesting) == launched
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 20])
-def test_the_rounds_that_derive_a_pair(n: int) -> None:
-    rounds = sum(x + 1 for x in range(n) for _ in range(x + 1, n))
-    assert derived(f"{PAPER}.gpu_fine2", n=n)["operations"] == 4 * pairs(n) + 3 * rounds
+def test_sub_threads_and_sub_kernels(n: int, threshold: int) -> None:
+    split = [-(-work // threshold) for work in range(n) if work > threshold]
+    assert sub_threads(n, threshold) == sum(split)
+    for nesting in (1, 2, 3, 7):
+        launched = 0
+        for left in split:  # as the kernels share a row's sub-threads among their levels
+            levels = nesting
+            while left > 0:
+                launched += 1
+                left -= -(-left // levels)
+                levels -= 1
+        assert sub_kernels(n, threshold, nesting) == launched
 
 
 def test_sizes() -> None:
-    board = range(6)
-    assert diagonals(6) == len({c + r for c in board for r in board}) * 2
+    for n in (1, 2, 5, 20):
+        rounds = sum(x + 1 for x in range(n) for _ in range(x + 1, n))  # that derive a pair
+        assert derived(f"{PAPER}.gpu_fine2", n=n)["operations"] == 4 * pairs(n) + 3 * rounds
+    assert pairs(50_000) == 1_249_975_000
+    assert diagonals(6) == len({c + r for c in range(6) for r in range(6)}) * 2
     fine1 = derived(f"{PAPER}.gpu_fine1", n=1000)
     assert fine1["transfer_bytes"] == 8 * 499_500 + 4 * 1000 + 8
     assert fine1["bytes_moved"] == 16 * 499_500

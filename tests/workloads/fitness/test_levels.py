@@ -31,17 +31,13 @@ def test_the_papers_launch() -> None:
     assert levels["block_size"] == 512
     assert levels["allocation"] == "per_call"
     assert levels["atomics"] == "per_conflict"
-    assert levels["threads"] == levels["threshold"] == "-"
+    assert levels["threads"] == levels["threshold"] == levels["board_file"] == "-"
+    assert resolve(f"{PAPER}.gpu_coarse", n=10, board="valid")["seed"] == "-"
     assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000)["child_block_size"] == 32
 
 
 def test_a_free_point_has_a_scheme() -> None:
     assert resolve(scheme="histogram", n=10) == resolve(f"{OWN}.histogram", n=10)
-
-
-def test_seed_and_file_belong_to_their_kind_of_board() -> None:
-    assert resolve(f"{PAPER}.gpu_coarse", n=10, board="valid")["seed"] == "-"
-    assert resolve(f"{PAPER}.gpu_coarse", n=10)["board_file"] == "-"
 
 
 def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
@@ -98,7 +94,9 @@ def test_what_does_not_fit_into_memory(
     assert caught.value.factor == factor
 
 
-def test_what_just_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_just_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=41, nesting=25)["nesting"] == 25
+    assert resolve(f"{PAPER}.gpu_fine2", n=70_000)["block_size"] == 512
     monkeypatch.setattr(limits, "free_memory_bytes", lambda: 60_000)
     assert resolve(FINE1, replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000 on the host
     monkeypatch.setattr(limits, "free_memory_bytes", lambda: 10**9)
@@ -112,28 +110,24 @@ def test_all_pairs_once_in_order() -> None:
 
 
 def test_boards_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "board.npy"
-    np.save(path, random_board(30, 5))
-    given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
-    resolved = WORKLOAD.resolve(given, f"{PAPER}.gpu_coarse", GPU)
-    plan = WORKLOAD.plan(resolved.factors, f"{PAPER}.gpu_coarse", GPU)
-    assert isinstance(plan, MultiLaunchPlan)
-    assert np.array_equal(plan.buffers[0].data, random_board(30, 5))  # type: ignore[arg-type]
-    random = WORKLOAD.resolve({"n": 30, "seed": 5}, f"{PAPER}.gpu_coarse", GPU).factors
-    assert WORKLOAD.expected(resolved.factors) == WORKLOAD.expected(random)
-    assert len(str(resolved.derived["board_sha256"])) == 16
-    with pytest.raises(InfeasibleError, match="has 30 queens, but n is 31"):
-        WORKLOAD.resolve({**given, "n": 31}, f"{PAPER}.gpu_coarse", GPU)
-
-
-def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "board.npy"
+    path, system = tmp_path / "board.npy", f"{PAPER}.gpu_coarse"
     given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
     digests = set()
-    for seed in (1, 2):
+    for seed in (4, 5):  # a changed file is read again
         np.save(path, random_board(30, seed))
-        digests.add(WORKLOAD.resolve(given, f"{OWN}.histogram", GPU).derived["board_sha256"])
-    assert len(digests) == 2
+        resolved = WORKLOAD.resolve(given, system, GPU)
+        digests.add(str(resolved.derived["board_sha256"]))
+    assert [len(digest) for digest in digests] == [16, 16]
+    plan = WORKLOAD.plan(resolved.factors, system, GPU)
+    assert isinstance(plan, MultiLaunchPlan)
+    assert np.array_equal(plan.buffers[0].data, random_board(30, 5))  # type: ignore[arg-type]
+    random = WORKLOAD.resolve({"n": 30, "seed": 5}, system, GPU).factors
+    assert WORKLOAD.expected(resolved.factors) == WORKLOAD.expected(random)
+    batch = {**given, "batch": 3}
+    batched = WORKLOAD.resolve(batch, f"{OWN}.batched", GPU).factors
+    assert WORKLOAD.expected(batched) == 6 * int(WORKLOAD.expected(random) or 0)
+    with pytest.raises(InfeasibleError, match="has 30 queens, but n is 31"):
+        WORKLOAD.resolve({**given, "n": 31}, system, GPU)
 
 
 @pytest.mark.parametrize(
