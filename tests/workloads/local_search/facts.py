@@ -25,17 +25,14 @@ def swapped(tour: NDArray[np.uint32], x: int, y: int) -> NDArray[np.uint32]:
     return result
 
 
-LINE = 16
 LINE_CITIES = 64
 
 
 def write_line(folder: Path) -> Path:
     """A TSPLIB file of cities at whole numbers of a line: most changes are those of many moves."""
-    cities = [f"{i + 1} {i % LINE} 0" for i in range(LINE_CITIES)]
-    head = [f"DIMENSION: {LINE_CITIES}", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
-    path = folder / "line.tsp"
-    path.write_text("\n".join([*head, *cities]))
-    return path
+    cities = np.zeros((LINE_CITIES, 2), np.float32)
+    cities[:, 0] = np.arange(LINE_CITIES) % 16
+    return Path(write_instance(folder, cities))
 
 
 def root_error_plan(stride: int, blocks: int) -> KernelPlan:
