@@ -63,11 +63,6 @@ class RemoteDevice:
             return 1
         return sum(member.cores for member in self.cluster.look().values())
 
-    @property
-    def workers(self) -> RemoteDevice:
-        """Makes workers on this device."""
-        return self
-
     def __call__(self, size: int = 1) -> RemoteWorkers:
         """Fresh workers with the device open, ``size`` at a time."""
         return RemoteWorkers(self, self.hello.spec, size)

@@ -39,8 +39,8 @@ once to verify and once per round."""
 POLL_S: Final = 0.2
 
 
-class DeviceSlot(Protocol):
-    """A device that a run may use.
+class DeviceSlot(WorkerFactory, Protocol):
+    """A device that a run may use. It makes its own workers.
 
     ``name``   for people, unique: ``cuda:1 on node7``
     ``model``  devices of one model share a run folder
@@ -55,8 +55,6 @@ class DeviceSlot(Protocol):
     def hello(self) -> Hello: ...
     @property
     def cores(self) -> int: ...
-    @property
-    def workers(self) -> WorkerFactory: ...
 
 
 class DeviceSite(Protocol):
@@ -189,7 +187,7 @@ class DeviceThreads:
         listener = self._listener.device(device.name)
         measured, started = asked.study.measure, self._started
         budget = Budget(measured, asked.budget_s, book=shared.book, started=started)
-        stages = recording.stages(budget, listener, device.workers)
+        stages = recording.stages(budget, listener, device)
         taken: list[int] = []
         try:
             while taken := shared.take(device.hello):

@@ -46,10 +46,6 @@ class Gpu:
     def name(self) -> str:
         return self.spec
 
-    @property
-    def workers(self) -> Gpu:
-        return self
-
     def __call__(self, size: int = 1) -> InProcess:
         return Losable(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
@@ -48,14 +49,47 @@ _POLL_FIRST_S: Final = 0.002  # a short kernel is polled without sleeping
 _POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does the timing
 
 
-class CudaKernel(Prepared):
+class CudaPrepared(Prepared):
+    """What a kernel and a program on a GPU have in common: their buffers, and the end of them."""
+
+    def __init__(self, device: Gpu, label: str, buffers: Sequence[Buffer]) -> None:
+        self.device, self._label = device, label
+        self.memory = DeviceMemory(device, label, buffers)
+        self._closed = self._profiling = False
+
+    def profile_first_launches(self) -> None:
+        """See ``Prepared``; the kernel that makes the input has been launched already."""
+        self._profiling = True
+
+    def fetch(self) -> Outputs:
+        """Copy the output buffers to the host."""
+        with self.device.translated(f"fetching the results of {self._label}"):
+            return self.memory.outputs()
+
+    def close(self) -> None:
+        """Free the device memory."""
+        if not self._closed:
+            self._closed = True
+            held = self._let_go()
+            if self.device.lost:
+                ABANDONED.extend(held)
+            self.memory.close()
+
+    @abstractmethod
+    def _let_go(self) -> Sequence[Any]:
+        """Let go of what was loaded; what must be kept in a lost process, where freeing it would
+        wait for the GPU."""
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError(f"{self._label} is closed and cannot be launched")
+
+
+class CudaKernel(CudaPrepared):
     """A plan of one kernel on a GPU: the loaded kernel and its buffers."""
 
     def __init__(self, device: Gpu, plan: KernelPlan, compiled: Mapping[str, Compiled]) -> None:
-        self._device = device
-        self._label = label_of(plan)
-        self._memory = DeviceMemory(device, self._label, plan.buffers)
-        self._closed = self._profiling = False
+        super().__init__(device, label_of(plan), plan.buffers)
         self._flush: L2Flush | None = None
         self._kernel: LoadedKernel | None = None
         self._make: Callable[[], float] | None = None
@@ -63,8 +97,8 @@ class CudaKernel(Prepared):
             with device.translated(f"preparing {self._label}"):
                 self._kernel = LoadedKernel(device, plan, compiled["kernel"], plan.buffers)
                 self.resources: Resources = self._kernel.resources
-                self._memory.allocate_all()
-                self.transfer_s = self._memory.copy()
+                self.memory.allocate_all()
+                self.transfer_s = self.memory.copy()
                 self._arguments = self._packed(plan)
                 if plan.prepare is not None:
                     self._prepare(plan.prepare, compiled[PREPARE], plan.buffers)
@@ -77,7 +111,7 @@ class CudaKernel(Prepared):
         """See ``Prepared``: the median launch, without the one that loaded the code."""
         if self._make is None:
             return None
-        with self._device.translated(f"timing the input of {self._label}"):
+        with self.device.translated(f"timing the input of {self._label}"):
             return median(self._make() for _ in range(REPEATS))
 
     def launch(self, timeout_s: float | None = None) -> Launch:
@@ -87,13 +121,13 @@ class CudaKernel(Prepared):
         (``fatal`` after a fault such as an illegal address: replace the process) and
         ``LaunchTimeout`` (the kernel still runs: replace the process too).
         """
-        if self._closed or self._kernel is None:
-            raise DeviceError(f"{self._label} is closed and cannot be launched")
-        with self._device.translated(f"renewing the buffers of {self._label}"):
-            self._memory.renew()
+        self._check_open()
+        assert self._kernel is not None
+        with self.device.translated(f"renewing the buffers of {self._label}"):
+            self.memory.renew()
             self._kernel.set_symbols()
-            self._device.synchronize()
-        with self._device.translated(f"launch of {self._label}"):
+            self.device.synchronize()
+        with self.device.translated(f"launch of {self._label}"):
             flush = None if self._flush is None else self._flush.queue
             if self._profiling:
                 cuda_driver.profiler_start()
@@ -101,7 +135,7 @@ class CudaKernel(Prepared):
             if timeout_s is not None:
                 self._wait(timeout_s)
             kernel_s, blocked = finish()
-            self._device.synchronize()
+            self.device.synchronize()
             if self._profiling:
                 cuda_driver.profiler_stop()
                 self._profiling = False
@@ -109,60 +143,45 @@ class CudaKernel(Prepared):
 
     def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval."""
-        with self._device.translated(f"flushing L2 for {self._label}"):
-            self._flush = self._device.l2_flush()
+        with self.device.translated(f"flushing L2 for {self._label}"):
+            self._flush = self.device.l2_flush()
 
-    def profile_first_launches(self) -> None:
-        """See ``Prepared``; the kernel that makes the input has been launched already."""
-        self._profiling = True
-
-    def fetch(self) -> Outputs:
-        """Copy the output buffers to the host."""
-        with self._device.translated(f"fetching the results of {self._label}"):
-            return self._memory.outputs()
-
-    def close(self) -> None:
-        """Free the device memory."""
-        if self._closed:
-            return
-        self._closed = True
+    def _let_go(self) -> Sequence[Any]:
         self._make = None  # it holds this object: a module is unloaded where its context is current
-        if self._device.lost:
-            ABANDONED.append(self._kernel)
-        self._memory.close()
+        return (self._kernel,)
 
     def _packed(self, kernel: Kernel) -> list[Any]:
         """Arguments as PyCUDA packs them: a pointer for a buffer's name, else the scalar itself."""
-        found = self._memory.allocations
+        found = self.memory.allocations
         return [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
 
     def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
         """Make the input."""
         loaded, arguments = (
-            LoadedKernel(self._device, kernel, compiled, buffers),
+            LoadedKernel(self.device, kernel, compiled, buffers),
             self._packed(kernel),
         )
         loaded.set_symbols()
 
         def make() -> float:
-            self._memory.renew()
-            self._device.synchronize()
+            self.memory.renew()
+            self.device.synchronize()
             return loaded.queue_timed(arguments)()[0]
 
         self._make = make
         self._make()
-        self._device.synchronize()
+        self.device.synchronize()
         own = loaded.resources.items()
         self.resources = {**self.resources, **{of_kernel(name, PREPARE): v for name, v in own}}
 
     def _wait(self, timeout_s: float) -> None:
-        done = self._device.cuda.Event()
+        done = self.device.cuda.Event()
         done.record()
         start = time.monotonic()
         while not done.query():
             waited = time.monotonic() - start
             if waited > timeout_s:
-                raise late(self._device, self._label, timeout_s)
+                raise late(self.device, self._label, timeout_s)
             if waited > _POLL_FIRST_S:
                 time.sleep(_POLL_SLEEP_S)
 

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.compiler.cache import Compiled
-from nqbench.device import Launch, Prepared
+from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.gpu import ABANDONED, Gpu, late
-from nqbench.devices.cuda.kernel import LoadedKernel
-from nqbench.devices.cuda.memory import DeviceMemory
+from nqbench.devices.cuda.gpu import Gpu, late
+from nqbench.devices.cuda.kernel import CudaPrepared, LoadedKernel
 from nqbench.errors import DeviceError, InfeasibleError
 from nqbench.multi_launch import (
     ProgramContext,
@@ -39,7 +38,7 @@ PINNED_BYTES: Final = 1 << 16
 this size. Larger copies take longer than the overhead of a synchronous call."""
 
 
-class CudaProgram(Prepared):
+class CudaProgram(CudaPrepared):
     """A program loaded on a GPU with its buffers."""
 
     def __init__(
@@ -47,15 +46,13 @@ class CudaProgram(Prepared):
     ) -> None:
         """Raises ``DeviceError`` for a plan that cannot be loaded."""
         check_kernels(plan)
-        self.device, self.plan = device, plan
-        self._label = f"program {plan.name}"
+        super().__init__(device, f"program {plan.name}", plan.buffers)
+        self.plan = plan
         self._function = find_function(plan.function)
-        self.memory = DeviceMemory(device, self._label, plan.buffers)
         self.kernels: dict[str, ProgramKernel] = {}
         self._outputs: Outputs = {}
         self._timed: CudaContext | None = None
         self._running: CudaContext | None = None
-        self._closed = self._profiling = False
         try:
             with device.translated(f"preparing {self._label}"):
                 for name, kernel in plan.kernels.items():
@@ -87,8 +84,8 @@ class CudaProgram(Prepared):
             elapsed_s = self._run(context, timeout_s)
             self.profiled = tuple(context.profiled)
             return Launch(elapsed_s)
-        if self._timed is None:
-            raise DeviceError(f"{self._label} is closed and cannot be launched")
+        self._check_open()
+        assert self._timed is not None
         return Launch(self._run(self._timed, timeout_s))
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
@@ -97,10 +94,6 @@ class CudaProgram(Prepared):
         elapsed_s = self._run(context, timeout_s)
         kernel_s = sum(s for name, s in context.phases.items() if name in self.kernels)
         return {**context.phases, "kernel": kernel_s, "total": elapsed_s}
-
-    def profile_first_launches(self) -> None:
-        """See ``Prepared``."""
-        self._profiling = True
 
     def flush_l2(self) -> NoReturn:
         """Refused: a run of many launches has no single moment to flush the cache."""
@@ -111,24 +104,16 @@ class CudaProgram(Prepared):
         )
 
     def fetch(self) -> Outputs:
-        """Copy the output buffers to the host; adds what the last run kept."""
-        with self.device.translated(f"fetching the results of {self._label}"):
-            return {**self.memory.outputs(), **self._outputs}
+        """The output buffers, and what the last run kept."""
+        return {**super().fetch(), **self._outputs}
 
-    def close(self) -> None:
-        """Free the device memory."""
-        if self._closed:
-            return
-        self._closed, timed, self._timed = True, self._timed, None
-        if self.device.lost:
-            # Freeing page-locked memory would wait for the GPU.
-            ABANDONED.extend((self.kernels, timed, self._running))
-        self.memory.close()
+    def _let_go(self) -> Sequence[Any]:
+        timed, self._timed = self._timed, None  # with page-locked memory
+        return self.kernels, timed, self._running
 
     def _run(self, context: CudaContext, timeout_s: float | None) -> float:
         """One run; seconds from an idle GPU to an idle GPU."""
-        if self._closed:
-            raise DeviceError(f"{self._label} is closed and cannot be launched")
+        self._check_open()
         function, arguments = self._function, self.plan.arguments
         with self.device.translated(f"renewing the buffers of {self._label}"):
             self.memory.renew()
