@@ -44,6 +44,7 @@ def test_random_numbers_are_splitmix64() -> None:
     assert [mix(1234567 + t * GOLDEN) for t in (1, 2, 3)] == stream
     drawn = [int(walks.draw(np.uint64(1234567), np.uint64(t))) for t in (1, 2, 3)]
     assert drawn == stream
+    assert len({chain_key(seed, chain) for seed in range(50) for chain in range(50)}) == 2500
 
 
 def test_the_start_is_shuffled_evenly() -> None:

@@ -12,11 +12,8 @@ from nqbench.simulator.models import load_model
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing import chains as chains_module
 from nqbench.workloads.fitness.annealing.cooling import (
-    GOLDEN,
     Cooling,
     chain_key,
-    mix,
-    seed_key,
 )
 from nqbench.workloads.fitness.annealing.walks import Walk, walk
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
@@ -93,12 +90,6 @@ def test_chains_that_are_cut_short_give_the_best_of_them() -> None:
     left = [walk(50, chain_key(1, chain), cooling).conflicts for chain in range(5)]
     assert answer == min(left) > 0
     assert told["found"] == told["boards_found"] == 0
-
-
-def test_streams_of_chains_differ() -> None:
-    keys = {chain_key(seed, chain) for seed in range(50) for chain in range(50)}
-    assert len(keys) == 2500
-    assert chain_key(3, 4) == mix(seed_key(3) + 4 * GOLDEN)
 
 
 def test_more_moves_than_a_search_can_number_are_one_temperature() -> None:

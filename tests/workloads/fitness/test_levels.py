@@ -28,16 +28,13 @@ def resolve(
 
 def test_the_papers_launch() -> None:
     levels = resolve(f"{PAPER}.gpu_coarse", n=1000)
+    assert resolve(scheme="histogram", n=10) == resolve(f"{OWN}.histogram", n=10)
     assert levels["block_size"] == 512
     assert levels["allocation"] == "per_call"
     assert levels["atomics"] == "per_conflict"
     assert levels["threads"] == levels["threshold"] == levels["board_file"] == "-"
     assert resolve(f"{PAPER}.gpu_coarse", n=10, board="valid")["seed"] == "-"
     assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000)["child_block_size"] == 32
-
-
-def test_a_free_point_has_a_scheme() -> None:
-    assert resolve(scheme="histogram", n=10) == resolve(f"{OWN}.histogram", n=10)
 
 
 def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:

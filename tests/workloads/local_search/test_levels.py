@@ -43,17 +43,18 @@ def test_the_paper_s_numbers() -> None:
     )
 
 
-def test_blocks_by_multiprocessor() -> None:
+def test_grids_and_tiles_grow_with_the_device_and_the_size() -> None:
     resolved = WORKLOAD.resolve({"n": 70, "blocks": {"per_sm": 3}}, VERSIONS[3], GPU)
     assert resolved.derived["blocks"] == 3 * GPU.multiprocessors
     assert resolved.factors["iterations"] == 700
-
-
-def test_tiles_grow_with_the_size() -> None:
-    shapes = [
-        WORKLOAD.resolve({"n": n}, "local_search.fused", GPU).factors for n in (64, 500, 20_000)
-    ]
-    assert [(s["tile_x"], s["tile_y"]) for s in shapes] == [(1, 15), (8, 15), (8, 63)]
+    shapes: dict[tuple[int, ...], tuple[int, int]] = {
+        (64, 128): (1, 15), (500, 128): (8, 15), (20_000, 128): (8, 63),
+        (20_000, 1024): (2, 63),  # more positions of a thread would need too many registers
+    }  # fmt: skip
+    for (n, block_size), shape in shapes.items():
+        given = {"n": n, "block_size": block_size}
+        levels = WORKLOAD.resolve(given, "local_search.fused", GPU).factors
+        assert (levels["tile_x"], levels["tile_y"]) == shape
     fixed = {"n": 64, "tile_x": 8, "tile_y": 5}
     assert WORKLOAD.resolve(fixed, "local_search.fused", GPU).factors["tile_x"] == 8
 
@@ -68,12 +69,6 @@ def test_operations_of_a_move() -> None:
     assert operations(VERSIONS[7]) == (55, 8, 72)
     assert operations("local_search.fused", tile_x=8) == (11.625, 1.25, 1.5)
     assert operations("local_search.fused", tile_x=1) == (23, 3, 12)
-
-
-def test_wide_blocks_take_narrow_tiles() -> None:
-    """A thread of many positions needs more registers than 1024 of them can have."""
-    wide = {"n": 20_000, "block_size": 1024}
-    assert WORKLOAD.resolve(wide, "local_search.fused", GPU).factors["tile_x"] == 2
 
 
 def test_devices() -> None:

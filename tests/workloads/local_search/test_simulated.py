@@ -10,12 +10,11 @@ import pytest
 
 from nqbench.device import Device
 from nqbench.devices.simulator import SimDevice
-from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs
+from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.results import variant_of
-from nqbench.workloads.local_search.searches import invalid_moves, moves_of, reference_search
-from nqbench.workloads.variants import alone
+from nqbench.workloads.local_search.searches import moves_of, reference_search
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 from tests.workloads.running import run
 
@@ -58,11 +57,19 @@ def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
     search(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
 
 
-@pytest.mark.parametrize(("across", "rows"), [(1, 1), (1, 300), (2, 3), (4, 7), (8, 1), (8, 16)])
+@pytest.mark.parametrize(
+    ("across", "rows", "block_size", "sizes"),
+    [
+        *((*shape, 32, (9, 70)) for shape in ((1, 1), (1, 300), (2, 3), (4, 7), (8, 1), (8, 16))),
+        *((*shape, 128, (300,)) for shape in ((1, 7), (8, 5))),  # warps begin at rows of their own
+    ],
+)
 @pytest.mark.parametrize("kernel", ["tiled", "resident"])
-def test_tiles_of_any_shape(simulator: Device, kernel: str, across: int, rows: int) -> None:
-    shape: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 32}
-    for n in (9, 70):
+def test_tiles_of_any_shape(
+    simulator: Device, kernel: str, across: int, rows: int, block_size: int, sizes: tuple[int, ...]
+) -> None:
+    shape: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": block_size}
+    for n in sizes:
         search(simulator, {"n": n, "iterations": 4, "kernel": kernel, **shape})
 
 
@@ -96,43 +103,6 @@ def test_how_often_the_host_looks_does_not_matter(simulator: Device, every: int)
 @pytest.mark.parametrize("system", ["local_search.fused", "local_search.resident"])
 def test_in_any_order_of_the_warps(system: str, order: str) -> None:
     search(SimDevice("mini", order=order), {"n": 80, "iterations": 5, "tile_y": 5}, system)
-
-
-@pytest.mark.parametrize("mapping", ["quadratic", "rearranged"])
-def test_the_kernels_mapping_fails_as_the_cpu_does(simulator: Device, mapping: str) -> None:
-    """The last moves of 6,000 cities, where single precision fails, and no access out of bounds."""
-    n, threads = 6000, 64
-    given: dict[str, Level] = {"n": n, "mapping": mapping, "blocks": 2, "block_size": 32}
-    factors = WORKLOAD.resolve({**given, "iterations": 1}, None, simulator.facts).factors
-    plan = WORKLOAD.plan(factors, None, simulator.facts)
-    assert isinstance(plan, MultiLaunchPlan)
-    kernel = alone(plan, "evaluation", cleared=("invalid",), outputs=("invalid",))
-    assert isinstance(kernel, KernelPlan)
-    assert kernel.threads == threads
-    with simulator.prepare(kernel) as prepared:
-        prepared.launch()
-        assert int(prepared.fetch()["invalid"][0]) == invalid_moves(n, mapping)
-
-
-def test_counters_of_each_kernel(simulator: Device) -> None:
-    """The paper's evaluation loads six positions and six cities for each move."""
-    plan = WORKLOAD.plan({"n": 66, "iterations": 1}, "brodtkorb_part1.gpu_v4", simulator.facts)
-    with simulator.prepare(plan) as prepared:
-        counters = prepared.launch().counters or {}
-    assert counters["global_bytes@evaluation"] + counters["global_bytes@apply"] == pytest.approx(
-        counters["global_bytes"]
-    )
-    distances = 8 * (moves_of(66) - 64) + 4 * 64  # 64 pairs of neighbours
-    assert counters["float_operations@evaluation"] >= 6 * distances
-
-
-@pytest.mark.parametrize(("tile_x", "tile_y"), [(1, 7), (8, 5)])
-@pytest.mark.parametrize("kernel", ["tiled", "resident"])
-def test_warps_of_a_block_begin_at_rows_of_their_own(
-    simulator: Device, kernel: str, tile_x: int, tile_y: int
-) -> None:
-    tile: dict[str, Level] = {"tile_x": tile_x, "tile_y": tile_y, "block_size": 128}
-    search(simulator, {"n": 300, "iterations": 6, "kernel": kernel, **tile})
 
 
 COUNTED: dict[str, tuple[Mapping[str, Level], float]] = {
