@@ -329,14 +329,13 @@ def read_variable(match: re.Match[str], line: int) -> ptx.PtxVariable:
                 if reference is not None:
                     offset = int(reference[2] or "0", 0)
                     references.append((len(data), ptx.Name(reference[1], offset)))
-                number = 0 if reference is not None else _number(word)
+                number = 0
+                if word[:2].lower() in ("0f", "0d"):
+                    number = int(word[2:], 16)  # the bits of a float
+                elif reference is None:
+                    number = int(word, 0)
                 data += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
         except ValueError:
             raise ptx.UnsupportedPtx(f"initial value of variable {name}", ptx.Where(line)) from None
     nbytes = count * width
     return ptx.PtxVariable(name, space, int(align or width), nbytes, data, tuple(references))
-
-
-def _number(word: str) -> int:
-    """An integer, or the bits of a float."""
-    return int(word[2:], 16) if word[:2].lower() in ("0f", "0d") else int(word, 0)

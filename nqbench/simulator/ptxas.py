@@ -251,6 +251,7 @@ _RULES: Final[dict[str, Callable[[list[int]], int]]] = {
 
 _LOGIC: Final = frozenset({"and", "or", "xor", "not"})
 _FREE: Final = frozenset({"cvta", "cvt"})
+_WIDE: Final = frozenset({"b64", "u64", "s64"})
 
 
 def _predicate(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> None:
@@ -285,8 +286,13 @@ def _is_short(found: Assembled, block: BasicBlock, most: int, shared: set[str]) 
         return False
     kept = [i for i in block.instructions if i not in found.dropped]
     logic = [i for i in kept if i.opcode in _LOGIC and "pred" not in i.modifiers]
-    others = sum(_machine_instructions(i) for i in kept if i not in logic)
-    return others + math.ceil(len(logic) / 2) <= most  # two of them are one LOP3
+    others = [i for i in kept if i not in logic and i.opcode not in _FREE]
+    wide = [
+        i for i in others
+        if i.opcode in ("add", "sub", "shl", "shr") and not _WIDE.isdisjoint(i.modifiers)
+    ]  # fmt: skip
+    # Wide ones are two machine instructions each; two of logic are one LOP3.
+    return len(others) + len(wide) + math.ceil(len(logic) / 2) <= most
 
 
 def _predicable(i: ptx.Instruction, shared: set[str]) -> bool:
@@ -295,10 +301,3 @@ def _predicable(i: ptx.Instruction, shared: set[str]) -> bool:
     if i.opcode == "ld":
         return not {"shared", "local", "param", "const"}.isdisjoint(i.modifiers)
     return i.opcode not in {*_ORDERED, "ldu", "brx", "shfl", "vote", "match", "redux", "elect"}
-
-
-def _machine_instructions(i: ptx.Instruction) -> int:
-    if i.opcode in _FREE:
-        return 0
-    wide = not {"b64", "u64", "s64"}.isdisjoint(i.modifiers)
-    return 2 if wide and i.opcode in ("add", "sub", "shl", "shr") else 1

@@ -313,7 +313,7 @@ def _read(path: Path) -> _File:
 
 def _file(source: Source) -> _File:
     data = source.data
-    _known(source, (), _KEYS)
+    _known(source, (), data, _KEYS)
     for key in ("name", "about"):
         if not isinstance(data.get(key, ""), str):
             raise source.error(f"{key} is {shown(data[key])}; it must be text", (key,))
@@ -344,9 +344,10 @@ def _facts(source: Source, where: str, known: tuple[str, ...]) -> dict[str, Fact
     """The facts of one group, or of a list of groups."""
     found: dict[str, Fact] = {}
     groups = source.data.get(where, [])
-    paths = [(where, i) for i in range(len(groups))] if isinstance(groups, list) else [(where,)]
-    for path, group in zip(paths, groups if isinstance(groups, list) else [groups], strict=True):
-        _known(source, path, (*_ORIGINS, *known))
+    listed = isinstance(groups, list)
+    for number, group in enumerate(groups if listed else [groups]):
+        path: KeyPath = (where, number) if listed else (where,)
+        _known(source, path, group, (*_ORIGINS, *known))
         origins = [key for key in _ORIGINS if key in group]
         if len(origins) != 1 or not str(group[origins[0]]).strip():
             keys = ", ".join(f"{where}.{key}" for key in group if key not in _ORIGINS)
@@ -388,21 +389,16 @@ def _wrong_number(key: str, value: Any) -> str:
     """What a fact must be, if ``value`` is not that."""
     if key == "l1_line_bytes" and value != LINE_BYTES:
         return f"{LINE_BYTES}: other lines are not simulated"
-    fraction, zero = key in _FRACTIONS, key in _MAY_BE_0
-    numbers = (int, float) if fraction else (int,)
-    if type(value) in numbers and (0 if zero else 1e-9) <= value < (
-        math.inf if fraction else 2**63
-    ):
-        return ""
-    kind = "a number" if fraction else "a whole number"
-    return f"{kind} of at least {0 if zero else 1}" if zero or not fraction else f"{kind} over 0"
+    least = 0 if key in _MAY_BE_0 else 1
+    if key not in _FRACTIONS:
+        fits = type(value) is int and least <= value < 2**63
+        return "" if fits else f"a whole number of at least {least}"
+    fits = type(value) in (int, float) and math.isfinite(value) and (value > 0 or value == least)
+    return "" if fits else "a number over 0" if least else "a number of at least 0"
 
 
-def _known(source: Source, path: KeyPath, known: tuple[str, ...]) -> None:
-    """Raise unless there is a mapping at ``path``, with known keys only."""
-    data: Any = source.data
-    for key in path:
-        data = data[key]
+def _known(source: Source, path: KeyPath, data: Any, known: tuple[str, ...]) -> None:
+    """Raise unless ``data``, at ``path``, is a mapping with known keys only."""
     where = str(path[0]) if path else "the file"
     if not isinstance(data, dict):
         first = "groups of facts, each with its source" if where == "facts" else "keys and values"
