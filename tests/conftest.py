@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from numba.core import compiler_lock
 
 from nqbench.errors import AnalysisError
 
@@ -18,14 +22,38 @@ def pytest_configure(config: pytest.Config) -> None:
     """One compile cache for the whole run, and Ctrl-C for the programs that tests start.
 
     The cache lies beside pytest's own, so that a second run finds what the first compiled;
-    pytest-xdist's workers inherit the variable. A shell that starts pytest in the background makes
-    it ignore Ctrl-C; its children inherit that, and a test that sends SIGINT would fail.
+    pytest-xdist's workers inherit the variable. Tests start some hundred processes, and without
+    bytecode each would compile all modules again. A shell that starts pytest in the background
+    makes it ignore Ctrl-C; its children inherit that, and a test that sends SIGINT would fail.
     """
     cache = getattr(config, "cache", None)
     if CACHE not in os.environ and cache is not None:
         os.environ[CACHE] = str(cache.mkdir("nqbench"))
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if "PYTEST_XDIST_WORKER" in os.environ and cache is not None:
+        compiler_lock.global_compiler_lock._lock = OneCompiles(cache.mkdir("nqbench") / "lock")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class OneCompiles:
+    """numba's lock, for all of pytest-xdist's workers: what one compiles the others find on disk
+    when they get it, and do not compile at the same time."""
+
+    def __init__(self, file: Path) -> None:
+        self._thread, self._worker = threading.RLock(), FileLock(file, thread_local=False)
+
+    def acquire(self) -> None:
+        self._thread.acquire()
+        self._worker.acquire()
+
+    def release(self) -> None:
+        self._worker.release()
+        self._thread.release()
+
+    def _is_owned(self) -> bool:
+        return self._worker.is_locked
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
