@@ -60,20 +60,14 @@ def part(number: int) -> WorkerPart:
     return WorkerPart((gpu, cpu) if number == 0 else (gpu,), 1)
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """The scheduler of a local cluster of three worker processes, which a test may end."""
-    with local([part(number) for number in range(3)]) as cluster:
-        yield cluster.scheduler_address
-
-
 @pytest.fixture(scope="module")
-def unharmed() -> Iterator[str]:
-    """The scheduler of another cluster, of which no test ends a worker."""
-    with local([part(number) for number in range(2)]) as cluster:
+def address() -> Iterator[str]:
+    """The scheduler of a local cluster of three worker processes. A test may end one of them that
+    comes back; the last test ends one for good."""
+    with local([part(number) for number in range(3)]) as cluster:
         address = cluster.scheduler_address
         with connected(ClusterTarget(scheduler=address), lambda _: None) as found:
-            wait_until(lambda: len(found.look()) == 2)
+            wait_until(lambda: len(found.look()) == 3)
         yield address
 
 
@@ -144,11 +138,11 @@ def lines(path: Path) -> list[str]:
 
 
 def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
-    unharmed: str, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
     words = ("run", QUICK, "--no-report", "--device", "sim:mini", "--out")
     ours, plain = tmp_path / "ours", tmp_path / "plain"
-    done = call(*words, ours, "--scheduler", unharmed, cwd=tmp_path)
+    done = call(*words, ours, "--scheduler", address, cwd=tmp_path)
     assert (done.code, "done: 16 ok" in done.out) == (0, True), done.said
     assert "sim:mini: count: 16" in done.err
     assert call(*words, plain, cwd=tmp_path).code == 0
@@ -156,7 +150,7 @@ def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
     manifests = [read_manifest(path) for path in (ours, plain)]
     differing = {n for n in manifests[0] if manifests[0][n] != manifests[1][n]}
     assert differing <= {"created", "seed", "history", "command"}
-    assert len({record.worker for record in read_records(ours).records}) == 2
+    assert len({record.worker for record in read_records(ours).records}) == 3
     again = call(*words, ours, cwd=tmp_path)
     assert "nothing was measured" in again.err or "resumed: 16" in again.err
 
@@ -179,7 +173,9 @@ def test_lost_late_and_lying_workers_change_no_record(
     try:
         outcome = on(cluster, toy.DEVICE, tmp_path / "cluster", points, listener=listener)
     finally:
-        ends = [process.communicate() for process in late if stop(process)]
+        for process in late:
+            process.send_signal(signal.SIGINT)
+            process.communicate()
     without(tmp_path / "plain", points)
     assert outcome.counts == {"ok": 24}
     assert lines(tmp_path / "cluster") == lines(tmp_path / "plain")
@@ -187,7 +183,6 @@ def test_lost_late_and_lying_workers_change_no_record(
     (note,) = cluster.notes  # type: ignore[attr-defined]
     said = "is taken out: the answer is 2049, but the known one is 2048"
     assert said in note, note
-    assert ends
 
 
 def worker(address: str, extra: dict[str, str]) -> subprocess.Popen[str]:
@@ -199,12 +194,6 @@ def worker(address: str, extra: dict[str, str]) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def stop(process: subprocess.Popen[str]) -> bool:
-    """Ctrl-C."""
-    process.send_signal(signal.SIGINT)
-    return True
 
 
 def addresses(monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -222,7 +211,7 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
-    unharmed: str, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
     points = toy.points(12)
     out = tmp_path / "r"
@@ -235,7 +224,7 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
             on(own, toy.DEVICE, out, points, listener=listener)
     kept = read_records(out).records
     assert len(kept) == 4
-    with connected(ClusterTarget(scheduler=unharmed), print) as own:
+    with connected(ClusterTarget(scheduler=address), print) as own:
         assert on(own, toy.DEVICE, out, points).counts == {"ok": 12}
     assert read_records(out).records[: len(kept)] == kept
     assert len(read_records(out).records) == 12
@@ -252,56 +241,12 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     ],
 )
 def test_requests_that_cannot_be_met(
-    unharmed: str, extra: Sequence[str], said: str, tmp_path: Path
+    address: str, extra: Sequence[str], said: str, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(QUICK.read_text() + "needs: {device: H100}\n")
-    refused = call("run", study, "--scheduler", unharmed, *extra, cwd=tmp_path)
+    refused = call("run", study, "--scheduler", address, *extra, cwd=tmp_path)
     assert (refused.code, said in refused.err) == (2, True), refused.said
-
-
-def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_others(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    cluster.lost_s = 0.0
-    pids: list[int] = []
-    points = [p for n in (8, 9) for p in toy.points(6, n)]
-
-    def lose_one() -> None:
-        device = listener.records[listener.after - 1].device  # its thread waits in here
-        (address,) = (a for a, m in cluster.members.items() if device in str(m.described))
-        cluster.client.run(stay_dead, workers=[address], nanny=True)
-        pids.extend(cluster.client.run(os.getpid, workers=[address]).values())
-        os.kill(pids[0], signal.SIGKILL)
-
-    threads = cluster.client.run(os.environ.get, "OMP_NUM_THREADS")
-    assert {*threads.values()} == {os.environ.get("OMP_NUM_THREADS")}, "as without a cluster"
-    listener = Meddler(5, lose_one)  # of six: while its device verifies
-    outcome = on(cluster, "fake", tmp_path / "r", points, listener=listener)
-    assert pids
-    assert outcome.counts == {"ok": 12}
-    manifest = read_manifest(tmp_path / "r")
-    keys = {point["key"] for point in manifest["points"]}
-    final = [r for r in read_records(tmp_path / "r").records if r.key in keys]
-    assert Counter(r.round for r in final) == {0: 12, 1: 12}
-    rounds: dict[tuple[int, int], list[Record]] = {}
-    for r in final:
-        rounds.setdefault((r.point["factors"]["n"], r.round), []).append(r)
-    assert all(len({r.device for r in one}) == 1 for one in rounds.values()), "on one GPU"
-    assert all(len({r.worker for r in one}) == 1 for one in rounds.values()), "in one process"
-    assert len({r.worker for r in final}) == len(rounds), "a fresh one"
-    assert all([r.order for r in one] == [*range(6)] for one in rounds.values())
-    for point in manifest["points"]:
-        (device,) = {r.device for r in final if r.key == point["key"]}
-        assert manifest["devices"][point["on"]]["spec"] == device
-    many = len(manifest["devices"])
-    assert load_dataset(tmp_path / "r").device.endswith(f"({many} of them)" if many > 1 else ")")
-    assert len(read_records(tmp_path / "r").records) > len(final), "what the lost one did is kept"
-
-
-def stay_dead(dask_worker: Any) -> None:
-    """Tell a nanny not to replace its worker."""
-    dask_worker.status = Status.closing_gracefully
 
 
 @pytest.mark.parametrize(
@@ -414,10 +359,54 @@ def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "sim:mini"])
-def test_a_count_over_all_workers(unharmed: str, device: str, tmp_path: Path) -> None:
+def test_a_count_over_all_workers(address: str, device: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    words = ("count", 8, "--device", device, "--scheduler", unharmed, "--log", log)
+    words = ("count", 8, "--device", device, "--scheduler", address, "--log", log)
     done = call(*words)
     assert (done.code, "a(8) = 92" in done.out) == (0, True), done.said
     assert sum(json.loads(line).get("count", 1) for line in log.read_text().splitlines()[1:]) == 78
     assert "78 chunks, 78 of them from" in call(*words).out
+
+
+def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_others(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cluster.lost_s = 0.0
+    pids: list[int] = []
+    points = [p for n in (8, 9) for p in toy.points(6, n)]
+
+    def lose_one() -> None:
+        device = listener.records[listener.after - 1].device  # its thread waits in here
+        (address,) = (a for a, m in cluster.members.items() if device in str(m.described))
+        cluster.client.run(stay_dead, workers=[address], nanny=True)
+        pids.extend(cluster.client.run(os.getpid, workers=[address]).values())
+        os.kill(pids[0], signal.SIGKILL)
+
+    threads = cluster.client.run(os.environ.get, "OMP_NUM_THREADS")
+    assert {*threads.values()} == {os.environ.get("OMP_NUM_THREADS")}, "as without a cluster"
+    listener = Meddler(5, lose_one)  # of six: while its device verifies
+    outcome = on(cluster, "fake", tmp_path / "r", points, listener=listener)
+    assert pids
+    assert outcome.counts == {"ok": 12}
+    manifest = read_manifest(tmp_path / "r")
+    keys = {point["key"] for point in manifest["points"]}
+    final = [r for r in read_records(tmp_path / "r").records if r.key in keys]
+    assert Counter(r.round for r in final) == {0: 12, 1: 12}
+    rounds: dict[tuple[int, int], list[Record]] = {}
+    for r in final:
+        rounds.setdefault((r.point["factors"]["n"], r.round), []).append(r)
+    assert all(len({r.device for r in one}) == 1 for one in rounds.values()), "on one GPU"
+    assert all(len({r.worker for r in one}) == 1 for one in rounds.values()), "in one process"
+    assert len({r.worker for r in final}) == len(rounds), "a fresh one"
+    assert all([r.order for r in one] == [*range(6)] for one in rounds.values())
+    for point in manifest["points"]:
+        (device,) = {r.device for r in final if r.key == point["key"]}
+        assert manifest["devices"][point["on"]]["spec"] == device
+    many = len(manifest["devices"])
+    assert load_dataset(tmp_path / "r").device.endswith(f"({many} of them)" if many > 1 else ")")
+    assert len(read_records(tmp_path / "r").records) > len(final), "what the lost one did is kept"
+
+
+def stay_dead(dask_worker: Any) -> None:
+    """Tell a nanny not to replace its worker."""
+    dask_worker.status = Status.closing_gracefully
