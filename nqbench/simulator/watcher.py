@@ -52,7 +52,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
  COPY, COPIED, COPIES, COPY_KNOWN) = map(np.int64, [*watch.Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
-    int(kind) for kind in watch.FindingKind
+    np.int64(kind) for kind in watch.FindingKind
 )
 
 nb: Any = numba

@@ -63,7 +63,6 @@ def process(*words: object, cwd: Path | None = None, **environment: str) -> Done
         text=True,
         cwd=cwd,
         env={**os.environ, **SURROUNDINGS, **environment},
-        timeout=120,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -43,6 +42,7 @@ from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import Measure
 from tests.cli.call import ROOT, call
 from tests.cluster import toy
+from tests.measure.test_pool import wait_until
 from tests.measure.toy import Recorder, ToyStudy
 from tests.toys import run_here
 
@@ -79,12 +79,6 @@ def cluster(address: str) -> Iterator[Cluster]:
         wait_until(lambda: len(found.look()) == 3)
         found.notes = notes  # type: ignore[attr-defined]
         yield found
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until something is the case, for as long as pytest lets a test take."""
-    while not condition():
-        time.sleep(0.02)
 
 
 class Meddler(Recorder):

@@ -188,7 +188,7 @@ def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path)
         for seed in range(3)
     ]
     for worker in workers:
-        _, errors = worker.communicate(timeout=60)
+        _, errors = worker.communicate()
         assert worker.returncode == 0, errors.decode()
     files = [p for p in cache.rglob("*") if p.is_file()]
     assert len(files) == 3  # and no temporary file is left

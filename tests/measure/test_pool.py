@@ -24,8 +24,8 @@ from nqbench.point import Point
 from tests.measure.toy import STARTED, point
 
 FAKE = "fake:crash=9,hang=10,fatal=11,fail=12"
-LIMIT_S = 120.0
-"""For what must happen: reached only if it does not."""
+LIMIT_S = 3600.0
+"""For what must happen: longer than pytest lets a test take."""
 
 
 def job(
@@ -58,11 +58,10 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], object]) -> bool:
-    """Whether a condition comes true; it has two minutes."""
-    deadline = time.monotonic() + LIMIT_S
-    while not (found := condition()) and time.monotonic() < deadline:
+    """Wait for a condition, for as long as pytest lets a test take."""
+    while not condition():
         time.sleep(0.02)
-    return bool(found)
+    return True
 
 
 def wait_gone(pid: int) -> bool:

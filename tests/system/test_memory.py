@@ -20,7 +20,7 @@ def limited(limit_bytes: int, *words: str, cwd: Path) -> subprocess.CompletedPro
 
     return subprocess.run(
         [sys.executable, "-m", "nqbench", *words],
-        capture_output=True, text=True, cwd=cwd, timeout=300, check=False,
+        capture_output=True, text=True, cwd=cwd, check=False,
         preexec_fn=limit,
     )  # fmt: skip
 
