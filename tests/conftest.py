@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -34,7 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if "PYTEST_XDIST_WORKER" in os.environ and cache is not None:
-        compiler_lock.global_compiler_lock._lock = OneCompiles(cache.mkdir("nqbench") / "lock")
+        numbas: Any = compiler_lock.global_compiler_lock
+        numbas._lock = OneCompiles(cache.mkdir("nqbench") / "lock")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

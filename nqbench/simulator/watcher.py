@@ -31,7 +31,9 @@ from nqbench.simulator.codegen import watch
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, Context, Warp
 
 SHARED, LOCAL, GLOBAL = range(len(watch.SPACES))
-NOBODY: Final = np.int64(-1)
+constant: Any = np.int64
+"""Numba compiles a function for each ``int`` among its arguments, and once for all of these."""
+NOBODY: Final[int] = constant(-1)
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
 SAME: Final = 4 * watch.ROLE  # several lanes of the writer's warp wrote the same value
@@ -49,10 +51,10 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
  FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT,
- COPY, COPIED, COPIES, COPY_KNOWN) = map(np.int64, [*watch.Field][:-1])  # fmt: skip
+ COPY, COPIED, COPIES, COPY_KNOWN) = map(constant, [*watch.Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
-    np.int64(kind) for kind in watch.FindingKind
+    constant(kind) for kind in watch.FindingKind
 )
 
 nb: Any = numba
