@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from matplotlib.patches import Rectangle
 
 from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.observed import Observed
@@ -21,12 +20,10 @@ from nqbench.workloads.local_search.searches import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
     MACHINE,
-    ON_CPU,
     SEARCH,
     V,
     gtx480,
     search_levels,
-    searched,
     value_of,
 )
 
@@ -123,32 +120,6 @@ def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: O
     assert bars is not None
     rows = {row.system: row for row in rows_of(paper, simulated, bars.points, [100])}
     assert rows[f"{V}2"].value(bars.parts[0].value) == 7.5, "sectors of all requests"
-
-
-def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
-    made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
-    own = search_levels(1000, 20)
-    found = ON_CPU | searched(1000, 20)
-    made.time("processor", own, 0.4, f"{SEARCH}.cpu_mapped", **found)
-    made.skip("versions", search_levels(1000, 10), "it is a GPU kernel", f"{V}1")
-    alone = made.observed(SEARCH)
-    reasons = {"figure_7": "no variants of a kernel", "figure_10": "is a GPU kernel",
-               "figure_11": "the run has no"}  # fmt: skip
-    for figure in (f for f in paper.figures if f.draw != "none"):
-        with styled(), pytest.raises(AnalysisError, match=reasons[figure.id]):
-            FIGURES[figure.draw](paper, figure, [alone], joint_source([alone]))
-    assert len(reproduced_table(paper, paper.table("searches"), alone).rows) == 1
-
-
-def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
-    figure = next(f for f in paper.figures if f.id == "figure_10")
-    with styled():
-        (drawing,) = FIGURES["stacked"](paper, figure, [own], joint_source([own]))
-    published = drawing.figure.axes[0]
-    heights = [bar.get_height() for bar in published.patches if isinstance(bar, Rectangle)]
-    assert sum(heights) == pytest.approx(1.836, abs=1e-3)  # `checks`: kernel_time_2500_iterations
-    assert all(bar.get_hatch() for bar in published.patches)
-    assert sum(text.get_text() == "?" for text in published.texts) == 7
 
 
 def test_formulas_of_a_search(paper: Paper, own: Observed) -> None:

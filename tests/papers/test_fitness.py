@@ -21,7 +21,7 @@ from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.cells import MOVED, peaks
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
-from tests.builders import H100, MINI, Builder
+from tests.builders import MINI, Builder
 from tests.papers.runs import FITNESS, ON_CPU, column, fitness, fitness_levels, value_of
 
 NOT_IN_THE_FILES = {
@@ -84,14 +84,6 @@ def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
 
 def judged(paper: Paper, made: Builder) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
-
-
-def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> None:
-    """An H100 with CUDA 13 answers right at 25 levels."""
-    made = Builder(H100, rounds=3, noise=1e-5)
-    for depth in (1, 24, 25):
-        made.time("nesting", fitness_levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
-    assert judged(paper, made)["cdp_depth_limit"].word == "fails"
 
 
 def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:

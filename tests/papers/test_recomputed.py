@@ -104,14 +104,6 @@ def widening(rounds: int) -> float:
     return float(t.ppf(0.975, rounds - 1) / normal)
 
 
-def lower_occupancy(run: Run) -> float:
-    base = run.fastest(F + "base", 16, "total")
-    steps = [run.fastest(F + step, 16, "total") for step in STEPS]
-    most = base[0]["resources"]["occupancy"]
-    lower = [rounds for row, rounds in steps if row["resources"]["occupancy"] < most]
-    return max(run.mean(base[1]) / run.mean(rounds) for rounds in lower)
-
-
 def spread(run: Run) -> float:
     """What was too slow to be timed counts with its one launch."""
     timed = run.points(F + "opt4_compact", 16, "kernel")
@@ -135,7 +127,6 @@ CPU = cache(lambda: Run(REFERENCE / "cpu/cpu_baseline"))
 OBSERVED = cache(observe)
 SECTORS = "global_load_sectors_per_request@apply"
 FORMULAS: dict[tuple[str, str, int | None], Callable[[Run], float]] = {
-    ("feinbube2010", "lower_occupancy_can_win", 16): lower_occupancy,
     ("feinbube2010", "config_spread", 16): spread,
     ("tanaka2011", "conflict_free_alone", 19): lambda run: (
         run.time(T + "none", 19, "total") / run.time(T + "conflict_free", 19, "total")

@@ -14,12 +14,13 @@ from matplotlib.container import ErrorbarContainer
 
 from nqbench.analysis.matrix import Matrix, effects_matrix
 from nqbench.report.figures.style import styled
-from nqbench.report.matrix import cells_table, effects_figure, matrix_table
+from nqbench.report.matrix import effects_figure, matrix_table
 from nqbench.report.table import EMPTY, Source
 from tests.builders import H100, MINI, Builder, device, factorial
 from tests.cli.call import call
 from tests.papers.runs import zhang
 from tests.report.papers.test_reproduced import feinbube
+from tests.report.test_figures import check_texts
 
 SOURCE = Source("a GPU", "measured", "nqbench effects")
 
@@ -55,19 +56,10 @@ def test_a_row_says_at_a_glance_who_found_what(matrix: Matrix) -> None:
     assert "sim:mini: ratios of simulated issue slots at N = 12, exact; they are not times" in notes
 
 
-def test_every_cell_is_a_row_for_a_spreadsheet(matrix: Matrix) -> None:
-    cells = cells_table(matrix, SOURCE).records()
-    kinds = {cell["provenance"] for cell in cells}
-    assert kinds == {"printed", "measured", "simulated"} | {"measured"}
-    (printed,) = [c for c in cells if c["device"] == "GTX 480" and c["effect"] == "tail_check"]
-    assert (printed["times_as_fast"], printed["printed"], printed["N"]) == (1.34, "1.34", 18)
-    (word,) = [c for c in cells if c["device"] == "GTX 275" and c["effect"] == "dynamic_shared"]
-    assert (word["times_as_fast"], word["printed"]) == (None, "slower")
-
-
 def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) -> None:
     with styled():
         drawing = effects_figure(matrix, SOURCE)
+        check_texts(drawing.figure)
     panel, numbers, *_ = drawing.figure.axes
     bars = [c for c in panel.containers if isinstance(c, ErrorbarContainer)]
     looks = {str(bar.get_label()): bar.lines[0] for bar in bars}
@@ -84,21 +76,6 @@ def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) ->
     assert 4.38 in list(xs)
     texts = [text.get_text() for text in numbers.texts]
     assert {"4.38", "0.95\u20132.64", "faster/slower"} <= set(texts)
-
-
-def test_numbers_and_labels_do_not_cover_each_other(matrix: Matrix) -> None:
-    with styled():
-        figure = effects_figure(matrix, SOURCE).figure
-        figure.draw_without_rendering()
-        for ax in figure.axes:
-            labels = ax.get_yticklabels() if ax.axison else []
-            texts = [text for text in (*ax.texts, *labels) if text.get_text()]
-            boxes = [text.get_window_extent() for text in texts]
-            for i, box in enumerate(boxes):
-                assert box.x0 >= 0
-                assert box.x1 <= figure.bbox.x1
-                over = [n for n, other in enumerate(boxes[i + 1 :], i + 1) if box.overlaps(other)]
-                assert not over, [texts[n].get_text() for n in (i, *over)]
 
 
 def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None:

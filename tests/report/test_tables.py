@@ -54,19 +54,6 @@ def test_results_list_every_point(measured: Dataset, simulated: Dataset) -> None
     assert "barriers" in names(table)
 
 
-def test_points_on_the_host_are_told_apart() -> None:
-    sweeps = [{"name": "s", "matrix": {"threads": [1, 2], "evaluator": ["serial", "tbb"]}}]
-    builder = Builder(H100, rounds=2, sweeps=sweeps)
-    for threads in (1, 2):
-        for kind in ("serial", "tbb"):
-            levels = {"n": 15, "kind": kind, "evaluator": kind, "threads": threads}
-            builder.time("s", levels, 1.0, system="cpu.multicore")
-    (table,) = make(builder.data(), "results")
-    assert [c.name for c in table.columns[:4]] == ["system", "threads", "evaluator", "N"]
-    assert cells(table, "threads") == ["1", "1", "2", "2"]
-    assert cells(table, "evaluator") == ["serial", "tbb", "serial", "tbb"]
-
-
 def test_failed_and_skipped_points_are_listed_without_a_value(measured: Dataset) -> None:
     builder = Builder(H100, rounds=2)
     builder.time("s", {"n": 15, "depth": 3}, 1.0)
