@@ -1,18 +1,22 @@
-"""The CPU schemes against brute force and closed forms; fork/join and its deques."""
+"""The CPU schemes against brute force: deques, TBB's library, the stored thread counts."""
 
 from __future__ import annotations
 
+import json
+import site
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.errors import DeviceError
+from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuResult
 from nqbench.point import Level
 from nqbench.system.machine import cpu_count
@@ -27,8 +31,10 @@ from nqbench.workloads.fitness.boards import (
 )
 from nqbench.workloads.fitness.cpu import evaluators, plans, stealing
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
+from nqbench.workloads.fitness.cpu.plans import lookup
 from nqbench.workloads.fitness.cpu.unoptimized import IR, target_machine
 from tests.workloads.fitness import brute_force
+from tests.workloads.running import CPU
 
 needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
 
@@ -237,3 +243,209 @@ def test_a_worker_without_tasks_takes_those_of_another() -> None:
     stealing.push(ends, deques, 0, 1)  # all queens, which worker 0 never begins with
     assert stealing.work(board, 4, 1, 2, ends, deques, sums, ended) == stealing.DONE
     assert sums[0] == conflicts(board)
+
+
+NAME = "libtbb_of_a_test.so.12"
+SITE = "lib/python3/site-packages"
+
+
+@pytest.fixture
+def prefix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """An empty prefix of Python, with a library that the system's loader cannot know."""
+    for name in ("prefix", "base_prefix"):
+        monkeypatch.setattr(sys, name, str(tmp_path))
+    monkeypatch.setattr(site, "getuserbase", lambda: str(tmp_path / "home/.local"))
+    monkeypatch.setattr(cpu_tbb, "FOLDER", "lib")
+    monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, NAME)
+    for function in (cpu_tbb.tbb_library, cpu_tbb.load_tbb):
+        function.cache_clear()
+    yield tmp_path
+    for function in (cpu_tbb.tbb_library, cpu_tbb.load_tbb):
+        function.cache_clear()
+
+
+def install(folder: Path, listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package ``tbb`` in a folder of the import path; its list names the library so."""
+    info = folder / "tbb-2099.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tbb\nVersion: 2099.1\n")
+    (info / "RECORD").write_text(f"{listed},,\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def put(file: Path) -> Path:
+    """A file that is no library, but is there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("not a library")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("packages", "listed", "library"),
+    [
+        (SITE, f"../../{NAME}", f"lib/{NAME}"),  # a virtual environment
+        (f"home/.local/{SITE}", f"../../{NAME}", f"home/.local/lib/{NAME}"),  # pip install --user
+        ("target", f"../{NAME}", f"target/lib/{NAME}"),  # pip install --target: the list is wrong
+        ("links", f"../../../{NAME}", f"lib/{NAME}"),  # linked from another environment
+    ],
+)
+def test_the_library_of_the_package_is_found(
+    packages: str, listed: str, library: str, prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(prefix / packages, listed, monkeypatch)
+    file = put(prefix / library)
+    assert cpu_tbb.tbb_library() == file
+    assert cpu_tbb.load_tbb().startswith(f"{file} cannot be loaded (")
+
+
+def test_without_the_package_it_is_refused_in_a_sentence(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_tbb, "_package", lambda: None)
+    with pytest.raises(WrongDeviceError, match=r"package tbb is not installed \(pip install tbb"):
+        WORKLOAD.resolve({"n": 10}, "fitness_schemes.cpu_tbb", CPU)
+    with pytest.raises(DeviceError, match="cpu_tbb cannot run: the package tbb is not"):
+        evaluators.tbb(random_board(10, 1))
+    cpu_tbb.tbb_library.cache_clear()
+    file = put(prefix / "lib" / NAME)  # conda has the library without a package
+    assert cpu_tbb.tbb_library() == file
+
+
+def test_a_package_without_its_library_is_not_called_absent(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(prefix / "target", f"../{NAME}", monkeypatch)
+    said = cpu_tbb.load_tbb()
+    assert said.startswith(
+        f"the package tbb 2099.1 is installed, but its library {NAME} is neither"
+    )
+    looked = said.partition(" in ")[2].partition(" nor ")[0].split(", ")
+    assert {str(prefix / "target/lib"), str(prefix / "lib")} <= set(looked)
+    assert "pip install --force-reinstall tbb" in said
+
+
+class Measuring:
+    """Stands for the measurement: counts its calls."""
+
+    def __init__(self, best: int) -> None:
+        self.best = best
+        self.sizes: list[int] = []
+
+    def __call__(self, size: int) -> dict[int, float]:
+        self.sizes.append(size)
+        return {count: 1.0 + abs(count - self.best) for count in range(1, 61)}
+
+
+@pytest.fixture
+def path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file, which no process knows."""
+    monkeypatch.setattr(plans, "_measured_here", {})
+    monkeypatch.delenv("NQBENCH_MEASURE_THREADS", raising=False)
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    return tmp_path / "threads.json"
+
+
+def looked_up_anew(path: Path, size: int, measure: Measuring) -> int:
+    """As if the process were a new one."""
+    plans._measured_here.clear()
+    return lookup(path, size, measure)
+
+
+def test_a_class_is_measured_once_and_then_read(path: Path) -> None:
+    path = path.parent / "deep" / path.name
+    first, second = Measuring(7), Measuring(9)
+    assert lookup(path, 1000, first) == 7
+    assert looked_up_anew(path, 1000, second) == 7
+    assert lookup(path, 3000, second) == 9
+    assert (first.sizes, second.sizes) == ([1000], [3000])
+    assert looked_up_anew(path, 1000, second) == 7  # the second class did not overwrite the first
+
+
+COUNTS: list[Any] = [0, 61, -1, "7", None, 2.5, True]
+DAMAGED = [
+    *(b"", b"{", b"\xff\xfe\x00", b"[]", b'{"format": 1}', b'{"format": 99, "machines": {}}'),
+    *(b'{"format": 1, "machines": {"x": 3}}', b'{"format": 1, "machines": []}'),
+    *(
+        json.dumps({"format": 1, "machines": {plans.machine_key(): {"100": count}}}).encode()
+        for count in COUNTS
+    ),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_file_is_measured_again_and_replaced(path: Path, damage: bytes) -> None:
+    path.write_bytes(damage)
+    assert lookup(path, 100, Measuring(3)) == 3
+    assert looked_up_anew(path, 100, Measuring(4)) == 3
+
+
+def test_another_machine_s_entry_is_kept_and_not_used(path: Path) -> None:
+    other = {"format": 1, "machines": {"another processor": {"100": 40}}}
+    path.write_text(json.dumps(other), encoding="utf-8")
+    assert lookup(path, 100, Measuring(2)) == 2
+    machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
+    assert machines == {"another processor": {"100": 40}, plans.machine_key(): {"100": 2}}
+
+
+def test_it_can_be_measured_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lookup(path, 100, Measuring(5))
+    monkeypatch.setenv("NQBENCH_MEASURE_THREADS", "1")
+    again = Measuring(6)
+    assert looked_up_anew(path, 100, again) == lookup(path, 100, again) == 6
+    assert again.sizes == [100]  # once per process
+    monkeypatch.delenv("NQBENCH_MEASURE_THREADS")
+    assert looked_up_anew(path, 100, again) == 6
+
+
+def test_a_folder_that_cannot_be_written_holds_for_this_process(path: Path) -> None:
+    path.write_text("in the way", encoding="utf-8")
+    measuring = Measuring(8)
+    assert [lookup(path / "threads.json", 100, measuring) for _ in range(3)] == [8, 8, 8]
+    assert measuring.sizes == [100]
+
+
+def test_two_at_once_measure_once(path: Path) -> None:
+    measuring = Measuring(4)
+    found: list[int] = []
+
+    def look() -> None:
+        found.append(lookup(path, 100, measuring))
+
+    both = [threading.Thread(target=look) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert found == [4, 4]
+    assert measuring.sizes == [100]
+
+
+def test_a_board_takes_the_count_of_the_nearest_class_by_ratio(path: Path) -> None:
+    classes = {1: 100, 100: 100, 170: 100, 180: 300, 600: 1_000, 9_999: 10_000, 10**6: 30_000}
+    plans._measured_here.update({(path, size): size // 100 for size in classes.values()})
+    assert {n: 100 * plans.best_threads(n) for n in classes} == classes
+    board = random_board(300, 1)[np.newaxis]
+    plan = plans.cpu_plan({"scheme": "cpu_threads", "threads": "auto"}, board)
+    assert plan.about["threads_used"] == plan.arguments[1] == 3
+
+
+def test_the_fewest_threads_among_equals_are_taken() -> None:
+    assert plans.choose({1: 2.0, 4: 1.01, 8: 1.0, 16: 1.5}) == 4
+    assert plans.choose({1: 1.03, 2: 1.0}) == 2
+
+
+def test_the_real_measurement_covers_the_paper_s_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "ROUNDS", 1)
+    seconds = plans.measure_class(100)
+    assert list(seconds) == list(range(1, 61))
+    assert all(taken > 0 for taken in seconds.values())
+
+
+def test_counts_that_cannot_be_started_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads(board: Board, count: int) -> int:
+        if count > 5:
+            raise DeviceError("the system gave this process only 5 threads")
+        return 0
+
+    monkeypatch.setattr(evaluators, "threads", threads)
+    assert list(plans.measure_class(100)) == [1, 2, 3, 4, 5]
