@@ -483,11 +483,8 @@ def _access(
     w = carray(warp_p, 16)
     slot = _slot(h, c, w)
     h[TIME] += 1
-    addresses, memory, values = (
-        carray(addresses_p, 32),
-        carray(memory_p, ENDLESS),
-        carray(values_p, ENDLESS),
-    )
+    addresses = carray(addresses_p, 32)
+    memory, values = carray(memory_p, ENDLESS), carray(values_p, ENDLESS)
     first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
     base = GLOBAL_BASE if space == GLOBAL else 0
     good = 0
