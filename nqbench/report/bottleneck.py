@@ -175,16 +175,13 @@ def _panel(ax: Axes, shown: list[Bottleneck], factors: list[str], widest: int) -
         star = "" if found.matched else " *"
         above = max(1.0, *(v.high or v.value for v in values)) + 0.03
         ax.text(place, above, found.judged.word + star, ha="center", va="bottom", fontsize=7.5)
-    names = [_name(found, factors) for found in shown]
+    names = []
+    for found in shown:
+        levels = [f"{name}={found.levels.get(name, '-')}" for name in factors]
+        size = f"N = {found.n}, {time_text(found.total.value, 3) if found.total else ''}"
+        names.append("\n".join([*found.system.split(".", 1), *levels, size]))
     ax.set_xticks(range(len(shown)), names, fontsize=6.5)
     ax.set_xlim(-0.6, widest - 0.4)
     ax.set_ylim(0, highest * 1.2)
     ax.set_ylabel("time / total")
     ax.axhline(NEAR, color=style.GREY, linewidth=0.8, linestyle=":")
-
-
-def _name(found: Bottleneck, factors: list[str]) -> str:
-    assert found.total is not None
-    levels = [f"{name}={found.levels.get(name, '-')}" for name in factors]
-    size = f"N = {found.n}, {time_text(found.total.value, 3)}"
-    return "\n".join([*found.system.split(".", 1), *levels, size])

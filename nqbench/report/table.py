@@ -176,7 +176,10 @@ class Table:
         source = [self.source.device, self.source.provenance, self.source.command]
         for row in self.rows:
             cells = zip(row, self.columns, strict=True)
-            yield [*(text for cell, column in cells for text in _data(cell, column)), *source]
+            yield [
+                *(text for cell, column in cells for text in _data(cell, column, _plain)),
+                *source,
+            ]
 
 
 Field = tuple[Column, Callable[[Item], Cell]]
@@ -229,11 +232,8 @@ def _estimate(cell: Estimate, column: Column) -> str:
     return wording.ratio(cell)
 
 
-def _data(
-    cell: Cell, column: Column, plain: Callable[[float | None], str] | None = None
-) -> list[str]:
+def _data(cell: Cell, column: Column, plain: Callable[[float | None], str]) -> list[str]:
     """A cell in a data format, with its bounds where the column has them."""
-    plain = plain or _plain
     if isinstance(cell, Estimate):
         values = [cell.value, cell.low, cell.high] if column.spread else [cell.value]
         return [plain(v) for v in values]

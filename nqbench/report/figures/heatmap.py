@@ -175,6 +175,5 @@ def _shade(value: float, positive: Sequence[float]) -> float:
     low, high = min(positive), max(positive)
     if low == high:
         return 0.3
-    if high / low > WIDE:
-        return math.log(value / low) / math.log(high / low)
-    return (value - low) / (high - low)
+    wide = high / low > WIDE
+    return math.log(value / low, high / low) if wide else (value - low) / (high - low)
