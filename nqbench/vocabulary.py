@@ -96,6 +96,14 @@ BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
 off the chip. The other counters have none: shared-memory accesses and atomics replace dearer ones,
 and a loop of fewer passes may do more in each."""
 
+PLAIN: Final[Mapping[str, str]] = {
+    "warp_instructions": "instructions",
+    "off_chip_sectors": "off-chip data",
+    "lane_efficiency": "busy lanes",
+    "modelled_ms": "modelled time",
+}
+"""What sentences call a counter; tables keep its exact name."""
+
 PROGRAM_COUNTERS: Final = {"launches": "kernel launches in one run of a program"}
 """Further counters of a program. Each name is a total over the kernels; ``NAME@KERNEL`` (see
 ``of_kernel``) is the part of one of them."""

@@ -10,6 +10,7 @@ from typing import Final
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
 from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial.effects import FactorEffect
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _SIZE: Final = re.compile(r"N=(\d+)")
@@ -102,3 +103,132 @@ def grouped(reasons: Iterable[str]) -> list[str]:
         differ = " (the numbers are the first one's)" if len({w for _, w in found}) > 1 else ""
         said.append(f"{names}: {found[0][1]}{differ}" if found[0][1] else names)
     return said
+
+
+# Effects: one direction and one notation wherever people read them.
+
+WIDE: Final = 0.1
+"""Half-width from which an interval is visibly lopsided and ``±`` would hide that."""
+SAME: Final = 1.005
+"""Ratio below which an exact count is called the same."""
+FEW: Final = 100
+"""Counts below it say nothing as a factor: the totals are shown instead."""
+
+
+def factor(value: float) -> str:
+    """A factor of at least 1 as people read it: ``1.91x``, ``45.3x``, ``167,000x``."""
+    digits = max(0, 2 - math.floor(math.log10(value))) if value < 1000 else 0
+    step = 10 ** max(0, math.floor(math.log10(value)) - 2)
+    rounded = round(value / step) * step if value >= 1000 else value
+    return f"{rounded:,.{digits}f}x"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage of two digits: ``16%``, ``3.1%``; three from 100%."""
+    value = 100 * abs(share)
+    return f"{value:,.0f}%" if value >= 10 else f"{value:.2g}%"
+
+
+def effect(
+    found: Estimate,
+    what: Quantity,
+    totals: tuple[float, float] | None = None,
+    *,
+    spread: bool = True,
+) -> str:
+    """What a change does to a quantity: ``1.91x faster ±0.4%``, ``16% less``, ``+39%``.
+
+    ``found`` is new over old; ``totals`` are the old and the new value, which are shown where a
+    factor would say nothing: ``0 -> 60,984``.
+    """
+    if math.isnan(found.value):
+        return "-"
+    if totals and (not 0 < found.value < math.inf or is_few(totals, what)):
+        return f"{amount(totals[0], what)} -> {amount(totals[1], what)}"
+    if not 0 < found.value < math.inf:
+        return "none left" if found.value == 0 else "none before"
+    if max(found.value, 1 / found.value) < SAME and (found.exact or not found.differs_from(1)):
+        return "same"
+    if not found.exact and found.bounded and not found.differs_from(1):
+        return f"unclear{_margin(found)}"
+    return _size(found.value, what) + (_margin(found) if spread else "")
+
+
+def is_few(totals: tuple[float, float] | None, what: Quantity) -> bool:
+    """Whether one of two counts is too small for a factor to say something."""
+    counted = what.exact and what.formula is None and what.name != "lane_efficiency"
+    return counted and totals is not None and min(totals) < FEW
+
+
+def _size(value: float, what: Quantity) -> str:
+    more, size = value > 1, max(value, 1 / value)
+    if what.kind == "time":
+        return f"{factor(size)} {'slower' if more else 'faster'}"
+    if what.better == "higher":
+        return f"{'+' if more else '-'}{percent(value - 1)}" if size < 10 else _times(value, what)
+    return f"{percent(value - 1)} {_more(more, what)}" if size < 2 else _times(value, what)
+
+
+def _times(value: float, what: Quantity) -> str:
+    return f"{factor(max(value, 1 / value))} {_more(value > 1, what)}"
+
+
+def _more(more: bool, what: Quantity) -> str:
+    if what.better == "higher":
+        return "higher" if more else "lower"
+    return "more" if more else "fewer" if what.countable else "less"
+
+
+def direction(more: bool, what: Quantity) -> str:
+    """``slower``, ``fewer instructions``, ``more busy lanes``."""
+    if what.kind == "time":
+        return "slower" if more else "faster"
+    return f"{'more' if more else 'fewer' if what.countable else 'less'} {what.plain}"
+
+
+def better_by(found: Estimate, what: Quantity) -> str:
+    """How much better something is, of a ratio above 1: ``1.91x faster ±0.4%``, ``45x less``."""
+    if what.kind == "time":
+        return f"{factor(found.value)} faster{_margin(found)}"
+    size = percent(found.value - 1) if found.value < 2 else factor(found.value)
+    return f"{size} {_more(what.better == 'higher', what)}{_margin(found)}"
+
+
+def _margin(found: Estimate) -> str:
+    """The interval of a ratio: ``±0.4%`` where it is about symmetric, else both bounds."""
+    if found.low is None or found.high is None:
+        return ""
+    half = math.sqrt(found.high / found.low) - 1
+    if half < WIDE:
+        return f" ±{max(100 * half, 0.1):.{2 if half >= 0.01 else 1}g}%"
+    bounds = [found.low, found.high]
+    if found.value < 1 and found.differs_from(1):  # the factor is shown the other way round
+        bounds = [1 / found.high, 1 / found.low]
+    return f" ({bounds[0]:.3g} to {bounds[1]:.3g})"
+
+
+def mark(found: Estimate, what: Quantity) -> str:
+    """``+`` where a change makes a quantity better, ``-`` where worse, else empty."""
+    if not what.better or math.isnan(found.value) or not found.differs_from(1):
+        return ""
+    if found.exact and max(found.value, 1 / found.value if found.value else math.inf) < SAME:
+        return ""
+    return "+" if (found.value < 1) == (what.better == "lower") else "-"
+
+
+def amount(value: float, what: Quantity) -> str:
+    """A value for people, three digits: ``9.78 ms``, ``5.65 M``, ``62%``, ``3,888``."""
+    if what.unit == "s":
+        return time(value, 3)
+    if what.name == "lane_efficiency":
+        return percent(value)
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {letter}"
+    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
+
+
+def marked(found: FactorEffect, *, spread: bool = True) -> str:
+    """An effect and whether it is better or worse: ``16% less +``."""
+    text = effect(found.ratio, found.quantity, found.totals, spread=spread)
+    return f"{text} {mark(found.ratio, found.quantity)}".rstrip()

@@ -76,6 +76,8 @@ def conclude(
     want to wait for figures.
     """
     from nqbench.cli.show import console, results
+    from nqbench.cli.show.answer import show_answer, show_next
+    from nqbench.cli.show.console import duration
     from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
@@ -83,7 +85,9 @@ def conclude(
     for outcome in outcomes:
         measured = complete and outcome.counts.get("ok", 0)
         if not as_json:
-            results.show_outcome(outcome)
+            results.show_failures(outcome)
+        if not (as_json or measured):
+            results.show_ending(outcome)
         report = None
         if measured or as_json:
             run = read_run(outcome.path)
@@ -94,7 +98,9 @@ def conclude(
 
                     for table in (one for item in items for one in prepare(run.data, item)):
                         console.show_report_table(table)
-                results.show_numbers(run)
+                show_answer(run.answer, duration(outcome.wall_s))
+                console.say("")
+                show_next(run.answer)
             if draw and measured:
                 report = _report_measured(run, outcome)
                 reports.append(report)

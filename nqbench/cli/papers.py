@@ -85,7 +85,8 @@ def _reproduce(
     budget_s = options.budget_seconds(budget)
     study = load_study(paper_folder(name) / "study.yaml")
     outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
-    results.show_outcome(outcome)
+    results.show_failures(outcome)
+    results.show_ending(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)

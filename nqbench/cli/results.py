@@ -96,11 +96,13 @@ def _show_and_write(
     paths: list[Path], out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
     from nqbench.cli.show import results
+    from nqbench.cli.show.answer import show_answer
     from nqbench.report.items import read_run
 
     runs = list(map(read_run, paths))
     for run in () if as_json else runs:
-        results.show_numbers(run, failures=True)
+        results.show_missing(run)
+        show_answer(run.answer)
     written = measuring.write(runs, out, formats)
     if as_json:
         measuring.print_runs(runs, [written])

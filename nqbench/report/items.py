@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed, observed
 from nqbench.analysis.data.quantities import Quantity
@@ -41,9 +42,14 @@ class ReadRun:
         return self.observed.data
 
     @cached_property
+    def answer(self) -> Answer:
+        """What it says."""
+        return Answer(self.data)
+
+    @cached_property
     def findings(self) -> list[str]:
         """The most important findings, in sentences."""
-        return findings(self.data)
+        return findings(self.answer)
 
 
 def read_run(path: Path) -> ReadRun:

@@ -23,7 +23,7 @@ from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table, slug
 from nqbench.system.files import DISK_ERRORS, replacing
 
-FORMATS: Final = ("md", "csv")
+FORMATS: Final = ("md", "csv", "html")
 """The default formats of tables; figures are SVG unless another of theirs is asked for."""
 _SHOWN_FIRST: Final = ("svg", "png")
 """What a browser shows."""

@@ -1,56 +1,92 @@
-"""Findings: true sentences, with their basis, and none that the intervals do not carry."""
+"""Findings: true sentences, the most important first, and none that the intervals do not carry."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from nqbench.analysis.data.quantities import quantity
-from nqbench.analysis.findings import REPORTED_COUNTERS, extremes, findings
-from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial, truth_s
+from nqbench.analysis import wording
+from nqbench.analysis.answer import Answer
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.findings import findings
+from tests.builders import H100, MINI, SYSTEMS, TRUTH, Builder, ablation, factorial, truth_s
+
+COUNT, SHARE = quantity("warp_instructions"), quantity("lane_efficiency")
 
 
-def test_measured_findings_name_factor_best_point_and_reversal() -> None:
+@pytest.mark.parametrize(
+    ("found", "what", "totals", "text", "mark"),
+    [
+        (Estimate(0.5, 0.498, 0.502, 5), TIME, None, "2.00x faster ±0.4%", "+"),
+        (Estimate(1.234, 1.2, 1.27, 5), TIME, None, "1.23x slower ±2.9%", "-"),
+        (Estimate(0.08, 0.06, 0.1, 3), TIME, None, "12.5x faster (10 to 16.7)", "+"),
+        (Estimate(1.01, 0.99, 1.03, 5), TIME, None, "unclear ±2%", ""),
+        (Estimate(1.0, 1.0, 1.0, 5), TIME, None, "same", ""),
+        (Estimate(0.5), TIME, None, "2.00x faster", ""),
+        (Estimate(1 / 2730, exact=True), COUNT, (9e6, 3300), "2,730x fewer", "+"),
+        (Estimate(1 / 167123, exact=True), COUNT, None, "167,000x fewer", "+"),
+        (Estimate(1.029, exact=True), COUNT, (1e6, 1.029e6), "2.9% more", "-"),
+        (Estimate(1.002, exact=True), COUNT, (1e6, 1.002e6), "same", ""),
+        (Estimate(float("inf"), exact=True), COUNT, (0, 60984), "0 -> 60,984", "-"),
+        (Estimate(0.0, exact=True), COUNT, (60984, 0), "60,984 -> 0", "+"),
+        (Estimate(60.0, exact=True), COUNT, (20, 1200), "20 -> 1,200", "-"),
+        (Estimate(1.389, exact=True), SHARE, (0.3, 0.4), "+39%", "+"),
+        (Estimate(0.97, exact=True), SHARE, (0.3, 0.29), "-3%", "-"),
+        (Estimate(float("nan"), exact=True), COUNT, None, "-", ""),
+    ],
+)
+def test_every_effect_has_one_notation(
+    found: Estimate, what: Any, totals: Any, text: str, mark: str
+) -> None:
+    assert wording.effect(found, what, totals) == text
+    assert wording.mark(found, what) == mark
+
+
+def test_measured_findings() -> None:
+    """The best point with its gain, the factors by size, the interaction that decides."""
     data = ablation().data()
-    strongest, best, crossed = findings(data)
-    assert "assignment. block_pool instead of one_per_thread is 1.4" in strongest
-    assert "memory shared, layout per_thread, loop irrc, assignment block_pool" in best
-    assert "cpu.multicore" in best
-    assert "layout interleaved instead of per_thread" in crossed
-    assert "reverses with memory" in crossed
-
-
-@pytest.mark.parametrize("builder", [ablation(), ablation(MINI)], ids=["measured", "simulated"])
-def test_every_finding_says_size_device_and_manner(builder: Builder) -> None:
-    data = builder.data()
-    for sentence in findings(data):
-        assert "N=" in sentence
-        assert data.device_short in sentence
-        assert ("simulated" if data.simulated else "measured, 5 rounds") in sentence
+    best, *factors, crossed = findings(data)
+    worst = 1 / (TRUTH["shared"] * TRUTH["irrc"] * TRUTH["block_pool"])
+    assert best.startswith("Fastest of 24 (N = 18, sweep factorial): memory shared, layout per_")
+    assert f"{worst:.2f}"[:3] in best.partition(" s, ")[2]
+    assert [sentence.partition(":")[0] for sentence in factors] == [
+        "assignment",
+        "memory",
+        "layout",
+    ]
+    assert "block_pool instead of one_per_thread is 1.43x faster" in factors[0]
+    assert "layout interleaved instead of per_thread depends on memory" in crossed
+    assert "slower" in crossed
+    assert "faster" in crossed
 
 
 def test_simulated_findings_speak_of_counters_only() -> None:
-    told = findings(ablation(MINI).data())
-    assert len(told) == 3
-    assert any("brings the bank conflicts to 0" in s for s in told)
-    assert not any(word in s for s in told for word in ("time", "fast", "slow", " ms", "cost"))
+    data = ablation(MINI).data()
+    told = findings(data)
+    assert len(told) == 5
+    assert any("bank conflicts" in s and "-> 0" in s for s in told)
+    assert not any(word in s for s in told for word in ("fast", "slow", " ms", "cost"))
+    assert [best.what.name for best in Answer(data).best][:2] == [
+        *("off_chip_sectors", "warp_instructions")
+    ]
 
 
 def test_noise_alone_is_not_a_finding() -> None:
-    data = factorial(noise=0.02, seed=5, value=lambda levels: 0.01).data()
-    told = findings(data)
-    assert any("No factor clearly changes the kernel time" in s for s in told)
-    assert not any("Strongest factor" in s or "reverses with" in s for s in told)
+    told = findings(factorial(noise=0.02, seed=5, value=lambda levels: 0.01).data())
+    assert told[0].startswith("No variant is clearly best")
+    assert told[1:] == ["No change matters: every effect is below 2% or unclear."]
 
 
 def test_identical_code_is_rarely_called_different() -> None:
-    """With no true effect at most about one run in twenty may name a strongest factor."""
-    false = sum(
-        "Strongest"
-        in findings(factorial(sizes=(15,), noise=0.01, seed=s, value=lambda lv: 0.01).data())[0]
-        for s in range(40)
+    """With no true effect at most about one run in twenty may name a change."""
+    runs = (
+        factorial(sizes=(15,), noise=0.01, seed=seed, value=lambda levels: 0.01)
+        for seed in range(40)
     )
+    false = sum("No change matters" not in findings(run.data())[1] for run in runs)
     assert false <= 6  # binomial(40, 0.05): more than three standard deviations above 2
 
 
@@ -75,62 +111,40 @@ def parts_per_thousand() -> Builder:
     return builder
 
 
-THREADS: dict[str, Any] = {"sweeps": [{"name": "s", "matrix": {"threads": []}}]}
-CPU_ALONE = points(
-    Builder(**THREADS), ({"threads": 1}, 1.0), ({"threads": 16}, 1 / 16), system="cpu.multicore"
-)
+def by_threads() -> Builder:
+    builder = Builder(sweeps=[{"name": "s", "matrix": {"threads": []}}])
+    chosen = ({"threads": 1}, 1.0), ({"threads": 16}, 1 / 16)
+    return points(builder, *chosen, system="cpu.multicore")
 
 
-@pytest.mark.parametrize(
-    ("builder", "said"),
-    [
-        (factorial(rounds=1), "with one round no time has an interval"),
-        (CPU_ALONE, "none of them is a kernel, and findings compare kernels only"),
-        (alone(), "0 of 1 point finished."),
-        (parts_per_thousand(), "none of their differences exceeds its interval"),
-    ],
-    ids=["one round", "CPU programs alone", "nothing finished", "parts per thousand"],
-)
-def test_a_run_without_a_finding_says_why(builder: Builder, said: str) -> None:
-    (only,) = findings(builder.data())
-    assert only.startswith("No finding")
-    assert said in only
+def by_seed() -> Builder:
+    builder = Builder(H100, sweeps=[{"name": "s", "matrix": {"seed": [1, 2], "depth": [3, 4]}}])
+    chosen = [({"seed": s, "depth": d}, 0.1 * s**3 * d) for s in (1, 2) for d in (3, 4)]
+    return points(builder, *chosen)
 
 
-def test_failed_points_are_not_the_best() -> None:
+def by_system() -> Builder:
+    builder = Builder(H100, sweeps=[{"name": "systems", "systems": list(SYSTEMS)}])
+    for i, system in enumerate(SYSTEMS):
+        builder.time("systems", {"n": 15}, 0.1 + i, system)
+    return builder
+
+
+def with_a_wrong_best() -> Builder:
     builder = factorial(sizes=(15,), value=truth_s)
     best = min(builder.rows[1:], key=lambda r: r.get("value_s") or 9)
     for row in builder.rows:
         if row["key"] == best["key"]:
             row["status"] = "wrong"
-    assert "of 23 points" in best_of(builder)
+    return builder
 
 
-def best_of(builder: Builder) -> str:
-    (best,) = [s for s in findings(builder.data()) if s.startswith("Best")]
-    return best
+def tied() -> Builder:
+    chosen = ({"depth": 2}, 1.0), ({"depth": 3}, 1.0001), ({"depth": 4}, 3.0)
+    return points(Builder(noise=0.01), *chosen)
 
 
-def test_systems_alone_are_ranked() -> None:
-    builder = Builder(H100, sweeps=[{"name": "systems", "systems": list(SYSTEMS)}])
-    for i, system in enumerate(SYSTEMS):
-        builder.time("systems", {"n": 15}, 0.1 + i, system)
-    best = best_of(builder)
-    assert SYSTEMS[0] in best
-    assert SYSTEMS[-1] in best
-
-
-def test_the_runner_up_is_told_apart_or_not() -> None:
-    tie = points(
-        Builder(noise=0.01), ({"depth": 2}, 1.0), ({"depth": 3}, 1.0001), ({"depth": 4}, 3.0)
-    )
-    assert "not distinguishable from the next" in best_of(tie)
-    best = best_of(points(Builder(noise=0.001), ({"depth": 4}, 2.0), ({"depth": 6}, 1.0)))
-    assert "times as fast as the other (depth 4)" in best
-    assert best.count("depth 4") == 1
-
-
-def test_growth_from_nearly_nothing_is_not_the_strongest_factor() -> None:
+def from_nearly_nothing() -> Builder:
     """Conflicts that a base level hardly has grow by any ratio; what removes them is told."""
     builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"memory": [], "layout": []}}])
     table = {("global", "per_thread"): 3, ("global", "interleaved"): 0}
@@ -138,38 +152,39 @@ def test_growth_from_nearly_nothing_is_not_the_strongest_factor() -> None:
     for (memory, layout), conflicts in table.items():
         counters = {"warp_instructions": 10, "lane_efficiency": 0.5, "bank_conflicts": conflicts}
         builder.count("s", {"n": 9, "memory": memory, "layout": layout}, counters)
-    told = findings(builder.data())
-    assert "layout. interleaved instead of per_thread removes 99.9998% of the bank" in told[0]
+    return builder
 
 
-@pytest.mark.parametrize("noise", [False, True])
-def test_a_direction_that_changes_with_the_size_is_said(noise: bool) -> None:
-    """An effect that is lost in noise is not called opposite."""
+def turning(*, noise: bool) -> Builder:
     builder = factorial(sizes=(15, 16, 17), noise=0.001)
     for i, row in enumerate(builder.rows):
         if row["n"] == 15 and row["round"]:
             turned = row["value_s"] * (4 if row["memory"] == "shared" else 1)
             row["value_s"] = 1.0 + 0.3 * ((i * 2654435761) % 97) / 97 if noise else turned
-    told = findings(builder.data())[0]
-    assert ("without a clear effect at N=15" in told) == noise
-    assert "same direction at N=16" in told or noise
-    assert ("but in the opposite direction at N=15" in told) != noise
+    return builder
 
 
-def test_of_a_counter_no_value_is_called_the_best() -> None:
-    data = ablation(MINI).data()
-    texts = [extremes(data, s, quantity(c)) for s in data.sweeps for c in REPORTED_COUNTERS]
-    said = [text for text in texts if text]
-    assert said
-    for text in said:
-        assert text.startswith(("Lowest ", "Highest "))
-        assert "best" not in text.lower()
-
-
-def test_a_seed_is_no_change_that_makes_anything_faster() -> None:
-    builder = Builder(H100, sweeps=[{"name": "seeds", "matrix": {"seed": [1, 2], "depth": [3, 4]}}])
-    for seed in (1, 2):
-        for depth in (3, 4):
-            builder.time("seeds", {"n": 15, "seed": seed, "depth": depth}, 0.1 * seed**3 * depth)
-    (strongest,) = [s for s in findings(builder.data()) if s.startswith("Strongest")]
-    assert "depth. 4 instead of 3" in strongest
+@pytest.mark.parametrize(
+    ("builder", "said", "unsaid"),
+    [
+        (lambda: factorial(rounds=1), "One round has no intervals", "No change matters"),
+        (alone, "No finding: 0 of 1 point finished", "Fastest"),
+        (parts_per_thousand, "No change matters", "instead of"),
+        (
+            by_threads,
+            "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster",
+            "default ",
+        ),
+        (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
+        (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
+        (with_a_wrong_best, "Fastest of 23 ", "of 24"),
+        (tied, "not distinguishable from depth 3", "distinguishable from depth 4"),
+        (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
+        (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),
+        (lambda: turning(noise=True), "memory: shared instead of global", "Not at every N"),
+    ],
+)
+def test_what_is_said_of_a_run(builder: Callable[[], Builder], said: str, unsaid: str) -> None:
+    told = " ".join(findings(builder().data()))
+    assert said in told
+    assert unsaid not in told

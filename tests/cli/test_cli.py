@@ -109,11 +109,12 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     assert record["status"] == "ok"
     assert record["answer"] == record["expected"] == "4"
     lines = done.out.splitlines()
-    assert lines[0].startswith("done: 1 ok in ")
-    assert lines[-2] == "records: results/local/sim-mini/tiny"
-    page = folder / "plots" / "local" / "sim-mini" / "tiny" / "report.md"
-    others = len(list(page.parent.iterdir())) - 1
-    assert lines[-1] == f"report: {page.relative_to(folder)} and {others} more files"
+    assert lines[0].startswith("tiny on sim:mini: simulated, exact counts, no times ")
+    assert "1 of 1 points right, " in lines[0]
+    assert "time it: nqbench run study.yaml -d cuda:0" in lines[-2]
+    page = folder / "plots" / "local" / "sim-mini" / "tiny" / "report.html"
+    assert lines[-1] == f"Page   {page.as_uri()}"
+    assert page.exists()
 
     again = call("run", "study.yaml", "--device", "sim", "--no-report", cwd=folder)
     assert again.code == 0

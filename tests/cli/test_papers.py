@@ -55,15 +55,14 @@ def measured(project: Path, name: str, study: str = SMALL) -> str:
 def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     done = call("reproduce", "zhang2011", "--device", FAKE, cwd=project)
     assert done.code == 0, done.err
-    verdicts, records, report = done.out.splitlines()[-3:]
+    verdicts, shown = done.out.splitlines()[-2:]
     assert verdicts.startswith("verdicts: ")
-    assert records.startswith("records: results/local/")
-    page = report.split()[1]
-    assert page.endswith("paper.md")
-    text = (project / page).read_text(encoding="utf-8")
+    page = Path(shown.split()[1].removeprefix("file://"))
+    assert page.name == "paper.html"
+    text = page.with_suffix(".md").read_text(encoding="utf-8")
     assert "synthetic, made by the fake test device" in text
     assert "table 4: shared memory with no bank conflict" in text
-    assert (project / page).with_name("report.md").exists()
+    assert page.with_name("report.md").exists()
     run = next(project.glob("results/local/*/zhang2011"))
 
     assert re.search(r"^(holds|fails|unclear|no effect).* Here: N=\d+: [\d.]+ \[", done.out, re.M)

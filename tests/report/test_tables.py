@@ -15,10 +15,9 @@ from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Table
 from nqbench.report.tables.common import PROGRAM_NOTE
-from nqbench.report.tables.summary import best_points, strongest_effects
 from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem, kinds
-from tests.builders import H100, MINI, TRUTH, Builder, ablation
+from tests.builders import H100, MINI, Builder, ablation
 from tests.measure.programs import point
 from tests.measure.test_runner import measure
 
@@ -65,8 +64,6 @@ def test_failed_and_skipped_points_are_listed_without_a_value(measured: Dataset)
     assert skipped.rows == (("s", "depth 4", 15, "wrong", "answer 1, expected 2"),)
     (skipped,) = make(measured, "skipped")
     assert len(skipped.rows) == sum(not p.ok for p in measured.points)
-    del builder.rows[:3]
-    assert best_points(builder.data()) == strongest_effects(builder.data()) == []
     assert all("bytes of shared memory" in str(reason) for reason in cells(skipped, "reason"))
 
 
@@ -188,34 +185,3 @@ def test_counters_of_a_run_are_totals_and_those_of_a_kernel_can_be_asked_for(
     assert counter_of(run, large, "launches") == 9
     asked, *_ = make(data, "results", of="sizes", value="launches@scale")
     assert "launches of scale" in names(asked)
-
-
-def test_a_run_at_a_glance(measured: Dataset, simulated: Dataset) -> None:
-    """The largest size, the strongest level of each factor; counters stay apart from times."""
-    (best,) = best_points(measured)
-    factorial, *_, baseline = best.texts()
-    assert factorial[:4] == [
-        *("factorial", "18", "kernel time"),
-        "memory shared, layout per_thread, loop irrc, assignment block_pool",
-    ]
-    # The slowest lacks all three, and has the layout that slows shared memory down.
-    worst = 1 / (TRUTH["shared"] * TRUTH["irrc"] * TRUTH["block_pool"])
-    assert float(factorial[-1]) == pytest.approx(worst, rel=0.01)
-    assert baseline[2:4] == ["CPU time", "cpu.multicore"]
-    (effects,) = strongest_effects(measured)
-    assert cells(effects, "factor").count("assignment") == 1
-    for row in effects.texts():
-        if row[0] == "factorial" and row[1] in ("loop", "assignment"):
-            ratio, spread = row[3].split()
-            assert float(ratio) == pytest.approx(TRUTH[row[2].split()[-1]], rel=0.01)
-            assert 0 < float(spread[1:-1]) < 1, "percent"
-
-    by_counter, on_cpu = best_points(simulated)
-    assert "not always faster" in by_counter.title
-    assert "bank conflicts" not in cells(by_counter, "quantity"), "many points have none"
-    assert cells(on_cpu, "best point") == ["cpu.multicore"]
-    (effects,) = strongest_effects(simulated)
-    change = dict(zip(cells(effects, "change"), effects.texts(), strict=True))
-    assert change["branchy → irrc"][3:] == ["1", "0.9", "0.9", "0.949"]
-    assert change["global → shared"][4] == "from 0"
-    assert "base → opt1_shared_stack" in change, "systems of one paper lose its name"

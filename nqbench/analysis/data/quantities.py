@@ -16,7 +16,7 @@ from nqbench import expressions
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import suggestion
-from nqbench.vocabulary import BETTER, COUNTERS, PROGRAM_COUNTERS, is_counter, plain_name
+from nqbench.vocabulary import BETTER, COUNTERS, PLAIN, PROGRAM_COUNTERS, is_counter, plain_name
 from nqbench.workloads import KERNEL, phases
 
 
@@ -39,6 +39,16 @@ class Quantity:
     better: Literal["lower", "higher", ""] = "lower"
     formula: Callable[[Mapping[str, Any]], float] | None = None
     measured: bool = False
+
+    @property
+    def plain(self) -> str:
+        """Its name in sentences."""
+        return PLAIN.get(self.name, self.label)
+
+    @property
+    def countable(self) -> bool:
+        """Whether its name is a plural: fewer conflicts, but less data."""
+        return self.plain.endswith("s")
 
     @property
     def exact(self) -> bool:

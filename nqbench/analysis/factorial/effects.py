@@ -8,6 +8,7 @@ it. Deterministic counts give exact ratios.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -32,6 +33,7 @@ class FactorEffect:
 
     ``pairs``   otherwise equal pairs of points behind it
     ``method``  ``geometric mean``, ``totals`` (some count is zero) or ``least squares``
+    ``totals``  mean value at ``base`` and at ``level`` over the pairs; ``None`` without pairs
     """
 
     quantity: Quantity
@@ -42,6 +44,7 @@ class FactorEffect:
     ratio: Estimate
     pairs: int
     method: str
+    totals: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,10 @@ class Cells:
             value = float(above.prod() / below.prod())
         return Estimate(float(value), rounds=picked.shape[2], exact=self.exact), "totals"
 
+    def mean(self, rows: Sequence[int]) -> float:
+        """Arithmetic mean of the values of some rows, over all rounds; NaN without rows."""
+        return float(self.values[list(rows)].mean()) if rows else math.nan
+
 
 def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity) -> Cells:
     """Collect the points of one size. Raises ``AnalysisError`` where there is nothing to compare.
@@ -160,7 +167,9 @@ def main_effect(
             f"{factor}: {base} and {level} share no otherwise equal points, and counts of zero"
             " cannot be fitted"
         )
-    return FactorEffect(what, n, factor, base, level, ratio, len(pairs), method)
+    before, after = (table.mean([pair[side] for pair in pairs]) for side in (0, 1))
+    totals = (before, after) if pairs else None
+    return FactorEffect(what, n, factor, base, level, ratio, len(pairs), method, totals)
 
 
 def _interaction(
@@ -189,7 +198,7 @@ def _interaction(
         and after.differs_from(1)
     )
     behind = (ratio, len(squares), method)
-    return Interaction(what, n, *change, *behind, *other, at_base, at_level, reversing)
+    return Interaction(what, n, *change, *behind, None, *other, at_base, at_level, reversing)
 
 
 def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:

@@ -48,8 +48,8 @@ DECIDED: Final = ("verdict", "size", "statement", "measured", "paper")
 _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
-def show_outcome(outcome: RunOutcome) -> None:
-    """Why points have no value, then how many ended how."""
+def show_failures(outcome: RunOutcome) -> None:
+    """Why points have no value."""
     failed = [(r.status, point_text(r), r.reason) for r in outcome.failures]
     skipped = [
         ("skipped", name.partition(": ")[2].rpartition(" (")[0], why)
@@ -58,6 +58,10 @@ def show_outcome(outcome: RunOutcome) -> None:
     show_reasons([*failed, *skipped])
     for failure in outcome.failures if console().quiet else ():
         typer.echo(failure_text(failure), err=True)
+
+
+def show_ending(outcome: RunOutcome) -> None:
+    """How many points ended how, of a run without an answer."""
     counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
     ending = "so far" if outcome.interrupted else "done"
     say(f"{ending}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}")
@@ -77,34 +81,22 @@ def show_reasons(points: Iterable[tuple[str, str, str]]) -> None:
         say(f"... and {len(rows) - MAX_REASONS} more reasons")
 
 
-def show_numbers(run: ReadRun, *, failures: bool = False) -> None:
-    """The best points of a run, the effects, the findings; ``failures``: first what did not run."""
-    from nqbench.report.tables.summary import best_points, strongest_effects
-
-    data = run.data
-    say(f"{data.name} on {data.device_short}, {data.provenance}")
-    if failures:
-        missing = [p for p in data.points if not p.ok]
-        show_reasons((p.status, f"{p.system or p.sweep} N={p.n}", p.reason) for p in missing)
-    for table in (*best_points(data), *strongest_effects(data)):
-        say("")
-        show_report_table(table, source=False)
-    say("")
-    for finding in run.findings:
-        say(finding, bullet="* ")
+def show_missing(run: ReadRun) -> None:
+    """The points of a run that have no value, and why."""
+    missing = [p for p in run.data.points if not p.ok]
+    show_reasons((p.status, f"{p.name} N={p.n}", p.reason) for p in missing)
 
 
 def show_files(report: RunReport | PaperReport | None, records: Path | None = None) -> None:
-    """What could not be drawn, then where everything is, in two lines."""
+    """What could not be drawn, then the page to open, or the records where there is none."""
     for sentence in getattr(report, "not_made", ()):
         say(sentence)
-    if records is not None:
-        say(f"records: {records}")
     if report is not None:
-        pages = [path for path in report.paths if path.stem == report.paths[0].stem]
-        others = len(report.paths) - len(pages)
-        beside = f" and {others} more files" if others else ""
-        say(f"report: {', '.join(map(str, pages))}{beside}")
+        pages = {path.suffix: path for path in report.paths if path.stem == report.paths[0].stem}
+        page = pages.get(".html", report.paths[0])
+        say(page.absolute().as_uri() if page.suffix == ".html" else str(page), bullet="Page   ")
+    elif records is not None:
+        say(str(records), bullet="Records   ")
 
 
 def show_paths(paths: Iterable[Path]) -> None:
