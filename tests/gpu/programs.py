@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -99,6 +101,47 @@ def fuses(context: ProgramContext, times: int) -> None:
     for _ in range(times):
         context.launch("fused")
         context.launch("count", step=1)
+
+
+LOST: Final = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from nqbench.devices.cuda.device import CudaDevice
+from nqbench.errors import LaunchError, LaunchTimeout
+from nqbench.plan import Buffer, KernelPlan
+from tests.gpu.programs import STRAY, WAIT, program
+
+def plan(entry, arguments, *buffers):
+    return KernelPlan(
+        Path(sys.argv[1]), entry, arguments, buffers=buffers, grid=(1, 1, 1), block=(1, 1, 1)
+    )
+
+device = CudaDevice(0)
+prepared = device.prepare({what})
+try:
+    prepared.launch({timeout_s})
+except (LaunchError, LaunchTimeout) as error:
+    print(type(error).__name__, error.fatal, error, flush=True)
+prepared.close()
+device.close()
+os._exit(0)
+"""
+
+
+def lost(what: str, timeout_s: float | None) -> str:
+    """What is said of a launch of the plan ``what``, a Python expression, that spoils its process;
+    it runs in one of its own."""
+    code = LOST.replace("{what}", what).replace("{timeout_s}", str(timeout_s))
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(SOURCE.with_name("kernels.cu"))],
+        cwd=SOURCE.parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Counting(Workload):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,10 @@ from nqbench.point import Level
 from nqbench.workloads import get
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
+from nqbench.workloads.counting.known import SOLUTIONS
+from tests.cli.call import process
+from tests.measure.test_pool import wait_until
+from tests.workloads.running import run
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -32,11 +35,9 @@ COUNTING = get("counting")
 SYSTEMS = [name for name in COUNTING.systems if not name.startswith("cpu.")]
 TIMEOUT_S = 60.0
 
-A000170 = {
-    5: 10, 6: 4, 7: 40, 8: 92, 9: 352, 10: 724, 11: 2680, 12: 14200, 13: 73712,
-    14: 365596, 15: 2279184, 16: 14772512,
-}  # fmt: skip
-LARGE = {17: 95815104, 18: 666090624, 19: 4968057848, 20: 39029188884}
+SMALL, UP_TO_18 = range(5, 17), range(5, 19)
+LOOPS = [loop for loop in FRONTIER_LOOPS if loop != "unrolled"]
+POLICIES = ("one_per_thread", "block_pool", "global_pool")
 
 
 def make_plan(device: CudaDevice, system: str, n: int, **given: Level) -> KernelPlan:
@@ -46,39 +47,36 @@ def make_plan(device: CudaDevice, system: str, n: int, **given: Level) -> Kernel
     return plan
 
 
+def right(
+    device: CudaDevice, sizes: Iterable[int], system: str | None = None, **given: Level
+) -> None:
+    """Two launches of each size give the known answer."""
+    for n in sizes:
+        kernel_s = run(COUNTING, device, {"n": n, **given}, system, timeout_s=60).launch.kernel_s
+        assert kernel_s is not None
+        assert kernel_s > 0
+
+
 def test_there_are_the_papers_sixteen_systems_and_three_of_ours() -> None:
     assert len(SYSTEMS) == 19
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_answers_equal_a000170_for_n_5_to_16(device: CudaDevice, system: str) -> None:
-    for n, expected in A000170.items():
-        plan = make_plan(device, system, n)
-        with device.prepare(plan) as prepared:
-            for _ in range(2):  # the second launch starts from renewed memory
-                launch = prepared.launch(TIMEOUT_S)
-                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
-                assert launch.kernel_s is not None
-                assert launch.kernel_s > 0
+def test_every_system_on_all_small_boards(device: CudaDevice, system: str) -> None:
+    right(device, SMALL, system)
 
 
 @pytest.mark.parametrize("symmetry", ["none", "mirror", "full"])
 @pytest.mark.parametrize("storage", ["vector", "struct"])
-@pytest.mark.parametrize("loop", [loop for loop in FRONTIER_LOOPS if loop != "unrolled"])
+@pytest.mark.parametrize("loop", LOOPS)
 def test_loops_written_for_speed(
     device: CudaDevice, loop: str, storage: str, symmetry: str
 ) -> None:
     """Every policy on the path; the largest boards where one eighth of the tree is walked."""
-    large = {n: LARGE[n] for n in (17, 18)} if symmetry == "full" else {}
-    for n, expected in (A000170 | large).items():
-        for assignment in ("one_per_thread", "block_pool", "global_pool"):
-            given: dict[str, Level] = {"loop": loop, "storage": storage, "symmetry": symmetry}
-            given |= {"n": n, "depth": max(2, n - 11), "assignment": assignment}
-            factors = COUNTING.resolve(given, None, device.facts).factors
-            plan = COUNTING.plan(factors, None, device.facts)
-            with device.prepare(plan) as prepared:
-                prepared.launch(TIMEOUT_S)
-                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n} {assignment}"
+    given: dict[str, Level] = {"loop": loop, "storage": storage, "symmetry": symmetry}
+    for n in UP_TO_18 if symmetry == "full" else SMALL:
+        for assignment in POLICIES:
+            right(device, [n], None, **given, depth=max(2, n - 11), assignment=assignment)
 
 
 @pytest.mark.parametrize(
@@ -89,39 +87,25 @@ def test_loops_written_for_speed(
 def test_the_unrolled_loop(
     device: CudaDevice, adders: str, lookahead: int, encoding: str, jobs_made: str
 ) -> None:
-    large = {n: LARGE[n] for n in (17, 18)}
-    for n, expected in (A000170 | large).items():
+    given: dict[str, Level] = {"adders": adders, "lookahead": lookahead}
+    given |= {"encoding": encoding, "jobs_made": jobs_made}
+    for n in UP_TO_18:
         for assignment, steps in (("warp_pool", 15), ("warp_pool", 3), ("global_pool", 14)):
-            given: dict[str, Level] = {"lookahead": lookahead, "adders": adders, "steps": steps}
-            given |= {"assignment": assignment, "depth": max(2, n - 11)}
-            given |= {"encoding": encoding, "jobs_made": jobs_made}
-            plan = make_plan(device, "frontier.unrolled", n, **given)
-            with device.prepare(plan) as prepared:
-                prepared.launch(TIMEOUT_S)
-                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n} {given}"
+            given |= {"depth": max(2, n - 11), "assignment": assignment, "steps": steps}
+            right(device, [n], "frontier.unrolled", **given)
 
 
 @pytest.mark.parametrize("loop", ["somers", "branchy", "place_first", "irrc"])
 def test_one_eighth_of_the_tree_by_the_papers_loops(device: CudaDevice, loop: str) -> None:
-    for n, expected in A000170.items():
-        given: dict[str, Level] = {"n": n, "loop": loop, "symmetry": "full"}
-        given["depth"] = max(2, n - 11)
-        factors = COUNTING.resolve(given, None, device.facts).factors
-        plan = COUNTING.plan(factors, None, device.facts)
-        with device.prepare(plan) as prepared:
-            prepared.launch(TIMEOUT_S)
-            assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
+    for n in SMALL:
+        right(device, [n], loop=loop, symmetry="full", depth=max(2, n - 11))
 
 
 @pytest.mark.parametrize(
     "system", ["frontier.predicated", "frontier.lookahead", "frontier.unrolled"]
 )
 def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: str) -> None:
-    for n, expected in LARGE.items():
-        plan = make_plan(device, system, n)
-        with device.prepare(plan) as prepared:
-            prepared.launch(TIMEOUT_S)
-            assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
+    right(device, range(17, 21), system)
 
 
 @pytest.mark.parametrize(("n", "depth"), [(8, 2), (13, 4), (17, 6), (18, 7)])
@@ -135,7 +119,7 @@ def test_jobs_made_on_the_gpu(device: CudaDevice, n: int, depth: int) -> None:
         words = [("columns", "u4"), ("left", "u4"), ("right", "u4")]
         assert np.array_equal(np.sort(made.view(words)), np.sort(expected.view(words)))
         prepared.launch(TIMEOUT_S)
-        assert COUNTING.answer(plan, prepared.fetch()) == (A000170 | LARGE)[n]
+        assert COUNTING.answer(plan, prepared.fetch()) == SOLUTIONS[n]
 
 
 @pytest.mark.parametrize("system", ["frontier.predicated", "frontier.unrolled"])
@@ -189,35 +173,31 @@ def test_time_grows_with_the_board(device: CudaDevice) -> None:
     assert times[-1] > 3 * times[0]
 
 
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "nqbench", "count", *map(str, words), "--device", "cuda:0"]
-
-
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("n", [5, 12, 13, 14, 15, 16])
-def test_count_takes_one_launch(n: int, device: CudaDevice) -> None:
-    del device  # skips without a GPU
-    done = subprocess.run(command(n), capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.startswith(f"a({n}) = {A000170[n]}\n")
-    assert "on cuda:0" in done.stdout
-    assert "launches" not in done.stdout
-    assert "%" not in done.stderr  # no line of progress where nobody sees it
+def test_count_takes_one_launch(n: int) -> None:
+    done = process("count", n, "--device", "cuda:0")
+    assert done.out.startswith(f"a({n}) = {SOLUTIONS[n]}\n"), done.err
+    assert "on cuda:0" in done.out
+    assert "launches" not in done.out
+    assert "%" not in done.err  # no line of progress where nobody sees it
 
 
-def test_a_killed_count_is_resumed(tmp_path: Path, device: CudaDevice) -> None:
-    del device
+@pytest.mark.usefixtures("device")
+def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = subprocess.Popen(command(21, "--log", log), stdout=subprocess.DEVNULL)
-    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < 4):
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    words = ("count", "21", "--device", "cuda:0", "--log", str(log))
+    counting = subprocess.Popen(
+        [sys.executable, "-m", "nqbench", *words], stdout=subprocess.DEVNULL
+    )
+    wait_until(lambda: log.exists() and log.read_text().count("\n") >= 4)
+    counting.kill()
+    assert counting.wait() == -signal.SIGKILL
     kept = log.read_text().splitlines()[1:-1]
     assert len(kept) >= 2
-    done = subprocess.run(
-        command(21, "--log", log), capture_output=True, text=True, check=True, timeout=300
-    )
-    assert done.stdout.startswith("a(21) = 314666222712\n")
-    assert f"of them from {log}" in done.stdout
+    done = process(*words)
+    assert done.out.startswith("a(21) = 314666222712\n"), done.err
+    assert f"of them from {log}" in done.out
     assert log.read_text().splitlines()[1 : 1 + len(kept)] == kept
 
 
@@ -229,11 +209,11 @@ def test_chunks_are_counted_again_by_another_kernel_and_resumed_by_the_cpu(
     for n in (8, 12, 16):
         log = tmp_path / str(n)
         found = count_in_chunks(n, KernelCounter(launcher, n), log, checked=1)
-        assert (found.solutions, found.checked) == (A000170[n], found.chunks)
+        assert (found.solutions, found.checked) == (SOLUTIONS[n], found.chunks)
         lines = log.read_text().splitlines()
         assert len(lines) == 1 + found.parts
         log.write_text("\n".join(lines[:-1]) + "\n")
         missing = json.loads(lines[-1]).get("count", 1)
         again = count_in_chunks(n, CpuCounter(), log)
-        assert (again.solutions, again.resumed) == (A000170[n], again.chunks - missing)
+        assert (again.solutions, again.resumed) == (SOLUTIONS[n], again.chunks - missing)
     launcher.close()

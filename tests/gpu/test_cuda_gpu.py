@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +17,7 @@ from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT, CudaKernel
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 from nqbench.simulator.models import is_model, load_model
 from tests.compiling import compile_cubin
+from tests.gpu.programs import lost
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -61,35 +59,22 @@ def test_model_of_this_architecture_agrees_with_the_driver(device: CudaDevice) -
     assert not differing
 
 
-def test_every_launch_starts_from_the_same_memory(device: CudaDevice, kernels: Path) -> None:
-    jobs = np.arange(64, dtype=np.int32)
-    buffers = (
-        Buffer("jobs", "int32", 64, data=jobs, restore=True, output=True),
-        Buffer("total", "int32", 1, zero=True, output=True),
-    )
-    with device.prepare(
-        plan(kernels, "add", ("jobs", "total", np.int32(5)), buffers, block=64)
-    ) as prepared:
-        for _ in range(3):
-            prepared.launch()
-            outputs = prepared.fetch()
-            assert outputs["jobs"].tolist() == (jobs + 5).tolist()
-            assert outputs["total"].tolist() == [1]
-
-
-def test_what_is_neither_restored_nor_zeroed_keeps_its_contents(
-    device: CudaDevice, kernels: Path
+@pytest.mark.parametrize(("renewed", "jobs", "total"), [(True, 5, 1), (False, 15, 3)])
+def test_only_what_is_restored_or_zeroed_is_the_same_at_every_launch(
+    device: CudaDevice, kernels: Path, renewed: bool, jobs: int, total: int
 ) -> None:
+    start, nothing = np.arange(64, dtype=np.int32), np.zeros(1, np.int32)
     buffers = (
-        Buffer("jobs", "int32", 32, data=np.zeros(32, np.int32), output=True),
-        Buffer("total", "int32", 1, data=np.zeros(1, np.int32), output=True),
+        Buffer("jobs", "int32", 64, data=start, restore=renewed, output=True),
+        Buffer("total", "int32", 1, None if renewed else nothing, zero=renewed, output=True),
     )
-    with device.prepare(plan(kernels, "add", ("jobs", "total", np.int32(5)), buffers)) as prepared:
+    wanted = plan(kernels, "add", ("jobs", "total", np.int32(5)), buffers, block=64)
+    with device.prepare(wanted) as prepared:
         for _ in range(3):
             prepared.launch()
         outputs = prepared.fetch()
-    assert outputs["jobs"].tolist() == [15] * 32
-    assert outputs["total"].tolist() == [3]
+    assert outputs["jobs"].tolist() == (start + jobs).tolist()
+    assert outputs["total"].tolist() == [total]
 
 
 def test_scalars_of_every_width_arrive(device: CudaDevice, kernels: Path) -> None:
@@ -175,36 +160,30 @@ def test_occupancy_equals_the_drivers_calculator(device: CudaDevice, tmp_path: P
     assert limiters == {"warps", "blocks", "registers", "shared"}
 
 
-def test_the_compilers_report_equals_the_drivers(device: CudaDevice, kernels: Path) -> None:
-    for entry in ("loaded<4, 4>", "loaded<100, 4000>", "add"):
-        report = resources_of(compile_cubin(kernels, entry, device.facts.arch))
-        module = None
-        buffers = (Buffer("out", "uint32", 256 * 100), Buffer("total", "int32", 1))
-        arguments: tuple[Argument, ...] = ("out", np.int32(1))
-        if entry == "add":
-            arguments = ("out", "total", np.int32(1))
-        with device.prepare(plan(kernels, entry, arguments, buffers)) as prepared:
-            module = prepared.resources
-        assert module["registers"] == report.registers
-        assert module["static_shared_bytes"] == report.static_shared_bytes
+@pytest.mark.parametrize(
+    ("entry", "buffers"), [("loaded<4, 4>", 1), ("loaded<100, 4000>", 1), ("add", 2)]
+)
+def test_the_compilers_report_equals_the_drivers(
+    device: CudaDevice, kernels: Path, entry: str, buffers: int
+) -> None:
+    report = resources_of(compile_cubin(kernels, entry, device.facts.arch))
+    both = (Buffer("out", "uint32", 256 * 100), Buffer("total", "int32", 1))
+    arguments: tuple[Argument, ...] = (*("out", "total")[:buffers], np.int32(1))
+    with device.prepare(plan(kernels, entry, arguments, both)) as prepared:
+        told = prepared.resources
+    assert told["registers"] == report.registers
+    assert told["static_shared_bytes"] == report.static_shared_bytes
 
 
-def test_time_is_that_of_the_kernel(device: CudaDevice, kernels: Path) -> None:
+@pytest.mark.parametrize("wanted_s", [0.0, 0.002, 0.02])
+def test_time_is_that_of_the_kernel(device: CudaDevice, kernels: Path, wanted_s: float) -> None:
     """The GPU's own nanosecond timer decides how long these kernels last."""
-    for wanted_s in (0.002, 0.02):
-        with device.prepare(plan(kernels, "wait", (np.uint64(wanted_s * 1e9),))) as prepared:
-            prepared.launch()
-            times = [prepared.launch(timeout_s=10).kernel_s or 0.0 for _ in range(5)]
-        # The timer ticks about every microsecond at worst every 32; events add some 10 us.
-        assert wanted_s * 0.98 <= statistics.median(times) <= wanted_s * 1.05 + 1e-4
-
-
-def test_an_empty_launch_is_short_and_repeats(device: CudaDevice, kernels: Path) -> None:
-    with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
+    with device.prepare(plan(kernels, "wait", (np.uint64(wanted_s * 1e9),))) as prepared:
         prepared.launch()
-        times = sorted(prepared.launch().kernel_s or 0.0 for _ in range(50))
-    assert times[0] > 0
-    assert times[25] < 100e-6
+        times = [prepared.launch(timeout_s=10).kernel_s or 0.0 for _ in range(15)]
+    assert min(times) > 0
+    # The timer ticks about every microsecond at worst every 32; events add some 10 us.
+    assert wanted_s * 0.98 <= statistics.median(times) <= wanted_s * 1.05 + 1e-4
 
 
 def test_closing_gives_the_memory_back(device: CudaDevice, kernels: Path) -> None:
@@ -220,46 +199,10 @@ def test_closing_gives_the_memory_back(device: CudaDevice, kernels: Path) -> Non
     assert after == before
 
 
-LOST = """
-    import os, sys
-    from pathlib import Path
-    import numpy as np
-    from nqbench.devices.cuda.device import CudaDevice
-    from nqbench.errors import LaunchError, LaunchTimeout
-    from nqbench.plan import Buffer, KernelPlan
-
-    arguments, buffers, entry, timeout_s = {what}
-    plan = KernelPlan(
-        Path(sys.argv[1]), entry, arguments, buffers=buffers, grid=(1, 1, 1), block=(1, 1, 1)
-    )
-    device = CudaDevice(0)
-    prepared = device.prepare(plan)
-    try:
-        prepared.launch(timeout_s)
-    except (LaunchError, LaunchTimeout) as error:
-        print(type(error).__name__, error.fatal, error, flush=True)
-    prepared.close()
-    device.close()
-    os._exit(0)
-"""
-
-
-def run_lost(kernels: Path, what: str) -> str:
-    """Run a launch that spoils its process in a process of its own."""
-    code = textwrap.dedent(LOST).replace("{what}", what)
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(kernels)], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.usefixtures("device")
 def test_an_illegal_address_is_fatal_to_its_process_alone(
     device: CudaDevice, kernels: Path
 ) -> None:
-    what = '("out",), (Buffer("out", "int32", 1),), "stray", None'
-    said = run_lost(kernels, what)
+    said = lost('plan("stray", ("out",), Buffer("out", "int32", 1))', None)
     assert said.startswith("LaunchError True")
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said
     with device.prepare(plan(kernels, "wait", (np.uint64(1000),))) as prepared:
@@ -267,7 +210,7 @@ def test_an_illegal_address_is_fatal_to_its_process_alone(
 
 
 @pytest.mark.usefixtures("device")
-def test_a_kernel_that_lasts_too_long_is_a_timeout(kernels: Path) -> None:
-    said = run_lost(kernels, '(np.uint64(5_000_000_000),), (), "wait", 0.2')
+def test_a_kernel_that_lasts_too_long_is_a_timeout() -> None:
+    said = lost('plan("wait", (np.uint64(5_000_000_000),))', 0.2)
     assert said.startswith("LaunchTimeout True")
     assert "did not end within 0.2 s" in said

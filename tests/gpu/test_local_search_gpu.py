@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR
@@ -21,6 +20,7 @@ from tests.workloads.local_search.facts import (
     write_line,
 )
 from tests.workloads.local_search.test_slack import SHAPES, cities_of
+from tests.workloads.running import Ran, run
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -32,18 +32,9 @@ FAILING = VERSIONS[:7]
 """Versions whose mapping has a square root in single precision."""
 
 
-def run(device: CudaDevice, system: str, **given: Level) -> tuple[Plan, Outputs, int, int]:
-    """Plan, outputs, answer and expected answer of two runs that end alike."""
-    factors = WORKLOAD.resolve(given, system, device.facts).factors
-    plan = WORKLOAD.plan(factors, system, device.facts)
-    with device.prepare(plan) as prepared:
-        answers = []
-        for _ in range(2):
-            prepared.launch(60)
-            outputs = prepared.fetch()
-            answers.append(WORKLOAD.answer(plan, outputs))
-    assert answers[0] == answers[1]
-    return plan, outputs, answers[0], WORKLOAD.expected(factors) or 0
+def right(device: CudaDevice, system: str, **given: Level) -> Ran:
+    """Two runs that end as the reference does."""
+    return run(WORKLOAD, device, given, system, timeout_s=60)
 
 
 @pytest.mark.parametrize("system", KERNELS)
@@ -51,46 +42,44 @@ def run(device: CudaDevice, system: str, **given: Level) -> tuple[Plan, Outputs,
 def test_same_moves_as_the_reference(
     device: CudaDevice, system: str, n: int, iterations: Level
 ) -> None:
-    plan, outputs, answer, expected = run(device, system, n=n, iterations=iterations)
-    assert answer == expected
+    ran = right(device, system, n=n, iterations=iterations)
     limit = 10 * n if iterations == "auto" else int(str(iterations))
     order = "rectangle" if system == "brodtkorb_part1.gpu_v8" else "quadratic"
     found = reference_search("uniform", n, 1, limit, order)
-    if "changes" in outputs:
-        assert np.array_equal(outputs["changes"], found.changes)
-    told = WORKLOAD.findings(plan, outputs)
+    if "changes" in ran.outputs:
+        assert np.array_equal(ran.outputs["changes"], found.changes)
+    told = WORKLOAD.findings(ran.plan, ran.outputs)
     assert (told["iterations"], told["evaluations"]) == (found.applied, found.evaluations)
 
 
 @pytest.mark.parametrize("system", KERNELS)
 def test_ties(device: CudaDevice, system: str, tmp_path: Path) -> None:
-    path = str(write_line(tmp_path))
-    _, _, answer, expected = run(device, system, n=LINE_CITIES, instance=path, seed=3)
-    assert answer == expected
+    right(device, system, n=LINE_CITIES, instance=str(write_line(tmp_path)), seed=3)
 
 
 @pytest.mark.parametrize("system", FAILING)
 def test_single_precision_fails_at_ten_thousand(device: CudaDevice, system: str) -> None:
-    plan, outputs, answer, expected = run(device, system, n=10_000, iterations=3)
-    mapping = "rearranged" if system == VERSIONS[6] else "quadratic"
-    assert answer == -invalid_moves(10_000, mapping) != expected
-    assert WORKLOAD.findings(plan, outputs)["invalid_moves"] == -answer
+    factors = WORKLOAD.resolve({"n": 10_000, "iterations": 3}, system, device.facts).factors
+    plan = WORKLOAD.plan(factors, system, device.facts)
+    invalid = invalid_moves(10_000, "rearranged" if system == VERSIONS[6] else "quadratic")
+    with device.prepare(plan) as prepared:
+        for _ in range(2):
+            prepared.launch(60)
+            outputs = prepared.fetch()
+            assert WORKLOAD.answer(plan, outputs) == -invalid != WORKLOAD.expected(factors)
+    assert WORKLOAD.findings(plan, outputs)["invalid_moves"] == invalid
 
 
 @pytest.mark.parametrize("system", [VERSIONS[7], *OURS])
 def test_integers_do_not_fail_at_ten_thousand(device: CudaDevice, system: str) -> None:
-    _, _, answer, expected = run(device, system, n=10_000, iterations=50)
-    assert answer == expected
+    right(device, system, n=10_000, iterations=50)
 
 
-@pytest.mark.parametrize("kernel", ["tiled", "resident"])
+@pytest.mark.parametrize("system", OURS)
 @pytest.mark.parametrize("across", [1, 2, 4, 8])
-def test_tiles(device: CudaDevice, kernel: str, across: int) -> None:
-    for rows in (5, 64):
-        given: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 64}
-        system = f"local_search.{'fused' if kernel == 'tiled' else kernel}"
-        _, _, answer, expected = run(device, system, n=777, iterations=100, **given)
-        assert answer == expected
+@pytest.mark.parametrize("rows", [5, 64])
+def test_tiles(device: CudaDevice, system: str, across: int, rows: int) -> None:
+    right(device, system, n=777, iterations=100, tile_x=across, tile_y=rows, block_size=64)
 
 
 def test_the_root_is_within_what_is_assumed(device: CudaDevice) -> None:
@@ -108,5 +97,4 @@ def test_rough_changes_choose_no_other_move(
 ) -> None:
     for n in (5, 300):
         path = write_instance(tmp_path, cities_of(shape, n))
-        _, _, answer, expected = run(device, system, n=n, instance=path, iterations=400)
-        assert answer == expected
+        right(device, system, n=n, instance=path, iterations=400)

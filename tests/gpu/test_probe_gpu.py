@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nqbench.plan import KernelPlan
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.counts import count
-from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
+from tests.workloads.running import run
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
 
-TIMEOUT_S = 300.0
 KERNELS = [s for s in SYSTEMS if not is_cpu(s) and paper_of(s) != "frontier"]
 """The papers': no formula says how often another loop passes."""
 
@@ -23,14 +21,8 @@ KERNELS = [s for s in SYSTEMS if not is_cpu(s) and paper_of(s) != "frontier"]
 def counters(
     device: CudaDevice, n: int, system: str, probe: str, **given: int
 ) -> dict[str, int | float]:
-    factors = WORKLOAD.resolve({"n": n, "probe": probe, **given}, system, device.facts).factors
-    plan = WORKLOAD.plan(factors, system, device.facts)
-    assert isinstance(plan, KernelPlan)
-    with device.prepare(plan) as prepared:
-        prepared.launch(TIMEOUT_S)
-        outputs = prepared.fetch()
-    assert WORKLOAD.answer(plan, outputs) == SOLUTIONS[n]
-    return dict(WORKLOAD.counters(plan, outputs))
+    ran = run(WORKLOAD, device, {"n": n, "probe": probe, **given}, system, 1, timeout_s=300)
+    return dict(WORKLOAD.counters(ran.plan, ran.outputs))
 
 
 @pytest.mark.parametrize("system", KERNELS)
@@ -80,13 +72,8 @@ def test_table_6_of_zhang2011(device: CudaDevice) -> None:
 def test_split_passes_of_18_queens_are_at_least_those_of_lanes_in_step(device: CudaDevice) -> None:
     """Where the hardware runs all lanes of a warp in step, 85% of the passes split; groups of lanes
     that it lets drift apart split less often, and then there are more passes."""
-    in_step = {
-        "shared_no_conflict": 14612.5,
-        "low_divergence": 11923.6,
-    }  # 400 warps, published.yaml
+    in_step = {"shared_no_conflict": 14612.5, "low_divergence": 11923.6}  # published.yaml
     for system, ideal in in_step.items():
         found = counters(device, 18, f"zhang2011.{system}", "divergence", depth=7)
-        jobs = 7_409_150
-        passes_per_warp = found["warp_iterations"] / (jobs / 32)
-        assert passes_per_warp > 0.97 * ideal
+        assert found["warp_iterations"] / (7_409_150 / 32) > 0.97 * ideal
         assert found["split_iteration_share"] < 0.9

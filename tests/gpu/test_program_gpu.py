@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import shutil
 import statistics
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,18 +16,8 @@ from nqbench.measure.ncu import PROFILE_ROUND
 from nqbench.plan import MultiLaunchPlan
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
-from tests.gpu.programs import (
-    BLOCKS,
-    COUNT,
-    COUNTING,
-    EMPTY,
-    ROUNDS,
-    THREADS,
-    WAIT,
-    nested,
-    point,
-    program,
-)
+from tests.gpu import programs
+from tests.gpu.programs import program
 from tests.measure.toy import Recorder, ToyStudy
 from tests.simulator.test_program import plan as simulated_plan
 from tests.toys import run_here
@@ -69,7 +56,7 @@ def test_it_computes_what_the_simulator_computes(device: CudaDevice) -> None:
 
 
 def test_the_wall_time_is_that_of_the_kernels(device: CudaDevice) -> None:
-    with prepare(device, program("waits", WAIT, 10, 2_000_000)) as prepared:
+    with prepare(device, program("waits", programs.WAIT, 10, 2_000_000)) as prepared:
         for timeout_s in (None, 60.0):
             prepared.launch(timeout_s)
             times = [prepared.launch(timeout_s).kernel_s or 0.0 for _ in range(5)]
@@ -80,10 +67,10 @@ def test_the_wall_time_is_that_of_the_kernels(device: CudaDevice) -> None:
 
 
 def test_what_the_host_loop_costs(device: CudaDevice) -> None:
-    with prepare(device, program("launches", EMPTY, 5000)) as prepared:
+    with prepare(device, program("launches", programs.EMPTY, 5000)) as prepared:
         launch_us = median_s(prepared) / 5000 * 1e6
         split = prepared.phases()
-    with prepare(device, program("asks", COUNT, 1000)) as prepared:
+    with prepare(device, program("asks", programs.COUNT, 1000)) as prepared:
         ask_us = median_s(prepared) / 1000 * 1e6
         assert prepared.fetch()["seen"].tolist() == [1000]
     print(  # noqa: T201
@@ -96,7 +83,7 @@ def test_what_the_host_loop_costs(device: CudaDevice) -> None:
 
 
 def test_phases_of_a_run(device: CudaDevice) -> None:
-    with prepare(device, program("mixed", COUNT, 0.01)) as prepared:
+    with prepare(device, program("mixed", programs.COUNT, 0.01)) as prepared:
         whole_s = median_s(prepared)
         started = time.perf_counter()
         phases = prepared.phases(60)
@@ -113,7 +100,7 @@ def test_phases_of_a_run(device: CudaDevice) -> None:
 
 
 def test_a_run_gives_its_memory_back(device: CudaDevice) -> None:
-    plan = program("mixed", COUNT, 0.0)
+    plan = program("mixed", programs.COUNT, 0.0)
     with prepare(device, plan) as prepared:
         prepared.phases()  # what holds launches back has memory of its own
     before, _ = device.cuda.mem_get_info()
@@ -127,7 +114,7 @@ def test_a_run_gives_its_memory_back(device: CudaDevice) -> None:
 
 @pytest.mark.parametrize("n", [1, 64, 1000, 4096])
 def test_a_kernel_that_launches_kernels(device: CudaDevice, n: int) -> None:
-    with prepare(device, program("once", nested(n))) as prepared:
+    with prepare(device, program("once", programs.nested(n))) as prepared:
         for _ in range(3):
             kernel_s = prepared.launch(60).kernel_s
             out = prepared.fetch()["out"]
@@ -140,39 +127,10 @@ def test_a_kernel_that_launches_kernels(device: CudaDevice, n: int) -> None:
         assert prepared.fetch()["out"][:n].tolist() == (np.arange(n) ** 2).tolist()
 
 
-LOST = """
-    import os
-    from nqbench.devices.cuda.device import CudaDevice
-    from nqbench.errors import LaunchError, LaunchTimeout
-    from tests.gpu.programs import STRAY, WAIT, program
-
-    device = CudaDevice(0)
-    prepared = device.prepare({what})
-    try:
-        prepared.launch({timeout_s})
-    except (LaunchError, LaunchTimeout) as error:
-        print(type(error).__name__, error.fatal, error, flush=True)
-    prepared.close()
-    device.close()
-    os._exit(0)
-"""
-
-
-def run_lost(what: str, timeout_s: str) -> str:
-    """Run a program that spoils its process in a process of its own."""
-    code = textwrap.dedent(LOST).replace("{what}", what).replace("{timeout_s}", timeout_s)
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=root
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("timeout_s", ["None", "60"])
-def test_a_fault_in_a_program_is_fatal_to_its_process_alone(timeout_s: str) -> None:
-    said = run_lost('program("strays", STRAY)', timeout_s)
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+def test_a_fault_in_a_program_is_fatal_to_its_process_alone(timeout_s: float | None) -> None:
+    said = programs.lost('program("strays", STRAY)', timeout_s)
     assert said.startswith("LaunchError True")
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said
     assert "last launch: stray" in said
@@ -180,10 +138,10 @@ def test_a_fault_in_a_program_is_fatal_to_its_process_alone(timeout_s: str) -> N
 
 @pytest.mark.usefixtures("device")
 def test_a_program_that_lasts_too_long_is_a_timeout(device: CudaDevice) -> None:
-    said = run_lost('program("waits", WAIT, 1, 5_000_000_000)', "0.2")
+    said = programs.lost('program("waits", WAIT, 1, 5_000_000_000)', 0.2)
     assert said.startswith("LaunchTimeout True")
     assert "did not end within 0.2 s" in said
-    with prepare(device, program("asks", COUNT, 1)) as prepared:
+    with prepare(device, program("asks", programs.COUNT, 1)) as prepared:
         assert prepared.launch(60).kernel_s
 
 
@@ -192,7 +150,7 @@ def test_counters_of_each_kernel(tmp_path: Path) -> None:
     if shutil.which("ncu") is None:
         pytest.skip("ncu is not on the PATH")
     how = Measure(rounds=1, samples=10, budget_s=5.0, counters="ncu")
-    study, listener = ToyStudy([point(3)], how), Recorder()
+    study, listener = ToyStudy([programs.point(3)], how), Recorder()
     run_here(study, "cuda:0", tmp_path, listener=listener, isolate=True)
     refused = [text for text in listener.messages if text.startswith("counters:")]
     if refused:
@@ -203,10 +161,11 @@ def test_counters_of_each_kernel(tmp_path: Path) -> None:
     found = record.counters
     print(dict(sorted(found.items())))  # noqa: T201
     assert record.about["profiled"] == "fused count"
-    assert record.answer == str(COUNTING.expected({"n": 3}))
-    threads = THREADS * BLOCKS
+    assert record.answer == str(programs.COUNTING.expected({"n": 3}))
+    threads = programs.THREADS * programs.BLOCKS
     # Four fused operations and the sum of four at the end; counted at one launch of three.
-    assert found["fp32_operations@fused"] == pytest.approx(threads * (8 * ROUNDS + 3), rel=0.01)
+    operations = threads * (8 * programs.ROUNDS + 3)
+    assert found["fp32_operations@fused"] == pytest.approx(operations, rel=0.01)
     assert found["fp32_operations"] == found["fp32_operations@fused"]
     assert found["fp32_operations@count"] == 0
     assert found["global_store_sectors@fused"] == threads * 4 / 32

@@ -59,6 +59,7 @@ def run(
     given: Mapping[str, Level],
     system: str | None = None,
     times: int = 2,
+    timeout_s: float | None = None,
 ) -> Ran:
     """Launch a point: every launch must find everything as the first one did, and be right."""
     resolved = workload.resolve(given, system, device.facts)
@@ -66,7 +67,7 @@ def run(
     plan = workload.plan(factors, system, device.facts)
     with device.prepare(plan) as prepared:
         for _ in range(times):
-            launch = prepared.launch()
+            launch = prepared.launch(timeout_s)
             outputs = prepared.fetch()
             answer = workload.answer(plan, outputs)
             assert answer == workload.expected(factors)
