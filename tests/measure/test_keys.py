@@ -44,7 +44,7 @@ def names(workload: str, *, on_cpu: bool) -> set[str]:
 
 def test_a_workload_depends_on_its_folder_and_on_what_its_kernels_include() -> None:
     found = names("local_search", on_cpu=False)
-    assert {"plans.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= found
+    assert {"plans.py", "searches.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= found
     assert not {"nqueens.cu", "base.py", "plan.py", "session.py"} & found
     on_cpu = names("local_search", on_cpu=True)
     assert on_cpu == {name for name in found if name.endswith(".py")}

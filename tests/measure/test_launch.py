@@ -44,7 +44,7 @@ def test_an_instrumented_kernel_gives_its_own_counters() -> None:
         ("pathlib:Path", {"n": 8}, StudyError, "inherit from nqbench.workloads.base.Workload"),
         ("counting", {"n": 8, "system": "zhang2011.low"}, StudyError, "no system 'zhang2011.low'"),
         ("counting", {"n": 8, "lop": "irrc"}, StudyError, "did you mean 'loop'"),
-        ("counting", {"n": 4}, InfeasibleError, "n: 4 is outside"),
+        ("counting", {"n": 4}, InfeasibleError, "n: 4 is less than the 5 of the kernels"),
     ],
 )
 def test_what_cannot_be_launched(
