@@ -66,7 +66,7 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FactorStep:
     """One step of a factor and what it does to each quantity, everything else equal."""
 
     sweep: str
@@ -126,9 +126,9 @@ class Answer:
         return [one[0] for one in found if one]
 
     @cached_property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FactorStep]:
         """The strongest step of each factor of the answering sweep, the strongest first."""
-        strongest: dict[str, Change] = {}
+        strongest: dict[str, FactorStep] = {}
         for step in sorted(self.steps(self.sweep), key=self._strength, reverse=True):
             strongest.setdefault(step.factor, step)
         return list(strongest.values())
@@ -144,7 +144,7 @@ class Answer:
         ]
         return effect.ratio.noteworthy and effect.ratio.differs_from(1, len(beside))
 
-    def _strength(self, change: Change) -> float:
+    def _strength(self, change: FactorStep) -> float:
         """Distance from 1 of the largest effect that matters, on a logarithmic scale. What grows
         from nearly nothing, or vanishes, has no meaningful factor: it counts by its totals."""
         found = [0.0]
@@ -156,7 +156,7 @@ class Answer:
                 found.append(math.log1p(max(effect.totals or (0.0,)) / wording.FEW))
         return max(found)
 
-    def by_size(self, change: Change) -> dict[int, FactorEffect]:
+    def by_size(self, change: FactorStep) -> dict[int, FactorEffect]:
         """What a change does to the first quantity at each size."""
         return {
             e.n: e
@@ -165,7 +165,7 @@ class Answer:
             and (e.factor, e.base, e.level) == (change.factor, change.base, change.level)
         }
 
-    def steps(self, sweep: str) -> list[Change]:
+    def steps(self, sweep: str) -> list[FactorStep]:
         """Every step from a factor's first level, at the largest size of a sweep."""
         found: dict[tuple[str, Level, Level], dict[str, FactorEffect]] = {}
         n = max((e.n for e in self._effects(sweep)), default=0)
@@ -173,7 +173,7 @@ class Answer:
             if effect.n == n:
                 change = (effect.factor, effect.base, effect.level)
                 found.setdefault(change, {})[effect.quantity.name] = effect
-        return [Change(sweep, n, *change, by) for change, by in found.items()]
+        return [FactorStep(sweep, n, *change, by) for change, by in found.items()]
 
     def _effects(self, sweep: str) -> list[FactorEffect]:
         return self._all_effects.get(sweep, [])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer, Best, Change
+from nqbench.analysis.answer import Answer, Best, FactorStep
 from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
@@ -101,7 +101,7 @@ def gains(best: Best) -> list[str]:
     return [f"{size} than {' and '.join(names)}" for size, names in told.items()]
 
 
-def _change(answer: Answer, change: Change) -> str:
+def _change(answer: Answer, change: FactorStep) -> str:
     """One step of a factor: what it improves, and what that costs."""
     found = [(q, change.effects[q.name]) for q in answer.quantities if q.name in change.effects]
     told: dict[str, list[str]] = {"+": [], "-": [], "": []}

@@ -218,7 +218,7 @@ def _uncommented(match: re.Match[str]) -> str:
 
 
 @dataclass(slots=True)
-class _File:
+class _SourceFile:
     """A source or header: its pieces, and those that are left out."""
 
     text: str
@@ -250,7 +250,7 @@ class DevicePart:
         for name, text in texts.items():
             found = pieces(text, marks)
             host = {p for p in found if p.function and not p.device}
-            self.files[name] = _File(text, found, host)
+            self.files[name] = _SourceFile(text, found, host)
 
     def build(
         self, kind: nvrtc.ImageKind, first: nvrtc.Rejected
@@ -296,7 +296,7 @@ class DevicePart:
         """Leave out the pieces with errors, but for the kernel; ``False`` if there are none."""
         dropped = self._empty(error)
         errors = Counter(name for name, *_ in error.errors)
-        bad: list[tuple[_File, Collection[Piece]]] = []
+        bad: list[tuple[_SourceFile, Collection[Piece]]] = []
         for name, line, text in error.errors:
             file = self.files.get(name)
             if file is None:
@@ -330,7 +330,7 @@ class DevicePart:
                     return name
         return ""
 
-    def _part(self, file: _File, whole: Piece, line: int) -> Piece:
+    def _part(self, file: _SourceFile, whole: Piece, line: int) -> Piece:
         """What to leave out of a piece with an error: of a class with code of the device, one
         member of the host; else all."""
         found = members(file.text, whole, self.marks)

@@ -15,7 +15,7 @@ from nqbench.papers import formula as language
 from nqbench.papers.schema import DIRECTIONS, Effect, Paper, PaperTable
 from nqbench.point import PART
 from nqbench.system.suggest import listing, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source
+from nqbench.system.yaml_marks import KeyPath, ParsedFile
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from nqbench.workloads import get, names, phases
 
@@ -32,7 +32,7 @@ _OTHER_ARGUMENTS: Final = (
 """Named arguments in formulas that are not factors."""
 
 
-def check(paper: Paper, source: Source) -> None:
+def check(paper: Paper, source: ParsedFile) -> None:
     """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
     for part, items in paper:
         ids = [getattr(item, "id", None) for item in items] if isinstance(items, list) else []
@@ -93,7 +93,7 @@ def _is_number(text: str) -> bool:
 class _Check:
     """The names that a paper's file may use."""
 
-    def __init__(self, paper: Paper, source: Source) -> None:
+    def __init__(self, paper: Paper, source: ParsedFile) -> None:
         workload = get(paper.workload)
         self.paper, self.source = paper, source
         self.systems = set(workload.systems)

@@ -25,14 +25,14 @@ CellFormula = Annotated[str, "cell formula"]
 Levels = dict[FactorName, str]
 
 
-class _Part(BaseModel):
+class _FormPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 Reproduction = Literal["series", "devices", "points", "printed", "counters", "annealing", "none"]
 
 
-class Points(_Part):
+class Points(_FormPart):
     """Which points of a run are shown: one for each system and size, or each level of ``by``.
 
     ``systems``  of the paper or of nqbench; also ``kernels`` (all on the GPU), ``others`` (those of
@@ -62,7 +62,7 @@ class Points(_Part):
     explain: bool = False
 
 
-class PointColumn(_Part):
+class PointColumn(_FormPart):
     """A column of a table of points.
 
     ``value``     its formula, in the language of claims (docs/papers.md)
@@ -89,7 +89,7 @@ class PointColumn(_Part):
         return self.of == "here" and self.interval and self.kind in ("time", "ratio")
 
 
-class HereRow(_Part):
+class HereRow(_FormPart):
     """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
 
     ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
@@ -103,7 +103,7 @@ class HereRow(_Part):
     words: str = ""
 
 
-class Height(_Part):
+class Height(_FormPart):
     """What a figure shows upwards: a formula, the words for it, and how its axis runs.
 
     ``role``   the role of published values (``known``) of the same part
@@ -125,7 +125,7 @@ class Height(_Part):
     top: float | None = None
 
 
-class Curves(_Part):
+class Curves(_FormPart):
     """Marks joined by lines: heights over ``x``.
 
     ``x``          a factor, ``n`` among them, with its words and axis
@@ -149,7 +149,7 @@ class Curves(_Part):
     legend: Literal["inside", "right", "below"] = "below"
 
 
-class Bars(_Part):
+class Bars(_FormPart):
     """Bars of systems. Stacked: a panel for each run and size, bars in ``parts`` that add up, with
     the interval of the ``whole`` and the levels ``inside``. In a grid: a row of panels for each
     run, one for each of the ``parts``."""

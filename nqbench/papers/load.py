@@ -16,7 +16,7 @@ from nqbench.papers.check import check
 from nqbench.papers.schema import DataFile, DataRow, Paper
 from nqbench.study.packaged import papers_with
 from nqbench.system.suggest import listing, suggestion
-from nqbench.system.yaml_marks import Source, fit, read
+from nqbench.system.yaml_marks import ParsedFile, fit, read
 from nqbench.workloads import get
 
 PUBLISHED: Final = "published.yaml"
@@ -57,7 +57,7 @@ def read_paper(file: Path) -> Paper:
     return with_data(paper, source)
 
 
-def with_data(paper: Paper, source: Source) -> Paper:
+def with_data(paper: Paper, source: ParsedFile) -> Paper:
     """The paper with the rows of its data files. Raises ``StudyError`` with file and line."""
     filled = []
     for i, part in enumerate(paper.data):
@@ -72,11 +72,11 @@ def with_data(paper: Paper, source: Source) -> Paper:
         file = source.path.parent / part.file
         if not file.is_file():
             raise source.error(f"there is no file {file}", (*at, "file"))
-        filled.append(part.model_copy(update={"rows": _Reader(paper, part, file).rows()}))
+        filled.append(part.model_copy(update={"rows": _PaperReader(paper, part, file).rows()}))
     return paper.model_copy(update={"data": filled})
 
 
-class _Reader:
+class _PaperReader:
     """Reads one file; ``line`` is the current one."""
 
     def __init__(self, paper: Paper, part: DataFile, file: Path) -> None:

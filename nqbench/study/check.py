@@ -12,7 +12,7 @@ from nqbench.point import Level
 from nqbench.study.model import Axis, Condition, PlacedValue, ProgramSystem, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.system.suggest import listing, nearest, shown, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source, innermost
+from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 
@@ -72,7 +72,7 @@ def _words(factor: Factor) -> tuple[str, ...]:
 
 
 def check_number(
-    source: Source, text: Any, known: Collection[str], path: KeyPath, name: str = ""
+    source: ParsedFile, text: Any, known: Collection[str], path: KeyPath, name: str = ""
 ) -> None:
     """Raise ``StudyError`` for an expression over numbers that is none or has an unknown name."""
     if not isinstance(text, str):
@@ -85,7 +85,7 @@ def check_number(
 
 @dataclass(frozen=True, slots=True)
 class _StudyChecks:
-    source: Source
+    source: ParsedFile
     workload: Workload
     programs: Collection[str]
 

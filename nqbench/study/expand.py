@@ -18,7 +18,7 @@ from nqbench.study import programs
 from nqbench.study.check import check, is_expression, problem
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.system.suggest import listing, shown
-from nqbench.system.yaml_marks import KeyPath, Source, innermost
+from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
 from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Factor, Workload
 
 MAX_POINTS: Final = 20_000
@@ -280,7 +280,7 @@ class _Levels:
     """The levels of one combination. An expression may read n, the other given factors, the
     system's own levels and ``device.*``."""
 
-    source: Source
+    source: ParsedFile
     sweep: Sweep
     workload: Workload
     device: DeviceFacts

@@ -36,7 +36,7 @@ from nqbench.study.report_items import (
 )
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source, fit, parse, read
+from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit, parse, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, ExternalWorkload, register
 
@@ -71,7 +71,7 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     )
 
 
-def _workload(source: Source, file: StudyFile) -> str:
+def _workload(source: ParsedFile, file: StudyFile) -> str:
     """The name of the study's workload. One from outside is loaded here."""
     if file.kernel is None:
         if ":" in file.workload:
@@ -86,7 +86,7 @@ def _workload(source: Source, file: StudyFile) -> str:
     return read_kernel(source, file.name, file.kernel).name
 
 
-def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:
+def _sweeps(source: ParsedFile, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:
     at_top = [key for key in SWEEP_KEYS if key in source.data]
     if file.sweeps is None:
         if not at_top and file.kernel is None:
@@ -113,7 +113,7 @@ def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep,
     return tuple(sweeps)
 
 
-def _check_programs(source: Source, found: Sequence[ProgramSystem]) -> None:
+def _check_programs(source: ParsedFile, found: Sequence[ProgramSystem]) -> None:
     """A name stands for one program in the whole study."""
     first: dict[str, ProgramSystem] = {}
     for one in found:
@@ -122,7 +122,9 @@ def _check_programs(source: Source, found: Sequence[ProgramSystem]) -> None:
             raise source.error(said, one.path)
 
 
-def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axis | None) -> Sweep:
+def _sweep(
+    source: ParsedFile, keys: SweepKeys, path: KeyPath, name: str, sizes: Axis | None
+) -> Sweep:
     def group(key: str, read_axis: Any) -> dict[str, Axis]:
         values = getattr(keys, key) or {}
         return {f: read_axis(source, raw, (*path, key, f)) for f, raw in values.items()}
@@ -152,7 +154,7 @@ def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axi
 
 
 def _systems(
-    source: Source, keys: SweepKeys, path: KeyPath
+    source: ParsedFile, keys: SweepKeys, path: KeyPath
 ) -> tuple[Axis | None, dict[str, ProgramSystem]]:
     """The axis of systems, and the external programs among them by their names."""
     programs: dict[str, ProgramSystem] = {}
@@ -171,7 +173,7 @@ def _systems(
     return axis, programs
 
 
-def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
+def _check_given(source: ParsedFile, sweep: Sweep, sizes: Axis | None) -> None:
     """Every factor is given once, and there are sizes."""
     groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
     if not any(groups.values()) and not sweep.systems and KERNEL not in source.data:
@@ -207,7 +209,7 @@ def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
         )
 
 
-def _check_zip(source: Source, sweep: Sweep) -> None:
+def _check_zip(source: ParsedFile, sweep: Sweep) -> None:
     for kind in KINDS:
         lengths = {factor: len(axis.on(kind)) for factor, axis in sweep.zip.items()}
         if len(set(lengths.values())) > 1:
@@ -221,7 +223,7 @@ def _check_zip(source: Source, sweep: Sweep) -> None:
             )
 
 
-def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
+def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measure:
     def given(key: str, read_as: Callable[[object], float]) -> float:
         with source.at(("measure", key), f"'{key}': "):
             return read_as(getattr(file, key))
@@ -255,7 +257,7 @@ def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
     )
 
 
-def _sweep_names(source: Source, key: str, named: Any, sweeps: list[str]) -> tuple[str, ...]:
+def _sweep_names(source: ParsedFile, key: str, named: Any, sweeps: list[str]) -> tuple[str, ...]:
     """A list of sweeps under ``measure``; empty where it is left out."""
     if named is None:
         return ()
@@ -270,7 +272,7 @@ def _sweep_names(source: Source, key: str, named: Any, sweeps: list[str]) -> tup
 
 
 def _report_item(
-    source: Source, file: ReportFile, path: KeyPath, sweeps: Sequence[str]
+    source: ParsedFile, file: ReportFile, path: KeyPath, sweeps: Sequence[str]
 ) -> ReportItem:
     """One entry. Raises ``StudyError`` for an unknown name, an unsupported or a missing option.
 
@@ -298,7 +300,7 @@ def _report_item(
     )
 
 
-def _kind(source: Source, file: ReportFile, path: KeyPath) -> ReportKind:
+def _kind(source: ParsedFile, file: ReportFile, path: KeyPath) -> ReportKind:
     if (file.table is None) == (file.figure is None):
         raise source.error("a report entry is either {table: NAME} or {figure: NAME}", path)
     form: Form = "table" if file.table is not None else "figure"
@@ -318,7 +320,7 @@ def _kind(source: Source, file: ReportFile, path: KeyPath) -> ReportKind:
     raise source.error(f"there is no {form} '{name}'; {hint}", (*path, form))
 
 
-def _check_options(source: Source, file: ReportFile, path: KeyPath, kind: ReportKind) -> None:
+def _check_options(source: ParsedFile, file: ReportFile, path: KeyPath, kind: ReportKind) -> None:
     given = file.model_fields_set & OPTIONS.keys()
     for option in OPTIONS:
         if option in given and option not in kind.options:
@@ -334,7 +336,7 @@ def _check_options(source: Source, file: ReportFile, path: KeyPath, kind: Report
 
 
 def _sweep_of(
-    source: Source, file: ReportFile, path: KeyPath, kind: ReportKind, sweeps: Sequence[str]
+    source: ParsedFile, file: ReportFile, path: KeyPath, kind: ReportKind, sweeps: Sequence[str]
 ) -> str | None:
     """The sweep that the entry draws; ``None`` for all."""
     if file.of is not None and file.of not in sweeps:
@@ -351,7 +353,7 @@ def _sweep_of(
     return sweeps[0]
 
 
-def read_dict(data: Mapping[str, Any]) -> Source:
+def read_dict(data: Mapping[str, Any]) -> ParsedFile:
     """Read a study from a dictionary. Raises ``StudyError`` that names the keys of a mistake."""
     name = Path("study")
     if not data:
@@ -370,5 +372,5 @@ def read_dict(data: Mapping[str, Any]) -> Source:
         return replace(parse(name, text), in_memory=True)
     except StudyError as error:
         known = {error.keys[:end]: 1 for end in range(len(error.keys) + 1)}
-        place = Source(name, text, {}, known, in_memory=True).place(error.keys)
+        place = ParsedFile(name, text, {}, known, in_memory=True).place(error.keys)
         raise StudyError(error.message, place) from error

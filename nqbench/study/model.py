@@ -13,7 +13,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
-from nqbench.system.yaml_marks import KeyPath, Source
+from nqbench.system.yaml_marks import KeyPath, ParsedFile
 from nqbench.workloads import ExternalWorkload
 
 NAME_LENGTH: Final = 64
@@ -179,7 +179,7 @@ class Study:
     sweeps: tuple[Sweep, ...]
     measure: Measure
     report: tuple[ReportItem, ...]
-    source: Source = field(repr=False, compare=False)
+    source: ParsedFile = field(repr=False, compare=False)
     kernel: Mapping[str, Any] | None = None
     needs: str = ""
 

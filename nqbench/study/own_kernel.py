@@ -24,7 +24,7 @@ from nqbench.errors import StudyError
 from nqbench.point import MEASURING
 from nqbench.study.check import check_number, problem
 from nqbench.system.suggest import nearest_file, shown, suggestion
-from nqbench.system.yaml_marks import Key, Source, innermost
+from nqbench.system.yaml_marks import Key, ParsedFile, innermost
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays
@@ -222,7 +222,7 @@ class KernelFile(Strict):
     )
 
 
-def read_kernel(source: Source, study: str, file: KernelFile) -> OwnKernel:
+def read_kernel(source: ParsedFile, study: str, file: KernelFile) -> OwnKernel:
     """The workload of a study's block. Raises ``StudyError`` with file:line for a mistake."""
     made = OwnKernel(study, source.data[KERNEL], source.path.parent.absolute())
     reader = _KernelChecks(source, file, made)
@@ -238,7 +238,7 @@ def read_kernel(source: Source, study: str, file: KernelFile) -> OwnKernel:
 class _KernelChecks:
     """The checks of one block beyond its form."""
 
-    def __init__(self, source: Source, file: KernelFile, kernel: OwnKernel) -> None:
+    def __init__(self, source: ParsedFile, file: KernelFile, kernel: OwnKernel) -> None:
         self.source, self.file, self.kernel = source, file, kernel
         self.known = [*kernel.factors]
         """Names that expressions over numbers may read."""

@@ -13,7 +13,7 @@ from nqbench.point import Executable, Level
 from nqbench.study.model import ProgramSystem
 from nqbench.study.schema import ProgramFile
 from nqbench.system.suggest import listing, shown
-from nqbench.system.yaml_marks import KeyPath, Source, fit
+from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit
 from nqbench.workloads.base import NOT_APPLICABLE, Resolved, Workload
 
 PLACE: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")
@@ -22,7 +22,7 @@ BRACES: Final = {"{{": "{", "}}": "}"}
 
 
 def read_programs(
-    source: Source, raw: Any, path: KeyPath, kinds: tuple[DeviceKind, ...]
+    source: ParsedFile, raw: Any, path: KeyPath, kinds: tuple[DeviceKind, ...]
 ) -> tuple[Any, list[ProgramSystem]]:
     """The value of ``systems`` with every program replaced by its name, and the programs.
 
@@ -44,7 +44,7 @@ def read_programs(
     return names, list(found.values())
 
 
-def _read(source: Source, path: KeyPath) -> ProgramSystem:
+def _read(source: ParsedFile, path: KeyPath) -> ProgramSystem:
     file = fit(source, ProgramFile, path)
     for key in ("answer", "time"):
         _check_pattern(source, getattr(file, key), (*path, key))
@@ -69,7 +69,7 @@ def _read(source: Source, path: KeyPath) -> ProgramSystem:
     )
 
 
-def _words(source: Source, raw: Any, path: KeyPath) -> tuple[str, ...]:
+def _words(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[str, ...]:
     if not isinstance(raw, list):
         example = "[./queens, '{n}']" if path[-1] == "command" else "[./queens]"
         raise source.error(
@@ -80,14 +80,14 @@ def _words(source: Source, raw: Any, path: KeyPath) -> tuple[str, ...]:
     return tuple(_word(source, item, (*path, index)) for index, item in enumerate(raw))
 
 
-def _word(source: Source, raw: Any, path: KeyPath) -> str:
+def _word(source: ParsedFile, raw: Any, path: KeyPath) -> str:
     if not isinstance(raw, str | int | float):
         hint = "; put {n} in quotes: '{n}'" if isinstance(raw, dict) else ""
         raise source.error(f"a word is text or a number, not {shown(raw)}{hint}", path)
     return str(raw)
 
 
-def _check_pattern(source: Source, pattern: str | None, path: KeyPath) -> None:
+def _check_pattern(source: ParsedFile, pattern: str | None, path: KeyPath) -> None:
     if pattern is None:
         return
     try:

@@ -10,7 +10,7 @@ from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.study.model import KINDS, Axis, Condition, PlacedValue
 from nqbench.system.suggest import listing, shown, suggestion
-from nqbench.system.yaml_marks import KeyPath, Source
+from nqbench.system.yaml_marks import KeyPath, ParsedFile
 
 MAX_RANGE: Final = 20_000
 """Most numbers in one range: a longer one would exceed the limit of points in a study anyway."""
@@ -26,17 +26,17 @@ LONGEST_S: Final = 7 * 24 * 3600.0
 _FORMS: Final = ("range", "per_sm", *KINDS)
 
 
-def one(source: Source, raw: Any, path: KeyPath) -> Axis:
+def one(source: ParsedFile, raw: Any, path: KeyPath) -> Axis:
     """A single value (``fixed``, ``system``), perhaps by kind of device."""
     return _axis(source, raw, path, many=False, single=True)
 
 
-def several(source: Source, raw: Any, path: KeyPath) -> Axis:
+def several(source: ParsedFile, raw: Any, path: KeyPath) -> Axis:
     """A list or a range (``matrix``, ``zip``, ``systems``), perhaps by kind of device."""
     return _axis(source, raw, path, many=True, single=False)
 
 
-def sizes(source: Source, raw: Any, path: KeyPath) -> Axis:
+def sizes(source: ParsedFile, raw: Any, path: KeyPath) -> Axis:
     """Problem sizes: a number, a list or a range, perhaps by kind of device."""
     axis = _axis(source, raw, path, many=True, single=True)
     for item in axis.items():
@@ -45,14 +45,14 @@ def sizes(source: Source, raw: Any, path: KeyPath) -> Axis:
     return axis
 
 
-def plain_sizes(source: Source, raw: Any, path: KeyPath) -> tuple[int, ...]:
+def plain_sizes(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[int, ...]:
     """Sizes without kinds of device, as a report entry takes them."""
     if isinstance(raw, dict) and not raw.keys() & {"range", "step"}:
         raise source.error("'n' of a report entry takes a number, a list or a range", path)
     return tuple(i.value for i in sizes(source, raw, path).items() if isinstance(i.value, int))
 
 
-def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) -> Axis:
+def _axis(source: ParsedFile, raw: Any, path: KeyPath, *, many: bool, single: bool) -> Axis:
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
         if odd := next((key for key in raw if key not in KINDS), None):
             kinds = listing(KINDS, "and")
@@ -70,7 +70,7 @@ def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) 
 
 
 def _values(
-    source: Source, raw: Any, path: KeyPath, many: bool, single: bool
+    source: ParsedFile, raw: Any, path: KeyPath, many: bool, single: bool
 ) -> tuple[PlacedValue, ...]:
     key = _key(path)
     if isinstance(raw, dict) and raw.keys() & {"range", "step"}:
@@ -92,7 +92,7 @@ def _values(
     return (item,)
 
 
-def _item(source: Source, raw: Any, path: KeyPath) -> PlacedValue:
+def _item(source: ParsedFile, raw: Any, path: KeyPath) -> PlacedValue:
     key = _key(path)
     if isinstance(raw, str) and raw.strip():
         return PlacedValue(raw.strip(), path)
@@ -124,7 +124,7 @@ def _item(source: Source, raw: Any, path: KeyPath) -> PlacedValue:
     raise source.error(f"'{key}' is empty text; give a value", path)
 
 
-def _range(source: Source, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
+def _range(source: ParsedFile, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
     form = "{range: [first, last], step: s}"
     for key in raw:
         if key not in ("range", "step"):
@@ -148,7 +148,9 @@ def _range(source: Source, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
     return range(first, last + 1, step)
 
 
-def conditions(source: Source, raw: Any, path: KeyPath, *, mappings: bool) -> tuple[Condition, ...]:
+def conditions(
+    source: ParsedFile, raw: Any, path: KeyPath, *, mappings: bool
+) -> tuple[Condition, ...]:
     """The entries of ``where`` (expressions) or ``exclude`` (mappings too)."""
     entries = list(enumerate(raw)) if isinstance(raw, list) else [(None, raw)]
     return tuple(
@@ -157,7 +159,7 @@ def conditions(source: Source, raw: Any, path: KeyPath, *, mappings: bool) -> tu
     )
 
 
-def _condition(source: Source, raw: Any, path: KeyPath, mappings: bool) -> Condition:
+def _condition(source: ParsedFile, raw: Any, path: KeyPath, mappings: bool) -> Condition:
     if isinstance(raw, str):
         try:
             return Condition(path, expressions.parse(raw, expressions.STUDY))
@@ -170,7 +172,7 @@ def _condition(source: Source, raw: Any, path: KeyPath, mappings: bool) -> Condi
     raise source.error(f"'{_key(path)}' takes {form}, not {shown(raw)}", path)
 
 
-def _matched(source: Source, raw: Any, path: KeyPath) -> tuple[PlacedValue, ...]:
+def _matched(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[PlacedValue, ...]:
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
         raise source.error("an excluded level cannot depend on the kind of device", path)
     return _values(source, raw, path, many=True, single=True)

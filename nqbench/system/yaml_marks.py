@@ -58,7 +58,7 @@ _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ParsedFile:
     """A parsed file. ``lines`` maps the path of a key or list item to its line, from 1.
 
     ``in_memory``: it was a dictionary, whose places are keys (``study['n'][1]``).
@@ -94,13 +94,13 @@ class Source:
             raise self.error(prefix + error.message, path) from error
 
 
-def read(path: Path, noun: str = "study", *, as_text: bool = False) -> Source:
+def read(path: Path, noun: str = "study", *, as_text: bool = False) -> ParsedFile:
     """Read and parse a file. ``noun`` says what it holds; ``as_text`` leaves every value as it is
     written. Raises ``StudyError`` with file:line."""
     return parse(path, _text(path, noun), noun, as_text=as_text)
 
 
-def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) -> Source:
+def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) -> ParsedFile:
     """Parse the text of a file, as :func:`read`. Raises ``StudyError`` with file:line."""
     try:
         node = _composed(text)
@@ -121,7 +121,7 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
     reader = _NodeReader(path, as_text)
     data = reader.value(node, ())
     assert isinstance(data, dict)
-    return Source(path, text, data, reader.lines, noun)
+    return ParsedFile(path, text, data, reader.lines, noun)
 
 
 if yaml.__with_libyaml__:
@@ -300,7 +300,7 @@ def innermost(path: KeyPath) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "the file")
 
 
-def fit(source: Source, form: type[FormT], at: KeyPath = ()) -> FormT:
+def fit(source: ParsedFile, form: type[FormT], at: KeyPath = ()) -> FormT:
     """The file's data (the part below ``at``) in its form. Raises ``StudyError`` for the first
     mistake, by line.
 
@@ -349,7 +349,7 @@ _RULES: Final = {
 
 
 def _sentence(
-    source: Source, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
+    source: ParsedFile, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
 ) -> str:
     where = f"the {source.noun}"
     if above := path[:-1]:

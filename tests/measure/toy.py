@@ -13,7 +13,7 @@ from nqbench.measure.run_state import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure, Study
-from nqbench.system.yaml_marks import Source
+from nqbench.system.yaml_marks import ParsedFile
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
@@ -129,7 +129,7 @@ class ToyStudy(Study):
     def __init__(
         self, points: Sequence[Point], measure: Measure = HOW, name: str = "toy", text: str = ""
     ) -> None:
-        source = Source(Path(name), text or f"name: {name}\n", {}, {(): 1})
+        source = ParsedFile(Path(name), text or f"name: {name}\n", {}, {(): 1})
         super().__init__(name, "", "counting", None, (), measure, (), source)
         object.__setattr__(self, "points", list(points))
 

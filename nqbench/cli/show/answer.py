@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import MODELLED, Answer, Best, Change
+from nqbench.analysis.answer import MODELLED, Answer, Best, FactorStep
 from nqbench.analysis.findings import gains, interaction, opening, superlative
 from nqbench.cli.show import console
 
@@ -107,14 +107,14 @@ def _changes(answer: Answer) -> None:
     console.show_table(["", "", *heads], rows)
 
 
-def _by_quantity(answer: Answer, shown: Sequence[Change]) -> tuple[list[str], list[list[str]]]:
+def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
     """The quantities that some change alters, at the largest size."""
     told = [q for q in answer.quantities if any(_cell(c, q) not in ("", "same") for c in shown)]
     told = told[:COLUMNS]
     return [q.plain for q in told], [[_cell(change, what) for what in told] for change in shown]
 
 
-def _by_size(answer: Answer, shown: Sequence[Change]) -> tuple[list[str], list[list[str]]]:
+def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
     """The times at the largest sizes."""
     found = [answer.by_size(change) for change in shown]
     sizes = sorted({n for one in found for n in one})[-COLUMNS:]
@@ -125,7 +125,7 @@ def _by_size(answer: Answer, shown: Sequence[Change]) -> tuple[list[str], list[l
     return [f"N = {n}" for n in sizes], cells
 
 
-def _cell(change: Change, what: Quantity) -> str:
+def _cell(change: FactorStep, what: Quantity) -> str:
     effect = change.effects.get(what.name)
     return "" if effect is None else wording.marked(effect)
 

@@ -26,7 +26,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import shown, suggestion
 
 if TYPE_CHECKING:
-    from nqbench.system.yaml_marks import KeyPath, Source
+    from nqbench.system.yaml_marks import KeyPath, ParsedFile
 
 DEFAULT_MODEL: Final = "mini"
 ROUND_ROBIN: Final = "round_robin"
@@ -234,7 +234,7 @@ def chips(archs: Iterable[str]) -> list[DeviceFacts]:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _ModelFile:
     """A model file, with what it takes from the file that it is ``like``."""
 
     name: str
@@ -302,7 +302,7 @@ def _contradictions(model: Model) -> Iterator[str]:
         )
 
 
-def _read(path: Path) -> _File:
+def _read(path: Path) -> _ModelFile:
     from nqbench.system.yaml_marks import read
 
     try:
@@ -311,16 +311,16 @@ def _read(path: Path) -> _File:
         raise DeviceUnavailable(str(error)) from error
 
 
-def _file(source: Source) -> _File:
+def _file(source: ParsedFile) -> _ModelFile:
     data = source.data
     _known(source, (), data, _KEYS)
     for key in ("name", "about"):
         if not isinstance(data.get(key, ""), str):
             raise source.error(f"{key} is {shown(data[key])}; it must be text", (key,))
-    base = _base(source, data["like"]) if "like" in data else _File("", "", {}, {})
+    base = _base(source, data["like"]) if "like" in data else _ModelFile("", "", {}, {})
     facts = _facts(source, "facts", (*_FACTS, *_CHIP))
     memory = _facts(source, "memory", _MEMORY_KEYS)
-    return _File(
+    return _ModelFile(
         data.get("name", base.name),
         " ".join(data.get("about", base.about).split()),
         {**base.facts, **facts},
@@ -328,7 +328,7 @@ def _file(source: Source) -> _File:
     )
 
 
-def _base(source: Source, like: Any) -> _File:
+def _base(source: ParsedFile, like: Any) -> _ModelFile:
     """The file that ``like`` names: a compute capability or a model of nqbench."""
     known = {p.stem: p for p in _FOLDER.glob("*.yaml")}
     known |= {arch: known[name] for arch, name in REPRESENTATIVES.items()}
@@ -340,7 +340,7 @@ def _base(source: Source, like: Any) -> _File:
     return _read(known[like])
 
 
-def _facts(source: Source, where: str, known: tuple[str, ...]) -> dict[str, Fact]:
+def _facts(source: ParsedFile, where: str, known: tuple[str, ...]) -> dict[str, Fact]:
     """The facts of one group, or of a list of groups."""
     found: dict[str, Fact] = {}
     groups = source.data.get(where, [])
@@ -367,7 +367,7 @@ def _facts(source: Source, where: str, known: tuple[str, ...]) -> dict[str, Fact
     return dict(sorted(found.items(), key=lambda item: order[item[0]]))
 
 
-def _value(source: Source, path: KeyPath, where: str, value: Any) -> Any:
+def _value(source: ParsedFile, path: KeyPath, where: str, value: Any) -> Any:
     """A fact as the model holds it: a number, a word, or a tuple of them."""
     key = str(path[-1])
     items = value if isinstance(value, list) else [value]
@@ -397,7 +397,7 @@ def _wrong_number(key: str, value: Any) -> str:
     return "" if fits else "a number over 0" if least else "a number of at least 0"
 
 
-def _known(source: Source, path: KeyPath, data: Any, known: tuple[str, ...]) -> None:
+def _known(source: ParsedFile, path: KeyPath, data: Any, known: tuple[str, ...]) -> None:
     """Raise unless ``data``, at ``path``, is a mapping with known keys only."""
     where = str(path[0]) if path else "the file"
     if not isinstance(data, dict):

@@ -58,10 +58,10 @@ def read_tsplib(path: Path) -> Tsplib:
             " give `uniform` or the path of a TSPLIB file, from the folder of the command",
             factor="instance",
         ) from error
-    return _Reader(path, text).read()
+    return _TsplibReader(path, text).read()
 
 
-class _Reader:
+class _TsplibReader:
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         lines = text.splitlines()
