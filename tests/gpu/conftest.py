@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nqbench.errors import DeviceUnavailable
-from tests.gpu.afresh import Afresh
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -20,14 +18,19 @@ OPENED: list[CudaDevice] = []
 """What this process has opened; one that is lost stays so."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.gpu)
-    folder = TemporaryDirectory()
-    config.add_cleanup(folder.cleanup)
-    plugin = Afresh(config, Path(folder.name), lambda: any(device.lost for device in OPENED))
-    config.pluginmanager.register(plugin, "afresh")
+
+
+def pytest_runtest_setup() -> None:
+    """Faults that are meant happen in processes of their own. After another one, the device of this
+    process is lost, and every test would fail with it."""
+    if any(device.lost for device in OPENED):
+        pytest.fail(
+            "not run: an earlier test made the GPU unusable for this process", pytrace=False
+        )
 
 
 @pytest.fixture(scope="session")
