@@ -45,7 +45,7 @@ def check_points(
     launch = launch_factors(points[0].workload) if points else ()
     found = Checked()
     if listener is not None:
-        listener.stage("check", len(points))
+        listener.stage("checking every access in the simulator", len(points))
     for label, point in zip(labels(points, launch), points, strict=True):
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))

@@ -38,10 +38,14 @@ from nqbench.system.suggest import shown
 COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
     "Commands": (init, run, report, compare, check, explain, doctor),
     "Papers": (reproduce, claims),
-    "N-Queens": (count,),
-    "Kernels and devices": (static, kernels, devices, bottleneck, import_, worker),
+    "Queens": (count,),
+    "More": (static, bottleneck, devices, kernels, import_, worker),
 }
-"""Groups of ``nqbench --help``; the first is what a study of one's own needs, in that order."""
+"""Groups of ``nqbench --help``; the first has what most people need, in the order of use."""
+ABOUT: Final = (
+    "Which change makes a CUDA kernel faster, by how much, and is its answer still right?"
+)
+STARTS: Final = "nqbench COMMAND -h explains a command. Start with: nqbench init conv"
 HIDDEN: Final = (selftest,)
 """Commands that ``nqbench --help`` leaves out."""
 RENAMED: Final[Mapping[str, Sequence[str]]] = {
@@ -75,6 +79,12 @@ HELP_WIDTH: Final = 100
 class CommandGroup(TyperGroup):
     """Shows the commands in groups, and knows those that have another name now, or are gone."""
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The commands come first: all that most people need is on the first screen."""
+        self.format_commands(ctx, formatter)
+        with formatter.section("Options"):
+            formatter.write_dl([p.get_help_record(ctx) for p in self.get_params(ctx)])
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (click's form)
         """A heading for each group; no sentence is cut, as click would."""
         width = max(map(len, self.commands))
@@ -102,7 +112,8 @@ class CommandGroup(TyperGroup):
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Reproducible benchmarks and ablations of irregular search on GPUs.",
+    help=ABOUT,
+    epilog=STARTS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quicker, and cut at no width
@@ -126,7 +137,7 @@ def common(
         typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit."),
     ] = False,
 ) -> None:
-    """Reproducible benchmarks and ablations of irregular search on GPUs."""
+    """What all commands need."""
     command = context.invoked_subcommand
     # The doctor reports everything that is missing, memory included.
     if command != "doctor" and not {"-h", "--help"}.intersection(sys.argv):

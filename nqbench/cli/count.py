@@ -42,7 +42,10 @@ def count(
     cluster: options.ClusterPath = None,
     insecure: options.Insecure = False,
 ) -> None:
-    """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
+    """Count the solutions for N queens, as fast as this machine can.
+
+    On a GPU by the fastest verified kernel, else on all cores of the CPU.
+    """
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate

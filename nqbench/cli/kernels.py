@@ -43,7 +43,7 @@ def check(
     device: Simulator = SIMULATOR,
     as_json: options.Json = False,
 ) -> None:
-    """Look for memory errors, races and divergent barriers, in the simulator; needs no GPU."""
+    """Find races, memory errors and divergent barriers; needs no GPU."""
     from nqbench.cli.show import console, listings
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
@@ -74,7 +74,7 @@ def explain(
     out: options.OutFolder = None,
     formats: options.Formats = None,
 ) -> None:
-    """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
+    """Show counters by source line, in the simulator; needs no GPU.
 
     With --out also a page with a figure of one warp: its lanes over time.
     """
@@ -114,7 +114,7 @@ def kernels(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the systems; with a name, show what that one is made of."""
+    """List the papers' kernels, or show what one is made of."""
     from nqbench.cli.show import console, listings
     from nqbench.workloads import find_system, with_systems
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -11,6 +11,11 @@ from nqbench.cli import EXIT_FAILED, completion, options, wrong_request
 from nqbench.cli.measuring import choose, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
+
+MODES: Final = (
+    "Models with the same rules count alike. sim:MODEL:cache counts in the model's own caches,"
+    " sim:MODEL:cache:time adds a modelled time: nqbench run quick -d sim:h100:cache:time"
+)
 
 
 def devices(
@@ -20,7 +25,11 @@ def devices(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the devices of this machine, or the facts of one model with their sources."""
+    """List the devices of this machine and the simulator's models.
+
+    With a model's name: its facts and their sources. Modes can follow a model:
+    sim:h100:cache:time counts in its caches and models a time.
+    """
     from dataclasses import asdict
 
     from nqbench.cli.show import console
@@ -32,6 +41,8 @@ def devices(
         console.print_json([asdict(row) for row in rows])
     else:
         console.show_rows(rows)
+        if not model:
+            console.say(MODES)
 
 
 def doctor(
@@ -40,9 +51,9 @@ def doctor(
     ] = "auto",
     as_json: options.Json = False,
 ) -> None:
-    """Show what this machine has and lacks, and the commands that fix it; changes nothing.
+    """Say what this machine lacks, and the commands that fix it.
 
-    Exit code 1 if something is missing that the device needs.
+    It changes nothing. Exit code 1 if something is missing that the device needs.
     """
     from nqbench.cli.show import console, listings
     from nqbench.doctor import examine
@@ -95,7 +106,10 @@ def worker(
     ] = "all",
     insecure: options.Insecure = False,
 ) -> None:
-    """Offer this computer's devices to a Dask scheduler, until Ctrl-C or the scheduler's end."""
+    """Offer this computer's devices to a Dask scheduler.
+
+    It ends with Ctrl-C or with the scheduler.
+    """
     from nqbench.cluster.connect import serve
 
     serve(scheduler, gpus, insecure, typer.echo)

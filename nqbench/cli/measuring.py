@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from nqbench.study import ReportItem, Study
 
 
-def choose(device: str, name: str = "") -> str:
+def choose(device: str, name: str = "", study: str = "") -> str:
     """The full name of a device; ``auto`` is a GPU whose name contains ``name``.
 
-    A note says which one ``auto`` chose and why, and what counters of a model are of, whose
-    architecture no longer compiles.
+    A note says which one ``auto`` chose and why, once: not if it has a run of ``study`` already.
+    Another says what counters of a model are of, whose architecture no longer compiles.
     """
     from nqbench.cli.show import console
     from nqbench.devices.registry import choose_device
+    from nqbench.runs.reading import local_folder
 
     choice = choose_device(device, name)
-    if device == "auto":
-        console.note(f"on {choice.spec}: {choice.why}")
+    if device == "auto" and not (study and local_folder(study, choice.spec).exists()):
+        gpu = choice.spec.startswith("cuda")
+        why = choice.why if gpu else "no CUDA GPU can be used (nqbench doctor says why)"
+        console.note(f"on {choice.spec}: {why}")
     if choice.remark:
         console.note(f"{choice.spec}: {choice.remark}")
     return choice.spec

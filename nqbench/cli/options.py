@@ -37,7 +37,10 @@ Config = Annotated[
 ]
 RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.", completion.runs)]
 DeviceName = Annotated[
-    str, option("--device -d", "auto, cuda:0, sim:NAME or cpu.", completion.devices)
+    str,
+    option(
+        "--device -d", "auto, cuda:0, cpu, sim:MODEL, sim:MODEL:cache:time.", completion.devices
+    ),
 ]
 RunFolder = Annotated[Path | None, option("--out -o", "Run folder; default: results/local/...")]
 OutFolder = Annotated[Path | None, option("--out -o", "Folder for tables, figures and the page.")]

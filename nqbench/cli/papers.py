@@ -29,7 +29,7 @@ def reproduce(
     full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run a paper's experiments again; write its tables, figures and verdicts."""
+    """Run a paper's experiments again: tables, figures, verdicts."""
     from nqbench.cli.show import console
     from nqbench.papers import paper_folder
 
@@ -84,7 +84,9 @@ def _reproduce(
 
     budget_s = options.budget_seconds(budget)
     study = load_study(paper_folder(name) / "study.yaml")
-    outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
+    outcome = measuring.measure(
+        study, measuring.choose(device, study=study.name), budget_s=budget_s
+    )
     results.show_failures(outcome)
     results.show_ending(outcome)
     if outcome.counts.get("ok", 0):
@@ -120,7 +122,10 @@ def claims(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
+    """Judge every claim of a paper by recorded runs.
+
+    The exit code is 0 whatever the verdicts.
+    """
     from nqbench.cli.show import console, results
     from nqbench.report.papers.write import claims_tables
 

@@ -57,7 +57,7 @@ def report(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show the numbers of recorded runs; write their tables and figures."""
+    """Show what recorded runs say; write tables, figures and a page."""
     from nqbench.cli.show import console, results
     from nqbench.runs.frame import write_csv
 
@@ -154,7 +154,7 @@ def compare(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare the same points of several runs, or the levels of a factor within one."""
+    """Compare several runs, or the levels of a factor within one."""
     from nqbench.analysis.compare.request import Gate, compare_datasets, parse_percentage
     from nqbench.cli.show import console, results
     from nqbench.interchange import open_runs
@@ -216,7 +216,7 @@ def import_(
     ],
     out: options.RunFolder = None,
 ) -> None:
-    """Make a run of another program's results: compare and report take it like any other."""
+    """Make a run of nvbench's results, to report and to compare."""
     from nqbench.interchange import import_run
 
     typer.echo(str(import_run(form, file, out)))

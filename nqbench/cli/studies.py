@@ -60,7 +60,11 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Measure a study and write its tables and figures."""
+    """Run every variant of a study: check the answers, time or count.
+
+    A GPU gives kernel times. Without one, the simulator counts exactly what a profiler would;
+    with -d sim:h100:cache:time it also models the caches and a time.
+    """
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.study import load_study
@@ -72,7 +76,7 @@ def run(
     if dry_run:
         if target:
             raise StudyError("--dry-run plans for one device of this computer; name no cluster")
-        _dry_run(study, choose(device, study.needs), as_json=as_json)
+        _dry_run(study, choose(device, study.needs, study.name), as_json=as_json)
         return
     if target:
         from nqbench.cluster.devices import run_on_cluster
@@ -90,7 +94,13 @@ def run(
             )
     else:
         outcomes = [
-            measure(study, choose(device, study.needs), out=out, fresh=fresh, budget_s=budget_s)
+            measure(
+                study,
+                choose(device, study.needs, study.name),
+                out=out,
+                fresh=fresh,
+                budget_s=budget_s,
+            )
         ]
     conclude(outcomes, draw=not no_report, as_json=as_json)
     if any(outcome.interrupted for outcome in outcomes):
@@ -128,7 +138,7 @@ def static(
     sass: Annotated[bool, option("--sass", "Count machine code too (needs nvdisasm).")] = False,
     csv: Annotated[bool, option("--csv", "Comma-separated values.")] = False,
 ) -> None:
-    """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
+    """Show registers, spills, shared memory, occupancy; needs no GPU."""
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.measure.launch import static_rows
@@ -156,7 +166,10 @@ def bottleneck(
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
 ) -> None:
-    """Time kernels without their arithmetic and without their memory; say what limits them."""
+    """Say whether memory or arithmetic limits a kernel.
+
+    It is timed as it is, without its arithmetic, and without its memory accesses.
+    """
     from nqbench.study import ReportItem
     from nqbench.study.asked import variants_study
 

@@ -85,7 +85,7 @@ def static_report(
         )
     )  # fmt: skip
     if listener is not None:
-        listener.stage("compile", len(wanted))
+        listener.stage("compiling kernels", len(wanted))
     results = compile_many(wanted, workers, listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
     rows = []

@@ -169,7 +169,7 @@ def collect(
         return
     pending = [t for t in wanted if state.done(t, 0) and not state.done(t, PROFILE_ROUND)]
     if pending:
-        listener.stage(f"profile with {PROGRAM}", len(pending))
+        listener.stage(f"reading counters with {PROGRAM}", len(pending))
     for place, task in enumerate(pending):
         try:
             reply = _profile(task, state, program, run or _process)

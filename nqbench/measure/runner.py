@@ -203,7 +203,8 @@ def measure(
         if opened is not None:
             opened.close()  # its one process makes room for as many as there are cores
         # Instrumented kernels on a GPU have it to themselves: clocks are among what they count.
-        stages.count(exact, (cores or cpu_count()) if hello.deterministic else 1)
+        where = "in the simulator" if hello.kind == "sim" else "without timing them"
+        stages.count(exact, (cores or cpu_count()) if hello.deterministic else 1, where)
         opened = None
     with turn or nullcontext():
         timed = stages.verify(timed, opened)

@@ -78,7 +78,7 @@ class Stages:
         kernels = [t for t in own if not self.state.done(t, 0)]
         if not kernels:
             return list(tasks)
-        self.listener.stage("compile", len(kernels))
+        self.listener.stage("compiling kernels", len(kernels))
         refused: set[str] = set()
         with closing(self.workers.compilers()) as compilers:
             for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
@@ -92,13 +92,13 @@ class Stages:
                     self.state.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
 
-    def count(self, tasks: Sequence[Task], processes: int) -> None:
-        """The only measurement of each point that is counted and not timed."""
-        self._try("count", tasks, EXACT_ROUND, None, processes)
+    def count(self, tasks: Sequence[Task], processes: int, where: str) -> None:
+        """The only measurement of each point that is counted and not timed; ``where`` it is."""
+        self._try(f"counting variants {where}", tasks, EXACT_ROUND, None, processes)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
-        self._try("verify", tasks, 0, workers)
+        self._try("checking answers", tasks, 0, workers)
         kept: list[Task] = []
         for task in tasks:
             if not self.state.done(task, 0):
@@ -146,7 +146,7 @@ class Stages:
         ]
         if not pending:
             return False
-        self.listener.stage(f"round {round_} of {self.measure.rounds}", len(pending))
+        self.listener.stage(f"timing, round {round_} of {self.measure.rounds}", len(pending))
         self.listener.ahead((planned - round_) * len(tasks))
         repeats: Counter[str] = Counter()
         with closing(self.workers()) as workers:

@@ -141,7 +141,8 @@ def _items(data: Dataset, page: Page) -> list[str]:
             why = f"Not made: {error}{hint}."
             page.heading(name)
             page.add(Paragraph(why))
-            not_made.append(f"{name}. {why}")
+            if data.study.get("report"):  # else nobody asked for it
+                not_made.append(f"{name}. {why}")
     asked = {item.name for item in items}
     with page.only_html():
         for item in DEFAULT_ITEMS if page.wants_html else ():

@@ -77,7 +77,7 @@ def record(point: Point, status: Status = "ok", reason: str = "") -> Record:
 def measure_some(row: ProgressRow) -> None:
     """Two of four points in each of two rounds; one fails."""
     row.points(POINTS)
-    row.stage("round 1 of 2", 4)
+    row.stage("timing, round 1 of 2", 4)
     row.ahead(4)
     for point, status in ((POINTS[0], "ok"), (POINTS[1], "timeout")):
         row.started(point, timed=True)
@@ -93,8 +93,8 @@ def test_a_log_gets_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     measure_some(row)
     assert written(out).splitlines() == [
-        "cuda:1: round 1 of 2: 4",
-        "cuda:1: round 1 of 2: 1 of 4, 5 per minute, 84 s left",
+        "cuda:1: timing, round 1 of 2: 4",
+        "cuda:1: timing, round 1 of 2: 1 of 4, 5 per minute, 84 s left",
         "cuda:1: timeout: crossed N=8: too long",
     ]
 
@@ -112,13 +112,13 @@ def test_the_live_table_has_the_last_values_and_what_is_measured() -> None:
         assert [" ".join(value.split()) for value in values] == [
             "12.5 ms crossed N=8 memory=shared"
         ]
-        assert line.endswith("  round 1 of 2: 2 of 4, 2 per minute, 3 min 0 s left")
+        assert line.endswith("  timing, round 1 of 2: 2 of 4, 2 per minute, 3 min 0 s left")
         assert now == "now: crossed N=9 memory=shared"
-        display.row("cuda:1").stage("verify", 3)
+        display.row("cuda:1").stage("checking answers", 3)
         paper.print(display.render())
         last = written(paper).splitlines()[-3:-1]
-        assert "round 1 of 2: 2 of 4" in last[0], "a line for each device"
-        assert last[1].strip() == "cuda:1: verify: 0 of 3"
+        assert "timing, round 1 of 2: 2 of 4" in last[0], "a line for each device"
+        assert last[1].strip() == "cuda:1: checking answers: 0 of 3"
     finally:
         display.close()
 
@@ -129,7 +129,7 @@ def test_nothing_is_drawn_while_a_point_is_timed() -> None:
     display = LiveDisplay(out)
     row = display.row("")
     try:
-        row.stage("round 1 of 1", 2)
+        row.stage("timing, round 1 of 1", 2)
         row.started(POINTS[0], timed=True)
         before = written(out)
         display.tick()

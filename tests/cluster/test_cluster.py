@@ -138,7 +138,7 @@ def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
     ours, plain = tmp_path / "ours", tmp_path / "plain"
     done = call(*words, ours, "--scheduler", address, cwd=tmp_path)
     assert (done.code, "done: 16 ok" in done.out) == (0, True), done.said
-    assert "sim:mini: count: 16" in done.err
+    assert "sim:mini: counting variants in the simulator: 16" in done.err
     assert call(*words, plain, cwd=tmp_path).code == 0
     assert lines(ours) == lines(plain)
     manifests = [read_manifest(path) for path in (ours, plain)]

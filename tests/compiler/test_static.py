@@ -134,7 +134,7 @@ def test_a_kernel_is_compiled_once_for_many_plans(source: Path) -> None:
     plans = [(str(block), plan(source, "other", block)) for block in (32, 64, 128)]
     rows = static_report(plans, chips(["sm_90"]), 2, steps)
     assert [row.block_size for row in rows] == [32, 64, 128]
-    assert steps.mock_calls == [call.stage("compile", 1), call.advanced()]
+    assert steps.mock_calls == [call.stage("compiling kernels", 1), call.advanced()]
 
 
 def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -> None:

@@ -187,7 +187,7 @@ def test_a_budget_is_planned_for_all_points_of_a_device(tmp_path: Path) -> None:
     outcome, listener = run(tmp_path, sizes(8, 9, 10, 11), Gpu(0), Gpu(1), budget_s=60.0)
     assert outcome.counts == {"ok": 16}
     assert Counter(name for name, _ in listener.stages) == {
-        "verify": 2,
-        "round 1 of 2": 2,
-        "round 2 of 2": 2,
+        "checking answers": 2,
+        "timing, round 1 of 2": 2,
+        "timing, round 2 of 2": 2,
     }

@@ -218,7 +218,7 @@ def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None
 
     class Editor(Listener):
         def stage(self, name: str, total: int) -> None:
-            if name.startswith("round 2"):
+            if name.startswith("timing, round 2"):
                 bench.edit("part.cuh", "TURNS 4", "TURNS 5")
 
     bench.edit("part.cuh", "TURNS 3", "TURNS 4")

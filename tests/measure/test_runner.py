@@ -49,7 +49,9 @@ def test_every_point_is_verified_once_going_up_and_timed_once_per_round(tmp_path
     outcome = measure(tmp_path / "r", sizes(9, 6, 8, 7), listener=listener)
     assert outcome.counts == {"ok": 4}
     assert listener.outcomes == [outcome]
-    assert listener.stages == [("verify", 4)] + [(f"round {r} of 3", 4) for r in (1, 2, 3)]
+    assert listener.stages == [("checking answers", 4)] + [
+        (f"timing, round {r} of 3", 4) for r in (1, 2, 3)
+    ]
     table = load(tmp_path / "r")
     verified = table[table["round"] == 0]
     assert list(verified["n"]) == [6, 7, 8, 9]
@@ -217,7 +219,7 @@ def test_a_deterministic_device_gives_one_measurement_with_counters_and_no_time(
     listener = Recorder()
     outcome = measure(tmp_path / "r", points, "fake:deterministic=1", listener=listener)
     assert outcome.counts == {"ok": 4}
-    assert listener.stages[0] == ("count", 3)
+    assert listener.stages[0] == ("counting variants in the simulator", 3)
     table = load(tmp_path / "r")
     counted = table[table["simulated"]]
     assert list(counted["round"]) == [1, 1, 1]
@@ -271,7 +273,7 @@ def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> N
     listener = Recorder()
     outcome = measure(tmp_path / "r", sizes(6, 7), NOISY, listener=listener)
     assert outcome.counts == {"ok": 2}
-    assert listener.stages[0] == ("verify", 1)
+    assert listener.stages[0] == ("checking answers", 1)
     assert set(load(tmp_path / "r")["status"]) == {"ok"}
 
 
@@ -290,7 +292,7 @@ def test_starting_over_keeps_the_old_records_aside(tmp_path: Path) -> None:
     before = (tmp_path / "r" / RECORDS).read_bytes()
     listener = Recorder()
     measure(tmp_path / "r", sizes(6), fresh=True, listener=listener)
-    assert listener.stages[0] == ("verify", 1)
+    assert listener.stages[0] == ("checking answers", 1)
     [aside] = (tmp_path / "r" / "old").iterdir()
     assert (aside / RECORDS).read_bytes() == before
 

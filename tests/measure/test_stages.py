@@ -83,7 +83,10 @@ def test_on_a_timed_device_they_have_one_measurement_without_a_time(tmp_path: Pa
     listener = Recorder()
     outcome = run_here(study, "fake", tmp_path, listener=listener)
     assert outcome.counts == {"ok": 3}
-    assert listener.stages[:2] == [("count", 1), ("verify", 2)]
+    assert listener.stages[:2] == [
+        ("counting variants without timing them", 1),
+        ("checking answers", 2),
+    ]
     table = load(tmp_path)
     probed = table[table["probe"] == "iterations"]
     assert list(probed["round"]) == [1]
