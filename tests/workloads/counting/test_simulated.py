@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import cycle, product
+from itertools import cycle, product, starmap
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nqbench.device import Device
-from nqbench.plan import Buffer, KernelPlan
+from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
@@ -165,51 +165,35 @@ def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
     return np.array(words, np.uint32)
 
 
-@pytest.mark.parametrize(
-    ("n", "loop"),
-    full(
-        product((25, 26, 27), ("irrc", "siblings", "predicated", "lookahead")),
-        [(25, "lookahead"), (26, "siblings"), (26, "lookahead"), (27, "predicated"), (27, "irrc")],
-    ),
-)
-def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str) -> None:
-    """The same weights as on the CPU; from 26 columns on, no word has room for the row's number."""
-    jobs, depth = random_jobs(n, n - 13, 64), n - 13
-    given: dict[str, Level] = {"n": n, "depth": 2, "rows": "n", "loop": loop, "symmetry": "full"}
-    factors = WORKLOAD.resolve(given | {"block_size": 64}, None, simulator.facts).factors
-    made = WORKLOAD.plan(factors, None, simulator.facts)
-    assert isinstance(made, KernelPlan)
-    plan = replace(
-        made,
-        entry=made.entry.replace(".depth = 2,", f".depth = {depth},"),
-        arguments=("jobs", np.uint32(64), *made.arguments[2:]),
-        buffers=(Buffer("jobs", "uint32", jobs.size, data=jobs), *made.buffers[1:]),
-        grid=(1, 1, 1),
-    )
-    with simulator.prepare(plan) as prepared:
-        prepared.launch()
-        found = int(prepared.fetch()["results"][0])
-    assert found == border.weights_of_jobs(n, depth, jobs, 0, 64)
-    assert found > 0
+def widest(n: int, loop: str) -> tuple[int, int, Mapping[str, Level]]:
+    """From 26 columns on, no word has room for the row's number."""
+    return n, n - 13, {"rows": "n", "symmetry": "full", "loop": loop}
+
+
+def ahead(n: int, depth: int, rows: int, **more: Level) -> tuple[int, int, Mapping[str, Level]]:
+    """The least depth at which a word holds the diagonals of so many rows ahead."""
+    return n, depth, {"lookahead": rows, **more}
 
 
 @pytest.mark.parametrize(
-    ("n", "depth", "lookahead", "encoding", "steps"),
+    ("n", "depth", "given"),
     [
-        (17, 5, 2, "masks", 4),
-        (20, 8, 3, "packed", 12),
-        (23, 13, 2, "packed", 3),
-        (24, 13, 1, "packed", 2),
+        *full(
+            starmap(widest, product((25, 26, 27), ("irrc", "siblings", "predicated", "lookahead"))),
+            [widest(25, "lookahead"), widest(26, "siblings"), widest(27, "predicated")],
+        ),
+        ahead(17, 5, 2, encoding="masks", steps=4),
+        ahead(20, 8, 3, encoding="packed", steps=12),
+        ahead(23, 13, 2, encoding="packed", steps=3),
+        ahead(24, 13, 1, encoding="packed", steps=2),
     ],
 )
-def test_subtrees_of_the_unrolled_loop(
-    simulator: Device, n: int, depth: int, lookahead: int, encoding: str, steps: int
-) -> None:
-    """Jobs of the least depth at which a word holds the diagonals of so many rows ahead."""
+def test_some_subtrees(simulator: Device, n: int, depth: int, given: Mapping[str, Level]) -> None:
+    """The same weights as on the CPU."""
+    system = None if "loop" in given else "frontier.unrolled"
     some = random_jobs(n, depth, 64 if n - depth < 14 else 2)
-    given: dict[str, Level] = {"n": n, "depth": depth, "lookahead": lookahead, "block_size": 64}
-    given |= {"encoding": encoding, "steps": steps}
-    plan = kernel_plan(given, "frontier.unrolled", simulator.facts, some)
+    levels = {**given, "n": n, "depth": depth, "block_size": 64}
+    plan = kernel_plan(levels, system, simulator.facts, some)
     with simulator.prepare(plan) as prepared:
         prepared.launch()
         weights = int(prepared.fetch()["results"].sum())
