@@ -105,6 +105,6 @@ def test_the_time_of_a_measurement_is_accounted_for() -> None:
     found = Session("fake:sleep=1,base=2e-3").measure(REQUEST)
     spent = found.spent_s
     assert set(spent) == set(SPENT)
-    assert 0.019 < spent["kernels"] <= spent["warm_up"] + spent["sample"]
+    assert 0.0019 * len(found.samples_s) < spent["kernels"] <= spent["warm_up"] + spent["sample"]
     parts = sum(seconds for name, seconds in spent.items() if name != "kernels")
     assert spent["kernels"] < parts <= found.wall_s
