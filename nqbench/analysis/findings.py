@@ -107,11 +107,8 @@ def _change(answer: Answer, change: FactorStep) -> str:
     told: dict[str, list[str]] = {"+": [], "-": [], "": []}
     for what, effect in found:
         if answer.matters(effect):
-            text = wording.effect(effect.ratio, what, effect.totals)
-            named = text if what.kind == "time" else f"{text} {what.plain}"
-            if "->" in text:
-                named = f"{what.plain} {text}"
-            told[wording.mark(effect.ratio, what)].append(named)
+            text = wording.named(effect.ratio, what, effect.totals)
+            told[wording.mark(effect.ratio, what)].append(text)
     good, bad = [", ".join(told[sign]) for sign in "+-"]
     trade = f"{good}, for {bad}" if good and bad else good or bad or ", ".join(told[""])
     return f"{change.factor}: {change.level} instead of {change.base} is {trade}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.data.dataset import PointResult
@@ -115,9 +116,31 @@ FEW: Final = 100
 """Counts below it say nothing as a factor: the totals are shown instead."""
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A quantity of two things, the second over the first, as tables have it.
+
+    ``totals``  the two values, if they are known
+    ``verdict`` ``same`` or ``unclear`` where that was judged otherwise than by the interval alone
+    """
+
+    ratio: Estimate
+    quantity: Quantity
+    totals: tuple[float, float] | None = None
+    verdict: str = ""
+
+    def __str__(self) -> str:
+        """With its sign: ``16% less +``, ``unclear ±3%``."""
+        if self.verdict:
+            return f"{self.verdict}{_margin(self.ratio)}"
+        text = effect(self.ratio, self.quantity, self.totals)
+        return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
+
+
 def factor(value: float) -> str:
-    """A factor of at least 1 as people read it: ``1.91x``, ``45.3x``, ``167,000x``."""
+    """A factor of at least 1 as people read it: ``1.91x``, ``45.3x``, ``167,000x``; ``1.004x``."""
     digits = max(0, 2 - math.floor(math.log10(value))) if value < 1000 else 0
+    digits += value < 1.01
     step = 10 ** max(0, math.floor(math.log10(value)) - 2)
     rounded = round(value / step) * step if value >= 1000 else value
     return f"{rounded:,.{digits}f}x"
@@ -226,6 +249,20 @@ def amount(value: float, what: Quantity) -> str:
         if abs(value) >= scale:
             return f"{value / scale:.3g} {letter}"
     return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
+
+
+def named(
+    found: Estimate,
+    what: Quantity,
+    totals: tuple[float, float] | None = None,
+    *,
+    spread: bool = True,
+) -> str:
+    """An effect with the name of what it is on: ``16% less off-chip data``, ``1.9x faster``."""
+    text = effect(found, what, totals, spread=spread)
+    if "->" in text:
+        return f"{what.plain} {text}"
+    return text if what.kind == "time" else f"{text} {what.plain}"
 
 
 def marked(found: FactorEffect, *, spread: bool = True) -> str:

@@ -15,10 +15,11 @@ from typing import Any, Final, Literal, TypeVar
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.wording import Difference
 from nqbench.system.suggest import many
 
 Item = TypeVar("Item")
-Cell = str | int | float | Estimate | None
+Cell = str | int | float | Estimate | Difference | None
 """``None`` is an empty cell: nothing was measured, which is not zero."""
 EMPTY: Final = "\u2013"
 """How an empty cell is shown."""
@@ -40,12 +41,14 @@ class Column:
 
     ``kind``    ``text``, ``number`` (plain), ``time`` (seconds), or ``ratio``
     ``spread``  its cells are estimates; data formats put the bounds into separate columns
+    ``plain``   its name in data formats if that is another: a difference is written as the ratio
     """
 
     name: str
     kind: Literal["text", "number", "time", "ratio"] = "text"
     unit: str = ""
     spread: bool = False
+    plain: str = ""
 
     @property
     def heading(self) -> str:
@@ -55,7 +58,7 @@ class Column:
     @property
     def data_headings(self) -> list[str]:
         """Headings in a data format: an estimate takes three columns."""
-        name = self.name.replace(" ", "_")
+        name = (self.plain or self.name).replace(" ", "_")
         unit = "_s" if self.kind == "time" else f"_{self.unit}" if self.unit else ""
         head = name if name.endswith(unit) else name + unit
         return [head, f"{head}_low", f"{head}_high"] if self.spread else [head]
@@ -200,8 +203,8 @@ def cell_text(cell: Cell, column: Column) -> str:
         return EMPTY
     if isinstance(cell, Estimate):
         return _estimate(cell, column)
-    if isinstance(cell, str):
-        return cell
+    if isinstance(cell, str | Difference):
+        return str(cell)
     return _number(float(cell), column)
 
 
@@ -234,6 +237,8 @@ def _estimate(cell: Estimate, column: Column) -> str:
 
 def _data(cell: Cell, column: Column, plain: Callable[[float | None], str]) -> list[str]:
     """A cell in a data format, with its bounds where the column has them."""
+    if isinstance(cell, Difference):
+        cell = cell.ratio
     if isinstance(cell, Estimate):
         values = [cell.value, cell.low, cell.high] if column.spread else [cell.value]
         return [plain(v) for v in values]
