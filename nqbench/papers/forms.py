@@ -29,7 +29,7 @@ class _FormPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Reproduction = Literal["series", "devices", "points", "printed", "counters", "annealing", "none"]
+Reproduction = Literal["series", "points", "printed", "none"]
 
 
 class Points(_FormPart):
@@ -41,7 +41,7 @@ class Points(_FormPart):
                  first at which a formula has a value (``counted``)
     ``sweeps``   instead: the points of these sweeps, ``scaled`` and ``scaled_2``
     ``levels``   those that a system's points must have
-    ``by``       a factor: a point for each of its numbers
+    ``by``       a factor: a point for each of its numbers, or of its ``words``
     ``several``  a factor of which two numbers at least were timed
     ``choose``   of several points the main one, the fastest (``best``), or ``any``, timed or not
     ``best``     systems of which the fastest is shown in any case
@@ -54,12 +54,18 @@ class Points(_FormPart):
     sweeps: list[str] = []
     levels: dict[SystemName, Levels] = {}
     by: FactorName = ""
+    words: bool = False
     several: FactorName = ""
     choose: Literal["main", "best", "any"] = "main"
     best: list[SystemName] = []
     order: Literal["system", "n"] = "system"
     join: Literal["ours", "both", "either"] = "ours"
     explain: bool = False
+
+    @property
+    def numbers(self) -> bool:
+        """Whether its points have numbers of a factor."""
+        return bool(self.several or self.by) and not self.words
 
 
 class PointColumn(_FormPart):
@@ -92,15 +98,16 @@ class PointColumn(_FormPart):
 class HereRow(_FormPart):
     """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
 
+    ``each``   instead: one formula, for every size of a table with columns by size, of ``kind``
     ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
-    ``words``  what its launch is said with, in a note
     """
 
-    cells: list[CellFormula]
+    cells: list[CellFormula] = []
+    each: CellFormula = ""
+    kind: Literal["time", "ratio"] = "time"
     system: SystemName = ""
     after: str = ""
     exact: bool = False
-    words: str = ""
 
 
 class Height(_FormPart):
@@ -161,4 +168,4 @@ class Bars(_FormPart):
     label: str = ""
 
 
-Draw = Literal["none", "curves", "stacked", "grid", "bottleneck", "annealing"]
+Draw = Literal["none", "curves", "stacked", "grid"]

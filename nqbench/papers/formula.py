@@ -91,11 +91,11 @@ class _Rewrite(ast.NodeTransformer):
 
 CELL_FUNCTIONS: Final = (
     *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
-    *("launch", "printed", "printed_over", "known", "least", "min", "max", "abs"),
+    *("launch", "printed", "quantile", "seeds", "known", "least", "min", "max", "abs"),
 )
 """What the formulas of tables and figures call; ``report.papers.cells.PointRow`` explains each."""
 CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("time", "best", "launch", "printed_over"), ("system",)),
+    **dict.fromkeys(("time", "best", "launch"), ("system",)),
     "phase": ("phase", "system"),
     "level": ("", "system"),
     "counter": ("counter", "kernel", "system"),
@@ -112,6 +112,7 @@ SHOWN: Final = ("kernels", "others", "every")
 CELL_NAMES: Final = (
     *("N", "system", "version", "device", "card", "cpu", "unknown", "each"),
     *("counted_at", "timed", "not_run", "slowest"),
+    *("label", "counterpart", "scale", "scaled", "unit", "difference"),
     *("fp32_per_s", "roots_per_s", "bytes_per_s", "copy_per_s", "logic_per_s"),
 )
 RECORDED: Final = (

@@ -204,7 +204,6 @@ class Series(_Part):
                   printed cell is itself the quotient
     ``levels``    launch factors that distinguish it from others of the same system
     ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
-    ``kernel``    which of a program's kernels (``quantity: counter``)
     ``ours``      a series that the paper does not have, of levels that it does not show
     """
 
@@ -215,21 +214,27 @@ class Series(_Part):
     levels: forms.Levels = {}
     ratio: Ratio | None = None
     choose: Literal["main", "best"] = "main"
-    kernel: str = ""
     ours: bool = False
 
 
 class Counterpart(_Part):
     """Today's counter for one that the paper prints in the row ``label``.
 
-    ``scale`` turns our unit into ``unit``; ``note`` says how the two differ.
+    ``scale`` turns our unit into ``unit``; ``difference`` says how the two differ.
     """
 
     label: str
     counter: forms.CounterName
     unit: str = ""
     scale: float = 1.0
-    note: str = ""
+    difference: str = ""
+
+    @property
+    def names(self) -> dict[str, str | float]:
+        """What formulas of its row read: these keys, and the ``scaled`` counter in words."""
+        scaled = self.counter if self.scale == 1 else f"{self.counter} \u00d7 {self.scale:g}"
+        own = {"label": self.label, "unit": self.unit, "difference": self.difference}
+        return {**own, "counterpart": self.counter, "scale": self.scale, "scaled": scaled}
 
 
 class PaperTable(_Part):

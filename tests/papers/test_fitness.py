@@ -17,7 +17,6 @@ from nqbench.analysis.limits.ceilings import ceilings_beside
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.cells import MOVED, peaks
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
@@ -159,13 +158,13 @@ H100_HBM3 = "NVIDIA H100 80GB HBM3 (cuda:0)"
 
 def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:
     """At N = 3000 half a thousand evaluations were timed of some 700,000."""
-    found = searches_of(own)
-    (cut,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 3000]
-    assert cut.cut
-    assert 300_000 * 0.027 < cut.whole_s < 1_500_000 * 0.027
-    (whole,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 100]
-    assert not whole.cut
-    assert len(found["fitness.sa_delta", "uniform"]) == 20
+    rows = reproduced_table(paper, paper.table("annealing"), own).rows
+    found = {(row[0], row[1], row[2]): row for row in rows}
+    cut, whole = (found["fitness_schemes.sa_cpu", "uniform", n] for n in (3000, 100))
+    assert (cut[11], whole[11]) == ("predicted", "measured")
+    assert 300_000 * 0.027 < float(str(cut[7])) < 1_500_000 * 0.027
+    assert cut[12] == "9443"
+    assert found["fitness.sa_delta", "uniform", 3000][3:5] == (20, "19 of 20")
 
 
 def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(

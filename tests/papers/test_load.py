@@ -43,6 +43,11 @@ def printed_ratios(paper: Paper) -> list[tuple[PaperTable, int, str, str, str]]:
             for n in table.sizes:
                 cells = base.printed(ratio.series, n), table.printed(series.label, n)
                 found.append((table, n, *cells, where.printed(ratio.printed, n)))
+    if paper.id == "tanaka2011":
+        times, table = paper.table("table_5").rows, paper.table("table_6")
+        for cpu, gpu, ratios in ((times[0], times[i + 1], table.rows[i]) for i in range(3)):
+            numbers = ((str(a), str(b), str(c)) for a, b, c in zip(cpu, gpu, ratios, strict=True))
+            found += [(table, n, *one) for n, one in zip(table.sizes, [*numbers][1:], strict=True)]
     return found
 
 

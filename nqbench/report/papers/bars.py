@@ -12,15 +12,12 @@ from nqbench.analysis.data.observed import Observed, time_of
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import time as time_text
-from nqbench.errors import AnalysisError
 from nqbench.papers.forms import Bars, Height
 from nqbench.papers.schema import Paper, PaperFigure
-from nqbench.report.bottleneck import bottleneck_figure
 from nqbench.report.figures.axes import axis_label, value_axis
 from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers
 from nqbench.report.papers import cells, common
-from nqbench.report.table import Source, slug
-from nqbench.study.report_items import ReportItem
+from nqbench.report.table import Source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,23 +99,45 @@ def _ends(whole: Estimate | None) -> list[float]:
     return [end for end in (whole.value, whole.high) if end] if whole else []
 
 
-def stacked(
+def bars(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """A panel per published device and size, then one per run and size: a bar per system, in parts.
+    """The published bars, then those of each run: stacked in parts, or a panel for each part.
 
-    Raises ``NotMeasured`` where no run has a time.
+    Raises ``NotMeasured`` where no run has a bar.
     """
     spec = figure.bars
     assert spec is not None
+    lacks: dict[str, str] = {}
+    form = _stacked if figure.draw == "stacked" else _grid
+    shown, most = form(paper, figure, spec, runs, lacks)
+    if not shown:
+        why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
+        raise NotMeasured(*why)
+    drawing, axes = panels(len(shown), 1.2, 2.5, most=most)
+    for ax, panel in zip(axes, shown, strict=True):
+        panel.draw(ax)
+    legend(drawing, axes[-1])
+    alt = f"Bars of {len(shown[0].bars)} programs, published and from the runs."
+    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+
+
+_Form = tuple[list[BarPanel], int]
+"""The panels of a figure, and how many of them stand beside each other at most."""
+
+
+def _stacked(
+    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Observed], lacks: dict[str, str]
+) -> _Form:
+    """A panel for each device and size of which the text states a bar, then for each of a run."""
     systems = cells.systems_of(paper, runs, spec.points.systems)
     what = replace(time_of(paper), label=spec.label or time_of(paper).label)
     labels = [part.label for part in spec.parts]
-    ours = []
+    ours: list[BarPanel] = []
     for run in runs:
         for n in figure.n:
             every: dict[str, Bar | None] = dict.fromkeys(systems)
-            for row in cells.rows_of(paper, run, spec.points, [n]):
+            for row in cells.rows_of(paper, run, spec.points, [n], lacks=lacks):
                 whole = row.value(spec.whole)
                 if isinstance(whole, Estimate):
                     parts = [cells.number(row.value(part.value)) or 0.0 for part in spec.parts]
@@ -127,17 +146,10 @@ def stacked(
             if any(every.values()):
                 title = f"{run.name}, N = {n} (measured)"
                 ours.append(BarPanel(title, every, "not\ntimed", labels, what))
-    if not ours:
-        if systems:
-            common.refuse(runs[0], systems[0], "no time to draw")
-        raise NotMeasured("no kernel of the figure was timed", runs[0].data.command)
-    shown = [*_published_panels(paper, figure, spec, systems, what), *ours]
-    drawing, axes = panels(len(shown), 1.2, 2.6, most=2)
-    for ax, panel in zip(axes, shown, strict=True):
-        panel.draw(ax)
-    legend(drawing, axes[-1])
-    alt = f"Stacked bars of the times of {len(systems)} programs, published and measured."
-    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+    if not ours and systems and not lacks:
+        common.refuse(runs[0], systems[0], "no time to draw")
+    theirs = _published_panels(paper, figure, spec, systems, what) if ours else ()
+    return [*theirs, *ours], 2
 
 
 def _published_panels(
@@ -167,20 +179,13 @@ def _published_panels(
                 yield BarPanel(title, bars, "?", what=what)
 
 
-def grid(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """A row of panels per run: the published bars, then those of each part.
-
-    Raises ``NotMeasured`` where no run has the first part of all systems.
-    """
-    spec = figure.bars
-    assert spec is not None
-    lacks: dict[str, str] = {}
+def _grid(
+    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Observed], lacks: dict[str, str]
+) -> _Form:
+    """A row of panels for each run that has the first part of all systems: published, then ours."""
     printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
-    theirs = BarPanel(
-        f"{figure.unit}\n{common.printed_on(paper, figure)} (published)", printed, "?", ideal=1.0
-    )
+    title = f"{figure.unit}\n{common.printed_on(paper, figure)} (published)"
+    theirs = BarPanel(title, printed, "?", ideal=1.0)
     shown: list[BarPanel] = []
     for run in runs:
         for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
@@ -191,14 +196,7 @@ def grid(
                 break
             for row in rows:
                 lacks |= row.lacks
-    if not shown:
-        why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
-        raise NotMeasured(*why)
-    drawing, axes = panels(len(shown), 1.2, 2.4, most=1 + len(spec.parts))
-    for ax, panel in zip(axes, shown, strict=True):
-        panel.draw(ax)
-    alt = f"Bars of {len(spec.parts)} counters of {len(printed)} programs, published and counted."
-    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+    return shown, 1 + len(spec.parts)
 
 
 def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> BarPanel:
@@ -207,25 +205,3 @@ def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> Bar
     absent = "counted by\nNsight Compute\nonly"
     title = f"{part.label}\n{where}"
     return BarPanel(title, bars, absent, [part.label], ideal=part.ideal, top=part.top)
-
-
-def variants(
-    _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], _source: Source
-) -> list[Drawing]:
-    """Bars Math, Memory and Total of every kernel with variants; a figure per run.
-
-    Raises ``AnalysisError`` where no run timed the variants of a kernel.
-    """
-    drawn, reasons = [], dict[str, None]()
-    for run in runs:
-        item = ReportItem("figure", "bottleneck", title=f"Figure {figure.number}: {figure.title}")
-        try:
-            (made,) = bottleneck_figure(run.data, item)
-        except AnalysisError as error:
-            reasons[str(error)] = None
-            continue
-        many = [run.device_id] if len(runs) > 1 else []
-        drawn.append(replace(made(), name=slug("paper", figure.id, *many)))
-    if not drawn:
-        raise AnalysisError("; ".join(reasons))
-    return drawn

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache, partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from nqbench import expressions
 from nqbench.analysis.claims import functions as claims
@@ -29,6 +30,7 @@ from nqbench.errors import StudyError
 from nqbench.papers.forms import Points
 from nqbench.papers.formula import CELL_FUNCTIONS, CELLS
 from nqbench.papers.schema import Paper, PaperTable
+from nqbench.point import Level
 from nqbench.report.papers import common
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
@@ -173,7 +175,7 @@ class PointRow:
     def level(self, name: str, system: str = "") -> Any:
         """A level or a recorded number of the row's point, or of a system's main one."""
         if not system and name in self.own:
-            return self.own[name]
+            return math.nan if self.own[name] == "-" else self.own[name]
         point = self.chosen(system)
         return math.nan if point is None else _fact(point, name)
 
@@ -229,6 +231,12 @@ class PointRow:
             return choose(self.run.data, name, self.n, wanted)
         return None
 
+    def main(self, n: int) -> PointResult | None:
+        """The main configuration of the row's system at a size; ``None`` without one."""
+        with suppress(NotMeasured):
+            return select.main_point(self.run.data, self.system, n)
+        return None
+
     def counter(self, name: str, kernel: str = "", system: str = "") -> float:
         """A counter or resource of the first point that has it: of the group, else of all."""
         wanted = of_kernel(name, kernel) if kernel else name
@@ -260,23 +268,61 @@ class PointRow:
         for row in self.table.rows:
             cells = dict(zip(heads, map(str, row), strict=True))
             own = self.paper.system(cells.get("system", self.system)) == self.system
+            own &= str(row[0]) == self.own.get("label", str(row[0]))
             if own and cells.get("n", str(self.n)) == str(self.n):
                 return cells[column]
         return ""
 
-    def printed_over(self, base: str) -> str:
-        """Quotients of times that figures print, a system's over this one's, by device."""
-        texts = []
-        for figure in self.paper.figures:
-            known = {(k.system, k.hardware): k.value for k in figure.known if self.n in figure.n}
-            for device in figure.hardware:
-                above = known.get((self.paper.system(base), device))
-                below = known.get((self.system, device))
-                if above and below and self.system != self.paper.system(base):
-                    # As a person rounds: the float nearest to 14.7 / 12.0 lies below 1.225.
-                    quotient = Decimal(str(above)) / Decimal(str(below))
-                    texts.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
-        return ", ".join(texts)
+    @property
+    def searches(self) -> list[SeededSearch]:
+        """The whole searches of the group, each once."""
+        timed = ((p, p.estimate(TIME)) for p in self.group if p.ok)
+        return list(dict.fromkeys(_search(p, found.value) for p, found in timed if found))
+
+    def quantile(self, percent: float = -1, name: str = "time") -> float | Estimate:
+        """A percentile over the whole searches of the group; the median with the least and the
+        largest value if no percent is given. ``name``  ``evaluations`` or ``cut`` (predicted)"""
+        values = [float(getattr(search, name)) for search in self.searches]
+        if not values:
+            return math.nan
+        if percent < 0:
+            return Estimate(float(np.median(values)), min(values), max(values), len(values))
+        value = float(np.percentile(values, percent))
+        return value if name == "time" else round(value)
+
+    def seeds(self, name: str = "") -> int | str:
+        """How many seeds the searches of the group have; how many are ``found``, as words."""
+        if not name:
+            return len({search.seed for search in self.searches})
+        return f"{sum(getattr(s, name) for s in self.searches)} of {len(self.searches)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeededSearch:
+    """A whole search. Its time is predicted where ``cut`` says it was cut short; ``found`` and
+    ``evaluations`` are those of the whole walk, which is known even then."""
+
+    time: float
+    evaluations: float
+    found: bool
+    cut: bool
+    seed: int
+
+
+def _search(point: PointResult, time_s: float) -> SeededSearch:
+    """The search of a point, with the rest of its walk where it was cut short."""
+    from nqbench.workloads.fitness.annealing.points import expected, full_length
+
+    limit, done = point.level("max_evaluations"), float(point.detail("evaluations") or 0)
+    found, seed = bool(float(point.detail("found") or 0)), int(point.level("seed"))
+    if limit not in ("-", 0) and done and not found:
+        levels: dict[str, Level] = {"n": point.n}
+        levels |= {k: v for k, v in point.levels.items() if k != "n" and not isinstance(v, float)}
+        whole = full_length(levels)
+        if whole > done:
+            reached = expected({**levels, "max_evaluations": 0}) == 0
+            return SeededSearch(time_s * whole / done, whole, reached, True, seed)
+    return SeededSearch(time_s, done, found, False, seed)
 
 
 def _fact(point: PointResult, name: str) -> Any:
@@ -348,7 +394,10 @@ def rows_of(
         own = sorted({p.n for p in data.points if p.system == system})
         if points.sizes == "counted":
             sizes = (() if data.simulated else listed) or run.sizes[::-1]
-            rows += [PointRow(paper, run, system, n, table=table, sizes=sizes) for n in sizes[:1]]
+            parts = [part.names for part in table.counterparts] if table else []
+            for names in parts or [{}]:
+                row = PointRow(paper, run, system, sizes[0], table=table, own=names, sizes=sizes)
+                rows.append(row)
             continue
         sizes = run.sizes if points.sizes == "run" else listed or own
         at: list[PointRow] = []
@@ -357,6 +406,8 @@ def rows_of(
                 at += _rows_at(PointRow(paper, run, system, n, table=table), points)
         if points.sizes == "largest":
             at = [row for row in at if row.n in listed or row.n == at[-1].n]
+        words = [row.own for row in at] if points.words else []
+        at.sort(key=lambda row: words.index(row.own) if words else 0)
         rows += at
     return rows if points.order == "system" else sorted(rows, key=lambda row: row.n)
 
@@ -379,7 +430,8 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
         every = select.finished(select.configurations(data, system, n, levels), data)
     else:
         every = select.timed_points(data, system, n, levels)
-    if factor := points.several or points.by:  # ``auto`` is not a level
+    if points.numbers:  # ``auto`` is not a level
+        factor = points.several or points.by
         every = [p for p in every if isinstance(p.level(factor), int)]
         if len({p.level(factor) for p in every}) < (2 if points.several else 1):
             return
@@ -393,7 +445,8 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
         if points.choose == "any" or point.values(TIME):
             yield replace(row, point=point, group=every)
         return
-    for level in sorted({int(p.level(points.by)) for p in every}):
+    levels_found = list(dict.fromkeys(p.level(points.by) for p in every))
+    for level in sorted(levels_found) if points.numbers else levels_found:
         group = [p for p in every if p.level(points.by) == level]
         point = min(group, key=lambda p: p.value(TIME)) if fastest else group[0]
         yield replace(row, point=point, group=group, own={points.by: level})

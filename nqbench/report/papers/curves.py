@@ -38,6 +38,7 @@ _LEGENDS: Final[Mapping[str, Mapping[str, Any]]] = {
 class Curve:
     """Heights by place on the x axis, of a system of a run (published times are one as well).
 
+    ``system``  with the word of the level that distinguishes it, if there is one
     ``n``       its size, if that is not the x axis
     ``y``       which of the heights of the figure it has
     ``points``  behind the heights
@@ -68,8 +69,9 @@ def curves(
     """A panel for each run, size or height. Raises ``NotMeasured`` where no run has a height."""
     spec = figure.curves
     assert spec is not None
-    systems = cells.systems_of(paper, runs, spec.points.systems)
     ours = [curve for run in runs for curve in _curves_of(paper, run, spec, figure.n)]
+    named = cells.systems_of(paper, runs, spec.points.systems)
+    systems = list(dict.fromkeys((*named, *(curve.system for curve in ours))))
     if not ours:
         common.refuse(runs[0], next(iter(systems), ""), "nothing to draw")
     run = cells.published_run(paper, figure.data, common.printed_on(paper, figure))
@@ -110,7 +112,9 @@ def curves(
 def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
     groups: dict[tuple[str, int | None], list[cells.PointRow]] = {}
     for row in cells.rows_of(paper, run, spec.points, listed):
-        groups.setdefault((row.system, None if spec.x == "n" else row.n), []).append(row)
+        words = (level for level in row.own.values() if isinstance(level, str) and level != "-")
+        key = (", ".join((row.system, *words)), None if spec.x == "n" else row.n)
+        groups.setdefault(key, []).append(row)
     for (system, n), members in groups.items():
         points = [row.point for row in members if row.point]
         for y, height in enumerate(spec.y):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from nqbench.analysis.data import select
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
-from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperTable, Series
 from nqbench.report.papers import common
 from nqbench.report.papers.cells import PointRow
@@ -125,35 +124,6 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
     notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
     notes += _notes(paper, table, asked, run)
     return common.reproduced(paper, table, run, columns, rows, notes, source=source)
-
-
-def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """A row per device of the paper as printed, then one for each program that was run here.
-
-    Raises ``AnalysisError`` where the run has none of them.
-    """
-    kind: Literal["ratio", "time"] = "ratio" if table.series[0].quantity == "ratio" else "time"
-    unit = f" ({table.unit})" if kind == "time" else ""
-    rows: list[tuple[Cell, ...]] = []
-    programs: dict[tuple[object, ...], Series] = {}
-    for series in table.series:
-        printed = (table.printed(series.label, n) for n in table.sizes)
-        rows.append((f"{paper.device(series.hardware).name}, paper{unit}", *printed))
-        programs.setdefault((series.system, *series.levels.items(), series.choose), series)
-    cells: list[ComparedCell] = []
-    notes: list[str] = []
-    for series in programs.values():
-        own = [compared(paper, run, table, series, n) for n in table.sizes]
-        device = common.timed_on(run, [p for p in run.data.points if p.system == series.system])
-        rows.append((f"{device}, here", *(c.ratio if kind == "ratio" else c.here for c in own)))
-        launches = dict.fromkeys(cell.launch for cell in own if cell.launch)
-        notes += [f"{series.system} here: {launch}" for launch in launches]
-        cells += own
-    if all(cell.empty for cell in cells):
-        raise AnalysisError(cells[0].missing)
-    columns = [Column("device"), *(Column(f"N={n}", kind, spread=True) for n in table.sizes)]
-    notes += _notes(paper, table, cells, run)
-    return common.reproduced(paper, table, run, columns, rows, notes)
 
 
 def _notes(

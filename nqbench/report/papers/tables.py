@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
-from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
+from nqbench.analysis.data.select import NotMeasured, launch_text, no_time
 from nqbench.analysis.wording import grouped
-from nqbench.errors import AnalysisError
 from nqbench.papers.forms import HereRow, PointColumn
 from nqbench.papers.schema import Paper, PaperTable
-from nqbench.report.papers import annealing, cells, common, series
+from nqbench.report.papers import cells, common, series
 from nqbench.report.papers.cells import PointRow
 from nqbench.report.table import Cell, Column, Source, Table, source_of
 from nqbench.report.tables.common import interval_note
-from nqbench.vocabulary import of_kernel
 
 DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
 
@@ -70,8 +67,7 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     ]
     notes = [*_about(paper, table, run), *table.notes]
     if any(head.spread for head in heads):
-        notes.append(interval_note(run.data.simulated, run.data.rounds))
-        notes += [TOTALS] if paper.timed == "total" else []
+        notes += _intervals(paper, run)
     notes.append(f"on the paper: {table.note}" if table.rows and table.note else table.note)
     if table.points.explain:
         notes += [f"not timed: {reason}" for reason in grouped(lacks)]
@@ -79,6 +75,12 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
         notes += dict.fromkeys(f"not counted: {why}" for row in rows for why in row.lacks)
     own = [[row[i] for i in used] for row in kept]
     return common.reproduced(paper, table, run, heads, own, notes)
+
+
+def _intervals(paper: Paper, run: Observed) -> list[str]:
+    """What intervals are, and which time it is that the paper reports."""
+    note = interval_note(run.data.simulated, run.data.rounds)
+    return [note, TOTALS] if paper.timed == "total" else [note]
 
 
 def _each(column: PointColumn, rows: Sequence[PointRow]) -> Iterator[tuple[PointColumn, object]]:
@@ -172,9 +174,15 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
         source = Source("the paper", "as printed", run.data.command, run.data.name)
     counted = any(isinstance(value, int | float) for value in ours)
     columns = [Column(head.replace("_", " ")) for head in table.columns]
-    if counted:
+    if table.n_axis == "columns":
+        kind = table.here[0].kind
+        columns[1:] = [Column(f"N={n}", kind, spread=True) for n in table.sizes]
+    elif counted:
         columns[1:] = [Column(column.name, "number") for column in columns[1:]]
-    notes += [f"not measured: {what}; `{command}` measures it" for what, command in lacks.items()]
+    if any(here.each for here in table.here):
+        notes += [common.COMPARE_RATIOS, *_intervals(paper, run)]
+    for what, command in lacks.items():
+        notes.append(f"not measured: {what}" + (f"; `{command}` measures it" if command else ""))
     return common.reproduced(paper, table, run, columns, rows, notes, source=source)
 
 
@@ -187,60 +195,26 @@ def _here(
     notes: list[str],
 ) -> tuple[Cell, ...]:
     """Our row of a printed table. Of its reasons for empty cells the first one is kept."""
-    n = table.n[0] if table.n else run.sizes[-1]
-    row = PointRow(paper, run, paper.system(here.system) if here.system else "", n, table=table)
-    if here.words:
-        point = main_point(run.data, row.system, n)
-        row = replace(row, point=point)
-        notes.append(f"here: {launch_text(run.data, point)} at N={n}{here.words}")
-    found = tuple(row.value(text) if text else None for text in here.cells)
+    sizes = table.sizes or run.sizes[-1:]
+    system = paper.system(here.system) if here.system else ""
+    row = PointRow(paper, run, system, sizes[0], table=table)
+    found: tuple[Cell, ...]
+    if here.each:
+        at = [replace(row, n=n, point=row.main(n)) for n in sizes]
+        device = common.timed_on(run, [one.point for one in at if one.point])
+        found = (f"{device}, here", *(one.value(here.each) for one in at))
+        said = (launch_text(run.data, one.point) for one in at if one.point)
+        notes += dict.fromkeys(f"{system} here: {launch}" for launch in said if launch)
+    else:
+        row = replace(row, point=row.main(row.n))
+        found = tuple(row.value(text) if text else None for text in here.cells)
     lacks |= dict(list(row.lacks.items())[:1])
     return found
 
 
-def _counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """Each printed counter with the nearest one of today, by kernel.
-
-    Raises ``AnalysisError`` where the run has none of them.
-    """
-    system = table.series[0].system
-    own = sorted({p.n for p in run.data.points if p.system == system and p.ok})
-    if not own:
-        raise NotMeasured(f"the run has no {system} that came to an end", run.data.command)
-    n = next((n for n in table.sizes if n in own), own[-1])
-    printed = {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows}
-    rows: list[tuple[Cell, ...]] = []
-    missing: dict[str, dict[str, None]] = {}
-    for part in table.counterparts:
-        row: list[Cell] = [part.label]
-        for one, cell in zip(table.series, printed[part.label], strict=True):
-            name = of_kernel(part.counter, one.kernel)
-            try:
-                row += [cell, part.scale * first_counted(run, one.system, n, name)]
-            except NotMeasured as error:
-                row += [cell, None]
-                missing.setdefault(error.what.replace(name, "NAMES"), {})[part.counter] = None
-        scaled = "" if part.scale == 1 else f" \u00d7 {part.scale:g}"
-        rows.append((*row, part.unit, f"{part.counter}{scaled}", part.note))
-    reasons = [why.replace("NAMES", ", ".join(names)) for why, names in missing.items()]
-    if all(cell is None for row in rows for cell in row[2:-3:2]):
-        raise AnalysisError("; ".join(reasons))
-    pairs = [c for s in table.series for c in (Column(f"{s.label}, paper"),
-             Column(f"{s.label}, here", "number"))]  # fmt: skip
-    columns = (Column("counter"), *pairs, *map(Column, ("unit", "counter here", "difference")))
-    notes = [f"here: N={n}, {system}, first launch of each kernel"]
-    if n not in table.sizes:
-        notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
-    notes += [f"on the paper: {table.note}", *(f"not measured: {reason}" for reason in reasons)]
-    return common.reproduced(paper, table, run, columns, rows, notes)
-
-
 FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "series": series.by_size,
-    "devices": series.by_device,
     "points": _points,
     "printed": _printed,
-    "counters": _counters,
-    "annealing": annealing.quartiles,
 }
 """By the word that ``published.yaml`` uses."""

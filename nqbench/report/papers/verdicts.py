@@ -1,17 +1,9 @@
-"""Verdicts on a paper's claims: as tables, and as a forest plot of those on a ratio.
-
-The plot shows each measured interval with the paper's value. A difference is not a ratio: it may be
-negative, which a logarithmic axis cannot show, and a positive one would be read as a factor. Such
-claims keep their row, with their value in words.
-"""
+"""Verdicts on a paper's claims as tables."""
 
 from __future__ import annotations
 
-import ast
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
@@ -19,11 +11,7 @@ from nqbench.analysis.claims.judge import SizeVerdict, Verdict
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
-from nqbench.errors import AnalysisError
-from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
-from nqbench.report.figures.axes import ratio_axis
-from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 
 LONG = 100
@@ -169,80 +157,3 @@ def paper_text(verdict: Verdict) -> str:
         return f"{value}{after}" if value else ""
     text = "; ".join(f"{f'N={k}' if k.isdigit() else k}: {v}" for k, v in value.items()) + after
     return text if len(text) <= LONG else f"{text[: LONG - 4]} ..."
-
-
-KINDS: Final = ("ratio", "share", "invariance", "bound", "crossover")
-"""Kinds of claims whose value is a ratio; optima and counts are not."""
-LOOKS: Final = {
-    "holds": ("#009E73", "o"),
-    "fails": ("#D55E00", "X"),
-    "no effect": ("#56B4E9", "P"),
-    "unclear": ("#E69F00", "s"),
-    "not measured": (GREY, "d"),
-}
-"""Colour and marker by verdict; either one identifies it."""
-_ROW_IN: Final = 0.155
-
-
-def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Source) -> list[Drawing]:
-    """One figure per device. Raises ``AnalysisError`` where no claim has a measured ratio."""
-    rows = [
-        (verdict, size, size.value)
-        for verdict in reversed(verdicts)
-        if verdict.device == device and verdict.claim.kind in KINDS and not verdict.claim.unit
-        # Of shares, those that the paper prints: others may be millionths, and squeeze the rest.
-        if verdict.claim.kind != "share" or verdict.claim.paper_value
-        for size in reversed(verdict.sizes)
-        if isinstance(size.value, Estimate) and math.isfinite(size.value.value)
-    ]
-    drawn = [(float(y), *row) for y, row in enumerate(rows) if _is_ratio(row[0], row[2])]
-    if not drawn:
-        raise AnalysisError(f"no claim of {paper.id} on a ratio was measured on {device}")
-    figure = new_figure(1.4 + _ROW_IN * len(rows))
-    ax = figure.subplots()
-    for word, (colour, marker) in LOOKS.items():
-        if found := [(y, value) for y, _, size, value in drawn if size.word == word]:
-            dots(ax, found, colour, marker, markersize=4, capsize=2, label=word)
-    published = [
-        (number, y)
-        for y, verdict, size, _ in drawn
-        for number in map(float, judge.printed_numbers(paper, verdict.claim, size.n))
-        if number > 0
-    ]
-    look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
-    if published:
-        ax.plot(
-            *zip(*published, strict=True), marker="D", markersize=4.5, label="published", **look
-        )
-    shown = [bound for *_, e in drawn for bound in (e.value, e.low, e.high) if bound]
-    left, _ = ratio_axis(ax, [*shown, *(number for number, _ in published)])
-    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5}
-    words["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    heights = {y for y, *_ in drawn}
-    for y, (_, size, value) in enumerate(rows):
-        if y not in heights:
-            bounds = f" [{value.low:.3g}, {value.high:.3g}]" if value.bounded else ""
-            theirs = f"; published {size.paper}" if size.paper else ""
-            text = f" not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
-            ax.text(left, y, text, color=LOOKS[size.word][0], **words)
-    labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s, _ in rows]
-    ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
-    ax.set_ylim(-0.8, len(rows) - 0.2)
-    ax.set_xlabel("ratio as the claim defines it")
-    ax.grid(axis="y", linewidth=0.3)
-    legend(figure, ax)
-    subtitle = f"{device}: bars span the central 95% of the bootstrap resamples"
-    if len({row for _, row in published}) < len(published):
-        subtitle += "; one published value for each of the paper's devices"
-    alt = f"{len(drawn)} measured ratios with intervals and the published values."
-    name, title = slug("paper", "claims", device), f"Claims of {paper.id}"
-    return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
-
-
-def _is_ratio(verdict: Verdict, value: Estimate) -> bool:
-    """Whether value and bounds are positive, and the formula is not a difference or sum."""
-    formula = parse(verdict.formula).tree.body
-    if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Sub | ast.Add):
-        return False
-    bounds = (value.value, value.low, value.high)
-    return all(bound is None or 0 < bound < math.inf for bound in bounds)

@@ -27,10 +27,10 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers import annealing, bars, curves
+from nqbench.report.papers import bars, curves
 from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.verdicts import claims_table, counted, details_table, forest
+from nqbench.report.papers.verdicts import claims_table, counted, details_table
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 
@@ -41,10 +41,8 @@ CPU_BASELINE: Final = "cpu_baseline"
 
 FIGURES: Final = {
     "curves": curves.curves,
-    "stacked": bars.stacked,
-    "grid": bars.grid,
-    "bottleneck": bars.variants,
-    "annealing": annealing.annealing,
+    "stacked": bars.bars,
+    "grid": bars.bars,
 }
 """By the word that ``published.yaml`` uses. A figure is drawn within ``style.styled()``."""
 
@@ -90,25 +88,18 @@ def write_paper(
     page.add(Bullets(counts))
     page.table(claims, level=3, said=counts)
     page.table(details_table(paper, verdicts, source), level=3, inline=False)
-    _figures(page, paper, runs, verdicts)
+    _figures(page, paper, runs)
     _tables(page, paper, runs)
     page.section("What the paper leaves open or gets wrong")
     page.add(Bullets(tuple(c.text for c in paper.caveats)))
     return PaperReport(tuple(page.write(PAGE)), tuple(verdicts), claims)
 
 
-def _figures(
-    page: _PaperPage, paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]
-) -> None:
-    """A forest plot per device, then the paper's own figures over all of them."""
+def _figures(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
+    """The paper's own figures over all devices."""
     with_times = [run for run in runs if any(p.values(TIME) for p in run.data.points)]
     source, timed = joint_source(runs), joint_source(with_times or runs)
     with styled():
-        for run, device in zip(runs, device_names(runs), strict=True):
-            with page.attempt(f"claims against published values, {device}"):
-                own = source_of(run.data)
-                for drawing in forest(paper, verdicts, device, own):
-                    page.drawing(drawing, own, level=3, of=f", {device}" * (len(runs) > 1))
         page.section("Figures")
         for figure in paper.figures:
             if figure.draw != "none":

@@ -12,7 +12,6 @@ import pytest
 
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.common import COMPARE_RATIOS
@@ -21,13 +20,11 @@ from nqbench.report.papers.verdicts import (
     counted,
     details_table,
     effect_text,
-    forest,
     measured_text,
 )
 from nqbench.report.papers.write import FIGURES, joint_source, write_paper
-from nqbench.report.table import Source
 from tests.builders import Builder, device
-from tests.papers.runs import fitness, tiny_paper, zhang
+from tests.papers.runs import tiny_paper, zhang
 from tests.report.papers.test_reproduced import feinbube, simulated
 
 pytestmark = pytest.mark.usefixtures("no_walks")
@@ -49,12 +46,11 @@ def test_three_runs_in_one_folder(tmp_path: Path) -> None:
     assert {"figure-paper-figure-6.svg", "figure-paper-figure-7.svg"} <= names
     assert {f"table-paper-table-3-{gpu}cuda0.csv" for gpu in ("h100", "h200")} <= names
     assert text.count("table 3: improved kernel using shared memory") == 3, "one is not made"
-    assert "### Claims of zhang2011, NVIDIA H200 (cuda:0)" in text
     judged = [v.claim.id for v in report.verdicts]
     assert judged.count("irrc_speedup") == 2
     assert judged.count("job_counts") == 1
     figures = [line for line in text.splitlines() if line.startswith("![")]
-    assert len(figures) == 4
+    assert len(figures) == 2
     assert all("measured, 3 rounds" in line for line in figures)
     assert not any("simulated" in line for line in figures), "it is in no figure"
     tables = [path.read_text(encoding="utf-8") for path in tmp_path.glob("table-*.md")]
@@ -73,7 +69,6 @@ def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
     for device_name in devices:
         assert device_name.endswith((", run1", ", run2"))
         assert f"## Tables, {device_name}" in text.replace("\\", "")
-    assert len(list(tmp_path.glob("figure-paper-claims-*.svg"))) == 2
     assert text.count("| texture memory |") == 1
     assert text.count("Identical on this device: table I: CUDA memory model.") == 1
 
@@ -143,15 +138,11 @@ def test_curves_mark_what_is_published() -> None:
     assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
 
 
-def test_forest_and_tables_of_verdicts() -> None:
+def test_tables_of_verdicts() -> None:
     paper = load_paper("zhang2011")
     run = zhang(rounds=3).observed("zhang2011")
     verdicts = judge(paper, [run])
     source = joint_source([run])
-    with styled():
-        (figure,) = forest(paper, verdicts, run.data.device, source)
-    labels = [t.get_text() for t in figure.figure.axes[0].get_yticklabels()]
-    assert "irrc_speedup  N=17" in labels
     table = claims_table(paper, verdicts, source)
     assert len(table.rows) == len(verdicts)
     counts = [note.partition("; of those that hold: ") for note in counted(verdicts)]
@@ -165,8 +156,6 @@ def test_forest_and_tables_of_verdicts() -> None:
     assert "N=17: 1.34" in str(row["paper"])
     sizes = details_table(paper, verdicts, source)
     assert sum(row[0] == "irrc_speedup" for row in sizes.rows) == 5
-    with pytest.raises(AnalysisError, match="no claim"):
-        forest(paper, verdicts, "another device", source)
 
 
 @pytest.mark.parametrize(
@@ -186,48 +175,3 @@ def test_a_value_in_words(value: Estimate | str, unit: str, text: str) -> None:
     verdict = Verdict(claim, "H100", "measured", "holds", (size,))
     assert measured_text(verdict) == text
     assert effect_text(verdict) == "0% [-2, 1]"
-
-
-def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
-    paper = load_paper("feinbube2010")
-    verdicts = judge(paper, [feinbube().observed("feinbube2010")])
-    (device_name,) = {v.device for v in verdicts if v.claim.id == "cc13_final_vs_base"}
-    with styled():
-        (figure,) = forest(paper, verdicts, device_name, Source("x", "measured", "nqbench run"))
-    ax = figure.figure.axes[0]
-    (published,) = [line for line in ax.lines if line.get_label() == "published"]
-    labels = [t.get_text() for t in ax.get_yticklabels()]
-    rows = [labels[round(y)] for y in np.asarray(published.get_ydata())]
-    told = set(zip(rows, np.asarray(published.get_xdata()).tolist(), strict=True))
-    for claim, values in {
-        "cc13_final_vs_base": {2.64, 2.06},
-        "cc11_final_better_than_base": {1.23, 0.95},
-    }.items():
-        assert {v for row, v in told if row == f"{claim}  N=16"} == values
-
-
-@pytest.mark.parametrize(
-    ("claim", "n", "estimate", "printed", "said"),
-    [
-        # A difference is told in words; the noise of a slow call makes its bound negative.
-        ("stability", None, Estimate(0.030, -0.042, 0.265, 3), "0.0095", "not a ratio: 0.03 ["),
-        # An interval that holds zero has no logarithm, whatever its formula.
-        ("coarse_plateau", 400_000, Estimate(1.2, -0.23, 1.36, 3), "300", "[-0.23, 1.36]"),
-    ],
-)
-def test_what_has_no_logarithm_is_told_in_words(
-    claim: str, n: int | None, estimate: Estimate, printed: str, said: str
-) -> None:
-    paper = load_paper("fitness_schemes")
-    alone = paper.model_copy(update={"claims": [paper.claim(claim), paper.claim("cpu_max_tbb")]})
-    size = SizeVerdict(n, "unclear", estimate, 0.5, printed)
-    verdicts = [
-        replace(found, sizes=(size,)) if found.claim.id == claim else found
-        for found in judge(alone, [fitness().observed("fitness_schemes")])
-    ]
-    source = Source("x", "measured", "nqbench run")
-    with styled():
-        (figure,) = forest(paper, verdicts, verdicts[0].device, source)
-    (ax, *_) = figure.figure.axes
-    assert ax.get_xlim()[0] > 0.05
-    assert sum(said in text.get_text() for text in ax.texts) == 1
