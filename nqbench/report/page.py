@@ -18,7 +18,7 @@ from typing import Final
 
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.report import exporters
-from nqbench.report.figures.inline import inline_svg
+from nqbench.report.figures.inline import inline_svg, palette
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table, slug
 from nqbench.system.files import DISK_ERRORS, replacing
@@ -27,6 +27,8 @@ FORMATS: Final = ("md", "csv", "html")
 """The default formats of tables; figures are SVG unless another of theirs is asked for."""
 _SHOWN_FIRST: Final = ("svg", "png")
 """What a browser shows."""
+PALETTE: Final = "/* the colours of figures */"
+"""Where they stand in a page."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
 """A link of a page to a table or figure in its folder."""
 
@@ -37,11 +39,17 @@ Files = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 1 is the largest. Of ``web`` sections only HTML pages have anything."""
+    """A heading; level 1 is the largest. Of ``web`` sections only HTML pages have anything.
+
+    ``folded``  on an HTML page a box that is closed: a section, or what stands under another one
+    ``short``   its name in the contents
+    """
 
     level: int
     text: str
     web: bool = False
+    folded: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,26 @@ class Bullets:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A part of the answer: what it is about, the number or the word, what explains it.
+
+    ``bad``  something went wrong
+    """
+
+    label: str
+    value: str
+    texts: tuple[str, ...] = ()
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Cards beside each other, which open a page."""
+
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Provenance, device, how much came out, and the command."""
 
@@ -73,6 +101,7 @@ class Shown:
     ``anchors``  the place of each row's point on the page; none where rows are not points
     ``inline``   whether a Markdown page shows it; if not, it only links the files
     ``size``     text before the links
+    ``switched`` whether an HTML page shows one size and one quantity at a time
     """
 
     table: Table
@@ -80,22 +109,40 @@ class Shown:
     inline: bool = True
     files: Files = ()
     size: str = ""
+    switched: bool = False
 
     @property
     def charted(self) -> bool:
         """Whether its rows can be drawn beside each other: points, or values with intervals."""
         return bool(self.table.points) or any(c.spread for c in self.table.columns)
 
+    @property
+    def lead(self) -> int:
+        """The column that a narrow screen shows first: the first value of points; -1: none."""
+        columns = enumerate(self.table.columns if self.table.points else ())
+        return next((i for i, c in columns if c.kind != "text" and c.name != "N"), -1)
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A figure: the file that a Markdown page shows, and its drawing for HTML; either may be
-    empty."""
+    empty.
+
+    ``narrow``  the drawing for a narrow screen, where there is one of its own
+    """
 
     alt: str
     link: str = ""
     svg: str = ""
     files: Files = ()
+    narrow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Figures beside each other, on HTML pages, each with its title."""
+
+    pictures: tuple[tuple[str, Picture], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +196,24 @@ class Details:
     points: tuple[PointDetail, ...]
 
 
-PageBlock = Heading | Paragraph | Bullets | Origin | Shown | Picture | Link | Facts | Code | Details
+Text = Heading | Paragraph | Bullets | Cards | Origin | Link
+PageBlock = Text | Shown | Picture | Beside | Facts | Code | Details
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it, on the HTML page; ``short`` is its name in the contents."""
+    """A heading and what follows it, on the HTML page; ``short`` is its name in the contents.
+
+    ``inside``  the sections of level 3 that belong to it
+    """
 
     id: str
     level: int
     title: str
     short: str
+    folded: bool
     blocks: list[PageBlock]
+    inside: list[Section]
 
 
 def anchor(run: str, key: str) -> str:
@@ -188,6 +241,11 @@ def _markdown(block: PageBlock) -> list[str]:
             return [exporters.escape(text)]
         case Bullets(texts):
             return ["\n".join(f"- {exporters.escape(text)}" for text in texts)]
+        case Cards(cards):
+            said = (
+                f"**{c.label}:** {exporters.escape('; '.join((c.value, *c.texts)))}" for c in cards
+            )
+            return ["\n".join(f"- {text}" for text in said)]
         case Origin(source, counts):
             where = (
                 f"**{exporters.escape(source.provenance)}** on {exporters.escape(source.device)}"
@@ -199,7 +257,7 @@ def _markdown(block: PageBlock) -> list[str]:
             return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
         case Link(text, target):
             return _links(((text, target),))
-        case Facts() | Code() | Details():
+        case Beside() | Facts() | Code() | Details():
             return []
 
 
@@ -217,21 +275,24 @@ def html(blocks: Sequence[PageBlock], home: str = "") -> str:
     title = found[0].title if found else "Report"
     known = [block.source for block in blocks if isinstance(block, Origin)]
     page = exporters.templates().get_template("page.html")
-    return exporters.readable(page.render(title=title, sections=found, known=known, home=home))
+    text = page.render(title=title, sections=found, known=known, home=home, colours=PALETTE)
+    return exporters.readable(text.replace(PALETTE, palette(text), 1))
 
 
 def sections(blocks: Sequence[PageBlock]) -> list[Section]:
     """A section for each heading; what stands before the first one is left out."""
     found: list[Section] = []
+    last: Section | None = None
     taken = {"main"}
     for block in blocks:
         if isinstance(block, Heading):
             name = unused(slug(block.text), taken)
             page = found[0].title if found else ""
-            short = block.text.removeprefix(page).lstrip(",: ") or block.text
-            found.append(Section(name, block.level, block.text, short, []))
-        elif found:
-            found[-1].blocks.append(block)
+            short = block.short or block.text.removeprefix(page).lstrip(",: ") or block.text
+            last = Section(name, block.level, block.text, short, block.folded, [], [])
+            (found[-1].inside if found and block.level > 2 else found).append(last)
+        elif last:
+            last.blocks.append(block)
     return found
 
 
@@ -307,9 +368,9 @@ class Page:
         """Put blocks at the end."""
         self.blocks += blocks
 
-    def heading(self, text: str, level: int = 2) -> None:
-        """Put a heading at the end."""
-        self.add(Heading(level, text, self._web))
+    def heading(self, text: str, level: int = 2, *, folded: bool = False, short: str = "") -> None:
+        """Put a heading at the end; see :class:`Heading`."""
+        self.add(Heading(level, text, self._web, folded, short))
 
     def table(
         self,
@@ -320,14 +381,20 @@ class Page:
         inline: bool = True,
         size: str = "",
         said: Collection[str] = (),
+        folded: bool = False,
+        switched: bool = False,
+        shown: Table | None = None,
     ) -> None:
         """Write a table in every format, show it and link its files, after its ``size``.
 
-        Notes that the page has ``said`` already stay in the files alone.
+        Level 0 shows it without a heading. The page shows the table ``shown`` instead if that is
+        given. Notes that the page has ``said`` already stay in the files alone.
         """
-        self.heading(table.title, level)
-        shown = replace(table, notes=tuple(n for n in table.notes if n not in said))
-        inline &= self._inline_rows is None or len(table.rows) <= self._inline_rows
+        if level:
+            self.heading(table.title, level, folded=folded)
+        shown = shown or table
+        shown = replace(shown, notes=tuple(n for n in shown.notes if n not in said))
+        inline &= self._inline_rows is None or len(shown.rows) <= self._inline_rows
         files: Files = ()
         if not self._web:
             # LaTeX takes one table of each label, and runs of one study on one device share them.
@@ -336,27 +403,41 @@ class Page:
             name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
             made = {form: export(labelled) for form, export in self._exporters.items()}
             files = self._files(name, {form: _text(text) for form, text in made.items()})
-        anchors = tuple(anchor(self.run, key) if key else "" for key in table.points)
-        self.add(Shown(shown, anchors, inline, files, size))
+        anchors = tuple(anchor(self.run, key) if key else "" for key in shown.points)
+        self.add(Shown(shown, anchors, inline, files, size, switched))
 
-    def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
+    def drawing(
+        self,
+        drawing: Drawing,
+        source: Source,
+        *,
+        level: int = 2,
+        of: str = "",
+        folded: bool = False,
+        html: bool = True,
+    ) -> None:
         """Write a figure in every format, show it and link its files; its heading ends with ``of``.
 
-        Level 0 shows it without heading and links.
+        Level 0 shows it without heading and links. Without ``html`` only Markdown pages have it.
         """
         if level:
-            self.heading(drawing.title + of, level)
+            self.heading(drawing.title + of, level, folded=folded)
         files: Files = ()
         if not self._web:
             saved = dict.fromkeys(self._figure_formats, partial(save, drawing, source=source))
             files = self._files(f"figure-{drawing.name}", saved)
         links = dict(files)
         shown = next((links[name] for name in _SHOWN_FIRST if name in links), "")
-        svg = ""
-        if self.wants_html:  # after the files: it names the marks of the figure
-            self._pictures += 1
-            svg = inline_svg(drawing, f"f{self._pictures}")
+        svg = self.inline(drawing, titled=not level) if html else ""
         self.add(Picture(drawing.alt, shown, svg, files if level else ()))
+
+    def inline(self, drawing: Drawing, *, titled: bool = False) -> str:
+        """A figure for the inside of the page, without its title unless ``titled``; empty without
+        an HTML page. It names the marks of the figure, so files are written before."""
+        if not self.wants_html:
+            return ""
+        self._pictures += 1
+        return inline_svg(drawing, f"f{self._pictures}", titled=titled)
 
     def _files(self, name: str, contents: Mapping[str, Callable[[Path], object]]) -> Files:
         """Write a table or figure in every format; its links from the page.

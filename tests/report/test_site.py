@@ -171,15 +171,16 @@ def tabs(browser: Browser, site: Path) -> Iterator[Tabs]:
 
 
 @pytest.fixture
-def run(tabs: Tabs) -> Iterator[Tab]:
-    """The page of a run, to click in; the filters that a test sets are cleared after it."""
+def run(tabs: Tabs) -> Tab:
+    """The page of a run, to click in, without filters: every row of every table can be seen."""
     found = tabs("run")
-    yield found
     found.page.evaluate(
+        "for (const more of document.querySelectorAll('.all')) more.click();"
         "for (const one of document.querySelectorAll('.filters select, .filters input')) {"
         " one.value = ''; one.dispatchEvent(new Event('input'));"
         " one.dispatchEvent(new Event('change')); }"
     )
+    return found
 
 
 @every_page

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from nqbench.report.exporters import readable
-from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.figures.style import DARK, Drawing, dark, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,16 +28,45 @@ _OF_THE_PAGE: Final = re.compile(r"font-family: 'DejaVu Sans';? ?")
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 
 
-def inline_svg(drawing: Drawing, name: str) -> str:
+_COLOUR: Final = re.compile(r"#([0-9a-f]{6})\b")
+_USED: Final = re.compile(r"var\(--c([0-9a-f]{6})\)")
+
+
+def palette(page: str) -> str:
+    """The colours of a page's figures in the light and in the dark, as properties of CSS."""
+    found = sorted(set(_USED.findall(page)))
+    return " ".join(f"--c{c}: light-dark(#{c}, {dark(f'#{c}')});" for c in found)
+
+
+def inline_svg(drawing: Drawing, name: str, *, titled: bool = False) -> str:
     """The figure as an ``svg`` element whose ids begin with ``name``; its marks say their values.
 
-    It has a title and a description for those who cannot see it.
+    It has a title and a description for those who cannot see it. Its title, unless ``titled``, and
+    its footer are left out: the page has them. Its colours are properties of the page
+    (:func:`palette`), except those of labelled cells.
     """
     values = dict(_label_marks(drawing))
     written = io.StringIO()
+    cut = [0.0, 0.0]
+    for i, (text, height_in) in enumerate(drawing.around):
+        if i or not titled:
+            cut[i] = 72 * height_in
+            text.set_visible(False)
     with styled():
         drawing.figure.savefig(written, format="svg", metadata={"Date": None})
+    for text, _ in drawing.around:
+        text.set_visible(True)
     root = ElementTree.fromstring(readable(written.getvalue()))
+    width, height = (float(v) for v in root.attrib["viewBox"].split()[2:])
+    root.set("viewBox", f"0 {cut[0]} {width} {height - sum(cut)}")
+    cells = {e for g in root.iter(f"{_SVG}g") if _is_cell(g) for e in g.iter()}
+    for element in root.iter():
+        if fill := element.attrib.pop("fill", ""):  # an attribute knows no properties
+            element.set("style", f"fill: {fill}")
+        known = DARK if element in cells else None
+        style = _COLOUR.sub(partial(_property, known), element.get("style", ""))
+        if style:
+            element.set("style", style)
     for part in ("metadata", "defs"):  # of the whole figure: a date, the page's own style
         for element in root.findall(f"{_SVG}{part}"):
             if part == "metadata" or element.find(f"{_SVG}style") is not None:
@@ -102,6 +132,15 @@ def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
         if value == value:  # NaN is not drawn
             labels.append(f"{head}{write(float(value))}{interval}")
     return labels
+
+
+def _property(known: Container[str] | None, found: re.Match[str]) -> str:
+    """The property of a colour; the colour itself if it is not ``known``."""
+    return found[0] if known is not None and found[0] not in known else f"var(--c{found[1]})"
+
+
+def _is_cell(group: ElementTree.Element) -> bool:
+    return group.get("id", "").startswith("cell-")
 
 
 def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import colorsys
 import io
 import math
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ from nqbench.report.table import Source
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 WIDTH_IN: Final = 9.0
 """Width of a figure in inches: 8-point type stays legible when a README scales it down."""
@@ -29,17 +32,43 @@ LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 GREY: Final = "#6b6b6b"
 HATCH: Final = "////"
 MAX_LABEL: Final = 40
-"""Characters of a name in a figure; the tables beside it have it in full."""
+"""Characters of a name in one line of a figure."""
+MAX_LINES: Final = 4
+"""Lines of a name; the tables beside a figure have the few longer ones in full."""
+ON_CELL: Final = ("#010101", "#fefefe")
+"""Text on a coloured cell, light or dark, which keeps its colour in dark mode."""
+DARK: Final[Mapping[str, str]] = {
+    "#ffffff": "#14171c",
+    "#000000": "#e6e8eb",
+    "#333333": "#c9ced6",
+    "#555555": "#9aa3af",
+    "#6b6b6b": "#a3abb6",
+    "#d5d5d5": "#4a525e",
+    "#dddddd": "#363d47",
+    "#e2e2e2": "#2c323b",
+    "#0072b2": "#4fa8e6",
+    "#d55e00": "#f58a3c",
+    "#009e73": "#2fc496",
+    "#cc79a7": "#e39bc4",
+    "#e69f00": "#f0b840",
+    "#56b4e9": "#9bd6ff",
+    **dict(zip(ON_CELL, ON_CELL, strict=True)),
+}
+"""What a colour of figures is in dark mode."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """A finished figure: file name, title, alt text."""
+    """A finished figure: file name, title, alt text.
+
+    ``around``  its title and its footer, which a page has elsewhere, each with its height in inches
+    """
 
     name: str
     title: str
     alt: str
     figure: Figure
+    around: tuple[tuple[Text, float], ...] = ()
 
 
 PreparedFigure = Callable[[], Drawing]
@@ -94,18 +123,30 @@ def styled() -> Iterator[None]:
         yield
 
 
-def label_of(name: object, longest: int = MAX_LABEL) -> str:
-    """A name as a label: cut, without control characters."""
+def label_of(name: object, width: int = MAX_LABEL) -> str:
+    """A name as a label: in lines of ``width`` characters, without control characters."""
     text = "".join(c if c.isprintable() or c == "\n" else " " for c in str(name))
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    lines = [part for line in text.split("\n") for part in wrapped(line, width) or [""]]
+    return "\n".join(lines[:MAX_LINES])
 
 
-def new_figure(height_in: float) -> Figure:
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most ``width`` characters, broken between words, else after a sign."""
+    made: list[str] = []
+    for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+        made.append("")
+        for part in re.findall(r".+?[_./-]+|.+", line) if len(line) > width else [line]:
+            made += [""] * (len(made[-1] + part) > width and made[-1] != "")
+            made[-1] += part
+    return [part for line in made for part in textwrap.wrap(line, width)]
+
+
+def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """An empty figure with room for title and footer; it needs no window system."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -115,27 +156,27 @@ def finish(
 ) -> Drawing:
     """Add title and footer, lay out once, and freeze the layout so that every format agrees."""
     width, height = figure.get_size_inches()
-    heading = label_of(title, int(width * 11))  # characters of 10-point bold type in one line
-    subtitle = label_of(subtitle, len(subtitle))
-    subtitle = "\n".join(
-        part for line in subtitle.split("\n") for part in textwrap.wrap(line, int(width * 14.5))
-    )  # characters of 8-point type in one line
-    head = f"{heading}\n{subtitle}" if subtitle else heading
-    lines = head.count("\n") + 1
-    top = (0.12 + 0.17 * lines) / height
-    room = int(width * 18.5)  # characters of 6.5-point type in one line
-    footer = textwrap.wrap(label_of(f"{source}  |  {source.command}", 8 * room), room) or [""]
-    bottom = (0.2 + FOOTER_LINE_IN * len(footer)) / height
+    # Characters in one line of 10-point bold type, of 8 points, of 6.5 points.
+    heading, below = label_of(title, int(width * 11)), label_of(subtitle, int(width * 14.5))
+    room = int(width * 18.5)
+    footer = textwrap.wrap(f"{source}  |  {source.command}"[: 8 * room], room)
+    title_in = 0.17 * (heading.count("\n") + 1)
+    top = (0.12 + title_in + 0.17 * (below.count("\n") + 1 if below else 0)) / height
+    bottom_in = 0.2 + FOOTER_LINE_IN * len(footer)
     engine: Any = figure.get_layout_engine()
-    engine.set(rect=(0, bottom, 1, 1 - bottom - top), h_pad=0.06, w_pad=0.06)
-    figure.text(0.01, 1 - 0.08 / height, heading, fontsize=10, fontweight="bold", va="top")
-    if subtitle:
-        figure.text(0.01, 1 - 0.29 / height, subtitle, fontsize=8, color=GREY, va="top")
+    rect = (0, bottom_in / height, 1, 1 - bottom_in / height - top)
+    engine.set(rect=rect, h_pad=0.06, w_pad=0.06)
+    bold: dict[str, Any] = {"fontsize": 10, "fontweight": "bold", "va": "top"}
+    head = figure.text(0.01, 1 - 0.08 / height, heading, **bold)
+    if below:
+        figure.text(0.01, 1 - (0.12 + title_in) / height, below, fontsize=8, color=GREY, va="top")
     lowest: dict[str, Any] = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
-    figure.text(0.01, 0.08 / height, "\n".join(footer), **lowest)
+    foot = figure.text(0.01, 0.08 / height, label_of("\n".join(footer), room), **lowest)
     engine.execute(figure)
     figure.set_layout_engine(None)  # with any engine left, savefig draws once more to lay out
-    return Drawing(name, title, f"{alt} {source}.", figure)
+    # A legend stands beside the title.
+    around = ((head, 0 if figure.legends else title_in + 0.06), (foot, bottom_in - 0.1))
+    return Drawing(name, title, f"{alt} {source}.", figure, around)
 
 
 def save(drawing: Drawing, path: Path, source: Source) -> None:
@@ -172,6 +213,16 @@ def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
         handletextpad=0.4,
         columnspacing=1.2,
     )
+
+
+def dark(colour: str) -> str:
+    """What a colour, as in ``#0072b2``, is in dark mode: as far from its background."""
+    if colour in DARK:
+        return DARK[colour]
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+    made = colorsys.hls_to_rgb(hue, min(1 - lightness + 0.12, 0.9), saturation)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in made)
 
 
 def grid_shape(panels: int, most: int = 3) -> tuple[int, int]:

@@ -8,6 +8,7 @@
   const FEW_ROWS = 6; // fewer rows than this need no filter
   const MOST_LEVELS = 15; // a column with more distinct texts gets no filter
   const LONGEST_LEVEL = 60; // longer texts are sentences, which the search finds
+  const MOST_ROWS = 25; // rows of a table before its button for all of them, as in page.css
   const MOST_MARKS = 60; // more rows than this are no longer legible in one ranking
   const WIDE = 4; // largest over smallest value above which an axis is logarithmic
   const NOT_RANKED = new Set(["N", "rounds", "samples", "pairs", "jobs", "blocks", "threads"]);
@@ -29,9 +30,15 @@
     return element;
   }
 
-  function cut(text, width) {
-    const room = Math.max(2, Math.floor(width / LETTER));
-    return text.length > room ? `${text.slice(0, room - 1)}…` : text;
+  // The text in lines that fit, broken after commas and spaces, else anywhere.
+  function lines(text, width) {
+    const room = Math.max(8, Math.floor(width / LETTER));
+    const found = [""];
+    for (const word of text.match(new RegExp(`\\S{1,${room}}\\s*`, "g")) ?? []) {
+      if (found.at(-1) && (found.at(-1) + word).trimEnd().length > room) found.push("");
+      found[found.length - 1] += word;
+    }
+    return found.map((line) => line.trimEnd());
   }
 
   function choice(label, texts, changed) {
@@ -123,6 +130,28 @@
     }
   }
 
+  // Sizes and quantities one at a time, first the largest size, and without their column.
+  function switchOf(grid, column, levels, select) {
+    if (column.name === "N") select.value = levels.at(-1);
+    else if (column.name === "quantity") select.value = grid.rows[0].cells[column.index].text;
+    else return;
+    const cells = [column.head, ...grid.rows.map(({ row }) => row.cells[column.index])];
+    grid.listeners.push(() => cells.forEach((cell) => cell.toggleAttribute("data-off", select.value !== "")));
+  }
+
+  // Long tables begin short.
+  function addRest(grid) {
+    if (grid.rows.length <= MOST_ROWS) return;
+    const more = make("button", { type: "button", class: "all" });
+    grid.box.classList.add("short");
+    more.addEventListener("click", () => { grid.box.classList.remove("short"); more.remove(); });
+    grid.listeners.push(() => {
+      more.textContent = `All ${grid.visible.length} rows`;
+      more.hidden = grid.visible.length <= MOST_ROWS;
+    });
+    grid.box.querySelector(".scroll").after(more);
+  }
+
   function addTools(grid) {
     const tools = make("div", { class: "tools" });
     const count = make("output");
@@ -134,6 +163,7 @@
       const { select, label } = choice(column.name, ["", ...levels], () => grid.filter());
       grid.filters.push((row) => !select.value || row.cells[column.index].text === select.value);
       tools.append(label);
+      if ("switch" in grid.box.dataset) switchOf(grid, column, levels, select);
     }
     const search = make("input", { type: "search" });
     search.addEventListener("input", () => grid.filter());
@@ -184,7 +214,8 @@
       this.box = make("details", { class: "chart" },
         make("summary", {}, "Ranking of these rows"), tools, this.place);
       this.box.addEventListener("toggle", redraw);
-      this.box.open = WIDE_SCREEN.matches && this.grid.rows.some((row) => row.link);
+      this.box.open = WIDE_SCREEN.matches && !document.querySelector(".hero")
+        && this.grid.rows.some((row) => row.link);
       this.grid.box.querySelector(".scroll").before(this.box);
       this.grid.listeners.push(redraw);
       new ResizeObserver(() => this.place.clientWidth !== this.width && this.draw()).observe(this.place);
@@ -218,7 +249,10 @@
 
   function mark(row, column, named) {
     const { text, numbers } = row.cells[column.index];
-    const label = named.map(({ index }) => row.cells[index].text).join(", ") || row.cells[0].text;
+    const label = named.map(({ index, name }) => {
+      const level = row.cells[index].text;
+      return /^[a-z_]/i.test(level) ? level : `${name} ${level}`;
+    }).join(", ") || row.cells[0].text;
     const [value, low = value, high = value] = numbers;
     return { label, text, value, low: low || value, high: high || value, link: row.link };
   }
@@ -237,16 +271,18 @@
     const narrow = width < 620;
     const longest = Math.max(0, ...marks.map((one) => one.label.length));
     const left = narrow ? 8 : Math.min(width * 0.45, 12 + LETTER * longest);
-    const [step, top] = [narrow ? 34 : 19, 8 + 18 * legend.length];
+    const room = narrow ? width - 8 : left;
+    const most = Math.max(1, ...marks.map((one) => lines(one.label, room).length));
+    const [step, top] = [(narrow ? 20 : 5) + 14 * most, 8 + 18 * legend.length];
     const height = top + step * marks.length + 26;
     const axis = scale(marks, column, left + 14, width - 20);
     const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group",
       "aria-label": `Ranking by ${column.name}: ${marks.length} rows` });
     legend.forEach(({ level, colour }, i) => svg.append(
       draw("circle", { cx: left + 8, cy: 12 + 18 * i, r: 4, fill: colour }),
-      draw("text", { x: left + 18, y: 16 + 18 * i }, cut(level, width - left - 18))));
+      draw("text", { x: left + 18, y: 16 + 18 * i }, level)));
     drawAxis(svg, axis, column, top, height);
-    marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, left, narrow && width)));
+    marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, step, left, narrow && width)));
     return svg;
   }
 
@@ -260,18 +296,19 @@
   }
 
   // `narrow`: the width of a narrow ranking, where the words stand above the mark; else false.
-  function markElement(one, axis, y, left, narrow) {
-    const centre = narrow ? y + 24 : y + 10;
+  function markElement(one, axis, y, step, left, narrow) {
+    const centre = narrow ? y + step - 10 : y + step / 2;
     const colour = one.colour ?? COLOURS[0];
     const look = { stroke: colour, "stroke-width": 1.5 };
     const tip = `${one.label}: ${one.text}`;
-    const words = narrow
-      ? draw("text", { x: 4, y: y + 13 }, cut(one.label, narrow))
-      : draw("text", { x: left, y: centre + 4, "text-anchor": "end" }, cut(one.label, left));
+    const said = lines(one.label, narrow ? narrow - 8 : left);
+    const first = narrow ? y + 13 : centre + 4 - 7 * (said.length - 1);
+    const words = said.map((line, i) => draw("text", { x: narrow ? 4 : left, y: first + 14 * i,
+      "text-anchor": narrow ? "start" : "end" }, line));
     const known = { "aria-label": tip, "data-tip": tip };
     const element = one.link ? draw("a", { href: one.link, ...known })
       : draw("g", { tabindex: "0", role: "img", ...known });
-    element.append(words,
+    element.append(...words,
       draw("line", { ...look, x1: axis.at(one.low), x2: axis.at(one.high), y1: centre, y2: centre }),
       draw("circle", { cx: axis.at(one.value), cy: centre, r: 4.5, fill: colour }));
     return element;
@@ -366,12 +403,17 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && tip.remove());
   }
 
-  // On a narrow screen names break after dots and underscores.
-  function breakNames() {
-    for (const cell of all("tbody th")) {
-      const name = cell.querySelector("a") ?? cell;
-      name.replaceChildren(...name.textContent.split(/(?<=[._])/).flatMap((part) => [part, make("wbr")]));
+  // On a narrow screen a row is a card whose cells say their column, and a tap enlarges a figure.
+  function fitNarrow() {
+    for (const table of all("table.rows")) {
+      const names = all("thead th", table).map((head) => head.textContent.replace(/ [↕↑↓]$/, ""));
+      for (const row of table.tBodies[0].rows)
+        [...row.cells].forEach((cell, i) => {
+          if (i && !cell.classList.contains("lead")) cell.dataset.label = names[i];
+        });
     }
+    for (const figure of all(".drawing:not(.narrow, .wide)"))
+      figure.addEventListener("click", () => figure.classList.toggle("large"));
   }
 
   // A link to a point opens what is folded around it.
@@ -393,16 +435,23 @@
     nav.prepend(button);
   }
 
+  // The contents mark the section whose heading was passed last.
   function followContents(nav) {
-    const links = new Map(all('a[href^="#"]', nav).map((link) => [link.getAttribute("href").slice(1), link]));
-    const seen = new IntersectionObserver((entries) => {
-      for (const { isIntersecting, target } of entries) {
-        if (!isIntersecting) continue;
-        for (const link of links.values()) link.removeAttribute("aria-current");
-        links.get(target.id)?.setAttribute("aria-current", "location");
-      }
-    }, { rootMargin: "0px 0px -70% 0px" });
-    for (const id of links.keys()) seen.observe(document.getElementById(id));
+    const links = all('a[href^="#"]', nav);
+    const heads = links.map((link) => document.getElementById(link.getAttribute("href").slice(1)));
+    let asked = false;
+    const mark = () => {
+      asked = false;
+      const end = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+      const line = end ? innerHeight : innerHeight / 4;
+      const at = heads.findLastIndex((head) => head.checkVisibility() && head.getBoundingClientRect().top < line);
+      links.forEach((link, i) => (i === at ? link.setAttribute("aria-current", "location")
+        : link.removeAttribute("aria-current")));
+      const [box, link] = [nav.getBoundingClientRect(), links[at]?.getBoundingClientRect()];
+      if (link && (link.top < box.top || link.bottom > box.bottom)) nav.scrollTop += link.top - box.height / 2;
+    };
+    addEventListener("scroll", () => { asked ||= requestAnimationFrame(mark); });
+    mark();
   }
 
   const nav = document.querySelector("nav");
@@ -412,10 +461,11 @@
     const grid = new Grid(box);
     if (grid.rows.length < 2) continue;
     addSorting(grid);
+    addRest(grid);
     addTools(grid);
     if ("chart" in box.dataset) new Ranking(grid).build();
   }
-  if (!WIDE_SCREEN.matches) breakNames();
+  if (!WIDE_SCREEN.matches) fitNarrow();
   addTips();
   addStrips();
   followContents(nav);
