@@ -188,7 +188,9 @@ def _write(data: Dataset, item: ReportItem, page: Page) -> None:
         if several := len(prepared) > 1:
             page.heading(item.title or item.name.capitalize())
         for table in prepared:
-            page.table(table, level=2 + several, size=f"{table.size}: ", switched=bool(table.points))
+            page.table(
+                table, level=2 + several, size=f"{table.size}: ", switched=bool(table.points)
+            )
         return
     with styled():
         drawings = [draw() for draw in prepared]
