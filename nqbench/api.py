@@ -7,31 +7,27 @@ what :func:`load_study` returns. Every error is an ``NqbenchError`` with one sen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from nqbench.analysis import frames
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import StudyError
 from nqbench.measure.launch import Launched, launch
-from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
 from nqbench.system.files import printable
-from nqbench.system.suggest import shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
+    from nqbench.analysis.answer import Answer
     from nqbench.analysis.compare.request import Findings
-    from nqbench.analysis.data.dataset import Dataset, PointResult
-    from nqbench.analysis.data.estimate import Estimate
-    from nqbench.analysis.data.quantities import Quantity
     from nqbench.measure.run_state import Listener, RunOutcome
     from nqbench.point import Point
     from nqbench.record import Record
-    from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport
 
 __all__ = [
@@ -77,28 +73,64 @@ class Run:
         return read_records(self.path).records
 
     def table(self, value: str | None = None) -> pd.DataFrame:
-        """One row per point: sweep, system, factors, values with their intervals, status.
+        """One row per point: sweep, system, label, factors, values with their intervals, status.
 
-        ``value`` names one quantity (``time``, a phase, a counter); by default these are the kernel
-        time, or the usual counters of a simulated run. A time is in seconds and has three columns:
-        ``time_s``, and ``time_s_low`` and ``time_s_high``, its 95% interval over the rounds (NaN of
-        a single round). A factor with the name of another column is called ``factor_NAME``.
+        ``value`` names one quantity (``time``, a phase, a counter, a metric of the study); by
+        default these are the kernel time, or the usual counters of a simulated run (whole numbers),
+        and every metric. A time is in seconds and has three columns: ``time_s``, and ``time_s_low``
+        and ``time_s_high``, its 95% interval over the rounds (NaN of a single round). A factor with
+        the name of another column is called ``factor_NAME``. ``system`` is left out where no point
+        has one.
 
         Raises ``StoreError`` for a damaged run, ``AnalysisError`` for an unknown quantity.
         """
-        return points_table(self._data(), value)
+        return frames.points_table(self._answer().data, value)
 
     def effects(self, sweep: str | None = None, value: str | None = None) -> pd.DataFrame:
         """Main effects: one row per sweep, quantity, size, factor and pair of levels.
 
-        ``ratio`` is the mean of ``to`` over ``from`` between points that are equal in every other
-        factor; ``low`` and ``high`` are its 95% interval (NaN: there is none). ``sweep`` restricts
-        it to one sweep, ``value`` to one quantity.
+        ``to_over_from`` is the mean of the quantity at the level ``to`` over that at ``from``,
+        between points that are equal in every other factor: 0.5 is half the time. ``low`` and
+        ``high`` are its 95% interval (NaN: there is none). ``sweep`` restricts it to one sweep,
+        ``value`` to one quantity.
 
         Raises ``AnalysisError`` for an unknown sweep and where nothing can be compared,
         ``StoreError`` for a damaged run.
         """
-        return effects_table(self._data(), sweep, value)
+        return frames.effects_table(self._answer().data, sweep, value)
+
+    def best(self, sweep: str | None = None, value: str | None = None) -> pd.DataFrame:
+        """The best point of each sweep at its largest size, a row per quantity that tells points
+        apart: its factors, its ``value`` (a time in seconds), and what it gains.
+
+        ``times_better_than_default``, ``..._worst`` and ``..._next`` are ratios above 1 where it is
+        better than the point with the first level of every factor, the worst point, the runner-up
+        (NaN: there is none). ``text`` says it in words. ``sweep`` and ``value`` as in ``effects``.
+
+        Raises ``AnalysisError`` for an unknown sweep or quantity, ``StoreError`` for a damaged run.
+        """
+        return frames.best_table(self._answer(), sweep, value)
+
+    def plot(self, sweep: str | None = None, value: str | None = None) -> Figure:
+        """All points of a sweep at its largest size, sorted, beside their levels: a matplotlib
+        figure, 9 inches wide. ``sweep`` is by default the one that crosses most factors, ``value``
+        the quantity that the run answers in first.
+
+        Raises ``AnalysisError`` where nothing can be drawn, ``StoreError`` for a damaged run.
+        """
+        from nqbench.report.figures.ranking import ranking
+        from nqbench.report.figures.style import styled
+        from nqbench.study import ReportItem
+
+        answer = self._answer()
+        first = value or next((what.name for what in answer.quantities), None)
+        item = ReportItem("figure", "ranking", of=sweep or answer.sweep, value=first)
+        with styled():
+            return ranking(answer.data, item)[-1]().figure
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the findings, the best points, what each change does."""
+        return frames.run_html(self._answer())
 
     def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> RunReport:
         """Write the tables and figures that the study asks for, and the page that links them.
@@ -119,10 +151,11 @@ class Run:
         chosen = [formats] if isinstance(formats, str) else formats
         return write_report([read_run(self.path)], target, chosen or FORMATS)
 
-    def _data(self) -> Dataset:
+    def _answer(self) -> Answer:
+        from nqbench.analysis.answer import Answer
         from nqbench.analysis.data.dataset import load_dataset
 
-        return load_dataset(self.path)
+        return Answer(load_dataset(self.path))
 
 
 def run(
@@ -256,112 +289,3 @@ def _path(run: Run | Path | str) -> Path:
 
 def _study(study: StudyLike) -> Study:
     return study if isinstance(study, Study) else load_study(study)
-
-
-def _shown(data: Dataset, value: str | None) -> list[Quantity]:
-    """The quantity asked for; else the usual ones, and the time of CPU baselines."""
-    from nqbench.analysis.data.quantities import TIME
-
-    shown = data.quantities(value)
-    timed = not value and TIME not in shown and any(point.timed for point in data.points)
-    return [*shown, *([TIME] if timed else [])]
-
-
-def points_table(data: Dataset, value: str | None = None) -> pd.DataFrame:
-    """What :meth:`Run.table` returns of a run."""
-    import pandas as pd
-
-    return pd.DataFrame([_point_row(point, _shown(data, value)) for point in data.points])
-
-
-def effects_table(
-    data: Dataset, sweep: str | None = None, value: str | None = None
-) -> pd.DataFrame:
-    """What :meth:`Run.effects` returns of a run."""
-    import pandas as pd
-
-    if sweep and sweep not in data.sweeps:
-        hint = suggestion(sweep, data.sweeps)
-        raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
-    return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
-
-
-def run_json(run: ReadRun) -> dict[str, Any]:
-    """A run as ``nqbench report --json`` has it: its points, effects and findings."""
-    from nqbench.runs.frame import json_rows
-
-    data = run.data
-    points = json_rows(points_table(data))
-    statuses = [point["status"] for point in points]
-    try:
-        effects = json_rows(effects_table(data))
-    except AnalysisError:  # the study varies nothing
-        effects = []
-    return {
-        "study": data.name,
-        "device": data.spec,
-        "device_name": data.device,
-        "provenance": data.provenance,
-        "folder": str(run.observed.path),
-        "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
-        "points": points,
-        "effects": effects,
-        "findings": run.findings,
-    }
-
-
-def _point_row(point: PointResult, shown: Sequence[Quantity]) -> dict[str, Any]:
-    row: dict[str, Any] = {"sweep": point.sweep, "system": point.system, "n": point.n}
-    values: dict[str, Any] = {}
-    for what in shown:
-        found = point.estimate(what)
-        if what.kind == "counter":
-            values[what.name] = math.nan if found is None else found.value
-        else:
-            name = f"{what.name}_s"
-            values[name] = math.nan if found is None else found.value
-            values |= {f"{name}_low": _bound(found, "low"), f"{name}_high": _bound(found, "high")}
-    samples = sum(int(row.get("samples") or 0) for row in point.measurements.values())
-    values |= {"rounds": len(point.measurements), "samples": samples}
-    values |= {"status": point.status, "reason": point.reason}
-    taken = {*row, *values}
-    levels = {column_of(name, taken): level for name, level in point.levels.items()}
-    return row | levels | values
-
-
-def _bound(found: Estimate | None, side: Literal["low", "high"]) -> float:
-    bound = None if found is None else getattr(found, side)
-    return math.nan if bound is None else float(bound)
-
-
-def _effect_rows(data: Dataset, sweeps: Sequence[str], value: str | None) -> list[dict[str, Any]]:
-    from nqbench.analysis.factorial.effects import effects
-
-    rows: list[dict[str, Any]] = []
-    refused: list[AnalysisError] = []
-    for sweep in sweeps:
-        for what in data.quantities(value):
-            try:
-                found = effects(data, sweep, what)
-            except AnalysisError as error:  # another sweep may vary something
-                refused.append(error)
-                continue
-            rows += [
-                {
-                    "sweep": sweep,
-                    "quantity": what.name,
-                    "n": effect.n,
-                    "factor": effect.factor,
-                    "from": effect.base,
-                    "to": effect.level,
-                    "ratio": effect.ratio.value,
-                    "low": _bound(effect.ratio, "low"),
-                    "high": _bound(effect.ratio, "high"),
-                    "pairs": effect.pairs,
-                    "method": effect.method,
-                }
-                for effect in found
-            ]
-    if not rows and refused:
-        raise refused[0]
-    return rows

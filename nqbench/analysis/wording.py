@@ -179,8 +179,7 @@ def effect(
 
 def is_few(totals: tuple[float, float] | None, what: Quantity) -> bool:
     """Whether one of two counts is too small for a factor to say something."""
-    counted = what.exact and what.formula is None and what.name != "lane_efficiency"
-    return counted and totals is not None and min(totals) < FEW
+    return what.counts and totals is not None and min(totals) < FEW
 
 
 def _size(value: float, what: Quantity) -> str:

@@ -118,11 +118,14 @@ def print_runs(
     runs: Sequence[ReadRun], reports: Sequence[RunReport], ended: Sequence[Mapping[str, Any]] = ()
 ) -> None:
     """Runs as JSON, what more is known of each (``ended``), and the files written about them."""
-    from nqbench.api import run_json
+    from nqbench.analysis.frames import run_json
     from nqbench.cli.show.console import print_json
 
     more = ended or [{}] * len(runs)
-    found = [{**run_json(run), **known} for run, known in zip(runs, more, strict=True)]
+    found = [
+        {**run_json(run.answer, str(run.observed.path)), **known}
+        for run, known in zip(runs, more, strict=True)
+    ]
     files = [str(path) for report in reports for path in report.paths]
     not_made = [sentence for report in reports for sentence in report.not_made]
     print_json({"runs": found, "files": files, "not_made": not_made})

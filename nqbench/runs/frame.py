@@ -2,7 +2,9 @@
 
 One row per record (a measurement: one point in one round). Columns:
 
-``run study sweep workload system label``  where the point comes from (``system`` is "" if none)
+``run study sweep workload system label``  where the point comes from; ``label`` has the levels in
+                                           which it differs from others; no ``system`` where no row
+                                           has one
 ``device device_kind simulated``           where it was measured; CPU systems say ``cpu``
 ``round order status reason``              0 is the verification launch, -1 a profiler's
 ``answer expected``                        decimal text, since answers outgrow 64-bit floats
@@ -11,28 +13,36 @@ One row per record (a measurement: one point in one round). Columns:
 ``sm_mhz memory_mhz temperature_c power_mw energy_mj clock_reasons``  a GPU's state while timed
 ``sampled_s``  wall seconds of the timed launches with all between them, which the energy is of
 counters, resources, factors, derived numbers     one column each, by their own names; of one kernel
-                                                  of a program ``NAME@KERNEL``
+                                                  of a program ``NAME@KERNEL``; then the metrics of
+                                                  a study's own kernel
 ``key worker started wall_s``              identity and circumstances
 
 A factor that is called like another column of the table (``order``, ``status``, ``registers``) has
 the column ``factor_NAME``. A derived number that is called like any of them is left out.
 
 A measurement without a time, and every wrong or failed one, keeps its row with NaN values. Rows of
-an earlier version of a point (another key) and repeated measurements are left out.
+an earlier version of a point (another key) and repeated measurements are left out. Counts are whole
+numbers (``Int64`` where a row has none).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.errors import FolderRefused, StoreError
+from nqbench import expressions
+from nqbench.errors import FolderRefused, StoreError, StudyError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Point, labels
 from nqbench.record import CONDITIONS, Record
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.files import DISK_ERRORS
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
+from nqbench.workloads import KERNEL, launch_factors, phases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,18 +117,87 @@ def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> l
     """The rows of a manifest and its records, by column; ``run`` is the folder that rows name."""
     kept = current(manifest, records)
     taken = RESERVED.union(*({*_phases(r), *r.counters, *r.resources} for r in kept))
-    return [_row(run, manifest, record, taken) for record in kept]
+    named = point_labels(manifest)
+    metrics = metrics_of(manifest["study"], manifest["device"]["facts"])
+    found = [_row(run, manifest, record, taken, named) for record in kept]
+    for row in found if metrics else ():
+        row |= {name: value_of(row) for name, value_of in metrics.items() if name not in row}
+    return found
+
+
+def point_labels(manifest: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """What each planned point is called, by its key and sweep: its system or sweep, its size, and
+    the levels in which it differs from others."""
+    planned = [p for p in manifest.get("points", ()) if "n" in p["factors"]]
+    points = [
+        Point("", p["sweep"], p.get("workload", ""), p.get("system"), p["factors"]) for p in planned
+    ]
+    names = labels(points, launch_factors(manifest["study"]))
+    return {(p["key"], p["sweep"]): name for p, name in zip(planned, names, strict=True)}
+
+
+def metrics_of(
+    study: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, Callable[[Mapping[str, Any]], float]]:
+    """The derived metrics of a recorded study's own kernel: by name what gives the value of a row
+    (NaN where it has none); ``facts`` are the device's."""
+    metrics = (study.get(KERNEL) or {}).get("metrics") or {}
+    device = DeviceFacts.from_dict(facts) if metrics and facts else None
+    return {name: partial(_derived, parse_metric(given), device) for name, given in metrics.items()}
+
+
+def parse_metric(given: object) -> expressions.Expression:
+    """The formula of a metric, in its short form or with more keys."""
+    text = given["value"] if isinstance(given, Mapping) else given
+    return expressions.parse(str(text), expressions.STUDY)
+
+
+def _derived(
+    parsed: expressions.Expression, device: DeviceFacts | None, row: Mapping[str, Any]
+) -> float:
+    """The value of a metric in one row; NaN where something that it reads was not recorded."""
+    columns = {"time": "value_s", **{phase: f"{phase}_s" for phase in phases()}}
+    names: dict[str, Any] = {}
+    for name in parsed.names:
+        value = row.get(columns.get(name, name), row.get(f"{FACTOR}{name}"))
+        if value is None:
+            return math.nan
+        names[name] = value
+    try:
+        if device is None:
+            found = float(
+                expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
+            )
+        else:
+            found = float(expressions.value_in_study(parsed, names, device))
+    except (StudyError, TypeError, ValueError, OverflowError):
+        return math.nan  # a division by a counter that is 0
+    return found if math.isfinite(found) else math.nan
 
 
 def to_table(found: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Rows as a table, with the columns that every table has."""
+    extra = dict.fromkeys(name for row in found for name in row if name not in TRAILING)
+    table = table_of(found, [*dict.fromkeys((*LEADING, *extra)), *TRAILING])
+    for name in ("value_s", *PHASE_COLUMNS, *COUNTERS):
+        if name in PHASE_COLUMNS or table[name].dtype == object:
+            table[name] = table[name].astype(float)
+    table["simulated"] = table["simulated"].astype(bool)
+    return table
+
+
+def table_of(found: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a table whose columns of whole numbers hold whole numbers, also where some are
+    missing. A column ``system`` without any name is left out."""
     import pandas as pd
 
-    extra = dict.fromkeys(name for row in found for name in row if name not in TRAILING)
-    table = pd.DataFrame(found, columns=[*dict.fromkeys((*LEADING, *extra)), *TRAILING])
-    numeric = ["value_s", *PHASE_COLUMNS, *COUNTERS]
-    table[numeric] = table[numeric].astype(float)
-    table["simulated"] = table["simulated"].astype(bool)
+    table = pd.DataFrame(list(found), columns=list(columns) or None)
+    for name in table.columns:
+        cells = [v for row in found if (v := row.get(name)) is not None and v == v]
+        if cells and all(type(value) is int and abs(value) < 2**63 for value in cells):
+            table[name] = table[name].astype("int64" if len(cells) == len(found) else "Int64")
+    if "system" in table and not any(row.get("system") for row in found):
+        table = table.drop(columns="system")
     return table
 
 
@@ -162,7 +241,11 @@ def recorded(record: Record, taken: Container[str] = RESERVED) -> dict[str, Any]
 
 
 def _row(
-    run: Path, manifest: Mapping[str, Any], record: Record, taken: Container[str]
+    run: Path,
+    manifest: Mapping[str, Any],
+    record: Record,
+    taken: Container[str],
+    named: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     point = record.point
     kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
@@ -172,7 +255,7 @@ def _row(
         "sweep": point["sweep"],
         "workload": point["workload"],
         "system": point["system"] or "",
-        "label": point["label"],
+        "label": named.get((record.key, point["sweep"]), point["label"]),
         "device_kind": kind,
         "simulated": kind == "sim",
     }

@@ -365,7 +365,7 @@ def test_json_holds_what_the_documentation_says(folder: Path) -> None:
     study.write_text(TINY.replace("sim: [6]", "sim: [6, 7]"))
     run = "results/local/sim-mini/tiny"
     of_run = {"study", "device", "device_name", "provenance", "folder", "counts", "points"}
-    of_run |= {"effects", "findings"}
+    of_run |= {"effects", "findings", "answer"}
     of_row = {"reference", "compared", "point", "n", "quantity", "verdict", "ratio", "low", "high"}
     devices = {"spec", "kind", "name", "available", "note"}
     documented = (ROOT / "docs" / "reading-results.md").read_text()

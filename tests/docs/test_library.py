@@ -81,9 +81,14 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (table["time_s"] < table["time_s_high"]).all()
     assert set(table["rounds"]) == {2}
     assert list(run.table("warp_instructions")["warp_instructions"].isna()) == [True] * 4
+    best = run.best().iloc[0]
+    assert (best["points"], best["value"]) == (2, table[table["n"] == 7]["time_s"].min())
+    assert best["times_better_than_worst"] > 1
+    assert "<li>" in run._repr_html_() and best["layout"] in run._repr_html_()
+    assert len(run.plot().axes) == 2
     effects = run.effects()
     assert list(effects["factor"]) == ["layout", "layout"]
-    assert (effects["low"] < effects["ratio"]).all()
+    assert (effects["low"] < effects["to_over_from"]).all()
     with pytest.raises(AnalysisError, match="no quantity is called 'tiem'"):
         run.table("tiem")
     with pytest.raises(AnalysisError, match=f"no sweep 'nowhere'; choose from {STUDY['name']}"):

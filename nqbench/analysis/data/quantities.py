@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Literal
 
-from nqbench import expressions
-from nqbench.errors import AnalysisError, StudyError
-from nqbench.facts import DeviceFacts
+from nqbench.errors import AnalysisError
+from nqbench.runs import frame
 from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import BETTER, COUNTERS, PLAIN, PROGRAM_COUNTERS, is_counter, plain_name
 from nqbench.workloads import KERNEL, phases
+
+FRACTIONS: Final = ("lane_efficiency", "l1_hit_percent", "l2_hit_percent", "modelled_ms")
+"""Counters of the simulator that are not whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Quantity:
     def countable(self) -> bool:
         """Whether its name is a plural: fewer conflicts, but less data."""
         return self.plain.endswith("s")
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.exact and self.formula is None and plain_name(self.name)[0] not in FRACTIONS
 
     @property
     def exact(self) -> bool:
@@ -89,44 +95,15 @@ on-chip and off-chip memory. None of them is the cost."""
 def metrics_of(study: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Quantity]:
     """The derived metrics of a recorded study's own kernel, by name; ``facts`` are the device's."""
     metrics = (study.get(KERNEL) or {}).get("metrics") or {}
-    device = DeviceFacts.from_dict(facts) if metrics and facts else None
     found: dict[str, Quantity] = {}
-    for name, given in metrics.items():
-        about = given if isinstance(given, Mapping) else {"value": given}
-        parsed = expressions.parse(str(about["value"]), expressions.STUDY)
+    for name, formula in frame.metrics_of(study, facts).items():
+        given = metrics[name]
+        better = given.get("better", "higher") if isinstance(given, Mapping) else "higher"
+        timed = not frame.parse_metric(given).names & COUNTERS.keys()
         found[name] = Quantity(
-            name,
-            name,
-            (),
-            "counter",
-            better=about.get("better", "higher"),
-            formula=partial(_derived, parsed, device),
-            measured=not parsed.names & COUNTERS.keys(),
+            name, name, (), "counter", better=better, formula=formula, measured=timed
         )
     return found
-
-
-def _derived(
-    parsed: expressions.Expression, device: DeviceFacts | None, row: Mapping[str, Any]
-) -> float:
-    """The value of a metric in one row; NaN where something that it reads was not recorded."""
-    columns = {TIME.name: "value_s", **{phase: f"{phase}_s" for phase in phases()}}
-    names: dict[str, Any] = {}
-    for name in parsed.names:
-        value = row.get(columns.get(name, name), row.get(f"factor_{name}"))
-        if value is None:
-            return math.nan
-        names[name] = value
-    try:
-        if device is None:
-            found = float(
-                expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
-            )
-        else:
-            found = float(expressions.value_in_study(parsed, names, device))
-    except (StudyError, TypeError, ValueError, OverflowError):
-        return math.nan  # a division by a counter that is 0
-    return found if math.isfinite(found) else math.nan
 
 
 def quantity(name: str) -> Quantity:

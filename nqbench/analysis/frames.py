@@ -1,0 +1,242 @@
+"""A run as tables and as JSON: its points, its effects, its best points, its answer.
+
+Every ratio is plain and named for its direction: ``to_over_from`` is the value at the level ``to``
+over that at ``from``; ``times_better_than_worst`` is above 1 where the best point is better.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis import wording
+from nqbench.analysis.answer import Answer, Best, Change
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.factorial.effects import FactorEffect, effects
+from nqbench.analysis.findings import findings, gains, interaction, superlative
+from nqbench.errors import AnalysisError
+from nqbench.runs.frame import column_of, json_rows, point_labels, table_of
+from nqbench.system.suggest import shown, suggestion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAINS: Final = {"default": "over_default", "worst": "over_worst", "next": "over_next"}
+"""What the best point is compared with, and the ratio's name in ``Best``."""
+NOTHING: Final = Estimate(math.nan)
+
+
+def points_table(data: Dataset, value: str | None = None) -> pd.DataFrame:
+    """One row per point; see ``nqbench.Run.table``."""
+    quantities, named = _shown(data, value), point_labels(data.manifest)
+    return table_of([_point_row(p, quantities, named[p.key, p.sweep]) for p in data.points])
+
+
+def effects_table(
+    data: Dataset, sweep: str | None = None, value: str | None = None
+) -> pd.DataFrame:
+    """One row per sweep, quantity, size, factor and pair of levels; see ``nqbench.Run.effects``."""
+    found: list[dict[str, Any]] = []
+    refused: list[AnalysisError] = []
+    for name in _sweeps(data, sweep):
+        for what in data.quantities(value):
+            try:
+                of_factors = effects(data, name, what)
+            except AnalysisError as error:  # another sweep may vary something
+                refused.append(error)
+                continue
+            found += [{"sweep": name, "quantity": what.name, **_effect(e)} for e in of_factors]
+    if not found and refused:
+        raise refused[0]
+    return table_of(found)
+
+
+def best_table(answer: Answer, sweep: str | None = None, value: str | None = None) -> pd.DataFrame:
+    """One row per sweep and quantity; see ``nqbench.Run.best``."""
+    data = answer.data
+    quantities = (data.quantity(value),) if value else answer.quantities
+    found = [one for s in _sweeps(data, sweep) for one in answer.best_of(s, quantities)]
+    return table_of([_best_row(answer, one) for one in found])
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """What a run says, in plain numbers and in the words of the terminal and the page."""
+    return {
+        "sweep": answer.sweep,
+        "best": [_best_json(answer, one) for one in answer.best],
+        "elsewhere": [_best_json(answer, one) for one in answer.elsewhere],
+        "changes": [_change_json(change) for change in answer.changes],
+        "interaction": interaction(answer),
+        "not_at_every_n": answer.turns,
+        "why": answer.limits,
+    }
+
+
+def run_json(answer: Answer, folder: str) -> dict[str, Any]:
+    """A run as ``nqbench report --json`` has it: its points, effects, answer and findings."""
+    data = answer.data
+    points = json_rows(points_table(data))
+    statuses = [point["status"] for point in points]
+    try:
+        of_factors = json_rows(effects_table(data))
+    except AnalysisError:  # the study varies nothing
+        of_factors = []
+    return {
+        "study": data.name,
+        "device": data.spec,
+        "device_name": data.device,
+        "provenance": data.provenance,
+        "folder": folder,
+        "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
+        "answer": answer_json(answer),
+        "findings": findings(answer),
+        "points": points,
+        "effects": of_factors,
+    }
+
+
+def run_html(answer: Answer) -> str:
+    """What a notebook shows of a run: its findings, the best points, what each change does."""
+    data = answer.data
+    ok = sum(point.ok for point in data.points)
+    head = f"{data.name} on {data.device_short}: {data.provenance}"
+    parts = [f"<p><b>{html.escape(head)}</b>, {ok} of {len(data.points)} points right</p>"]
+    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in findings(answer))
+    parts.append(f"<ul>{told}</ul>")
+    best: list[dict[str, Any]] = [
+        {
+            "best by": superlative(one),
+            "point": one.name,
+            "value": wording.amount(one.value.value, one.what),
+            "gain": ", ".join(gains(one)),
+        }
+        for one in answer.best
+    ]
+    changes = [
+        {"factor": change.factor, "change": f"{change.base} -> {change.level}"}
+        | {q.plain: wording.marked(e) for q, e in _effects(answer, change)}
+        for change in answer.changes
+    ]
+    tables = [table_of(rows).fillna("") for rows in (best, changes) if rows]
+    return "\n".join([*parts, *(table.to_html(index=False, border=0) for table in tables)])
+
+
+def _sweeps(data: Dataset, sweep: str | None) -> Sequence[str]:
+    """The sweep asked for, else all. Raises ``AnalysisError`` for one that the run has not."""
+    if sweep and sweep not in data.sweeps:
+        hint = suggestion(sweep, data.sweeps)
+        raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
+    return [sweep] if sweep else data.sweeps
+
+
+def _shown(data: Dataset, value: str | None) -> list[Quantity]:
+    """The quantity asked for; else the usual ones, the study's metrics, the time of programs."""
+    if value:
+        return [data.quantity(value)]
+    timed = any(point.timed for point in data.points)
+    usual = data.quantities()
+    also = [TIME] if timed and TIME not in usual else []
+    metrics = [m for m in data.metrics.values() if any(p.values(m) for p in data.points)]
+    return [*usual, *metrics, *also]
+
+
+def _point_row(point: PointResult, quantities: Sequence[Quantity], label: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"sweep": point.sweep, "system": point.system, "label": label}
+    row["n"] = point.n
+    values: dict[str, Any] = {}
+    for what in quantities:
+        found = point.estimate(what) or NOTHING
+        if what.kind == "counter":
+            values[what.name] = _plain(found.value, what)
+        else:
+            name = f"{what.name}_s"
+            values |= {name: found.value}
+            values |= {f"{name}_{side}": bound for side, bound in _bounds(found).items()}
+    samples = sum(int(taken.get("samples") or 0) for taken in point.measurements.values())
+    values |= {"rounds": len(point.measurements), "samples": samples}
+    values |= {"status": point.status, "reason": point.reason}
+    return row | _levels(point, {*row, *values}) | values
+
+
+def _levels(point: PointResult, taken: set[str]) -> dict[str, Any]:
+    """Its levels by column, where the columns ``taken`` are others."""
+    return {column_of(name, taken): level for name, level in point.levels.items()}
+
+
+def _plain(value: float, what: Quantity) -> float | int:
+    """A count as a whole number."""
+    return int(value) if what.counts and value.is_integer() else value
+
+
+def _best_row(answer: Answer, best: Best) -> dict[str, Any]:
+    what = best.what
+    row: dict[str, Any] = {
+        "sweep": best.sweep,
+        "n": best.n,
+        "quantity": what.name,
+        "better": what.better,
+        "label": point_labels(answer.data.manifest)[best.point.key, best.sweep],
+        "system": best.point.system,
+    }
+    values: dict[str, Any] = {"value": _plain(best.value.value, what)}
+    values |= {**_bounds(best.value), "points": best.of}
+    for other, name in GAINS.items():
+        ratio = getattr(best, name) or NOTHING
+        values[f"times_better_than_{other}"] = ratio.value
+    said = [f"{superlative(best)}: {best.name}, {wording.amount(best.value.value, what)}"]
+    values["text"] = ", ".join([*said, *gains(best)])
+    return row | _levels(best.point, {*row, *values}) | values
+
+
+def _best_json(answer: Answer, best: Best) -> dict[str, Any]:
+    row = _best_row(answer, best)
+    return {name: _finite(v) if isinstance(v, float) else v for name, v in row.items()}
+
+
+def _bounds(found: Estimate) -> dict[str, float]:
+    """The bounds of an interval; NaN where there is none."""
+    low, high = found.low, found.high
+    return {"low": math.nan if low is None else low, "high": math.nan if high is None else high}
+
+
+def _effect(effect: FactorEffect) -> dict[str, Any]:
+    return {
+        "n": effect.n,
+        "factor": effect.factor,
+        "from": effect.base,
+        "to": effect.level,
+        "to_over_from": effect.ratio.value,
+        **_bounds(effect.ratio),
+        "pairs": effect.pairs,
+        "method": effect.method,
+    }
+
+
+def _effects(answer: Answer, change: Change) -> list[tuple[Quantity, FactorEffect]]:
+    by = change.effects
+    return [(what, by[what.name]) for what in answer.quantities if what.name in by]
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    verdicts = {"+": "better", "-": "worse", "": ""}
+    found: dict[str, Any] = {}
+    for name, effect in change.effects.items():
+        what = effect.quantity
+        totals: Mapping[str, float] = dict(zip(("from", "to"), effect.totals or (), strict=False))
+        found[name] = {
+            "to_over_from": _finite(effect.ratio.value),
+            **{side: _finite(bound) for side, bound in _bounds(effect.ratio).items()},
+            **totals,
+            "text": wording.effect(effect.ratio, what, effect.totals),
+            "verdict": verdicts[wording.mark(effect.ratio, what)],
+        }
+    head = {"sweep": change.sweep, "n": change.n, "factor": change.factor}
+    return {**head, "from": change.base, "to": change.level, "effects": found}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
