@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer, Best, Change
+from nqbench.analysis.answer import Answer, Best, FactorStep
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity
@@ -216,12 +216,12 @@ def _effect(effect: FactorEffect) -> dict[str, Any]:
     }
 
 
-def _effects(answer: Answer, change: Change) -> list[tuple[Quantity, FactorEffect]]:
+def _effects(answer: Answer, change: FactorStep) -> list[tuple[Quantity, FactorEffect]]:
     by = change.effects
     return [(what, by[what.name]) for what in answer.quantities if what.name in by]
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: FactorStep) -> dict[str, Any]:
     verdicts = {"+": "better", "-": "worse", "": ""}
     found: dict[str, Any] = {}
     for name, effect in change.effects.items():

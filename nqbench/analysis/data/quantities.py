@@ -98,7 +98,8 @@ def metrics_of(study: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, 
     found: dict[str, Quantity] = {}
     for name, formula in frame.metrics_of(study, facts).items():
         given = metrics[name]
-        better = given.get("better", "higher") if isinstance(given, Mapping) else "higher"
+        about = given if isinstance(given, Mapping) else {}
+        better = about.get("better", "higher")
         timed = not frame.parse_metric(given).names & COUNTERS.keys()
         found[name] = Quantity(
             name, name, (), "counter", better=better, formula=formula, measured=timed
