@@ -52,6 +52,10 @@ def run(
         bool, option("--dry-run", "Print the points and an estimate; run nothing.")
     ] = False,
     budget: options.BudgetText = None,
+    axis: Annotated[
+        list[str] | None,
+        option("--axis -a", "Levels in place of the study's; repeatable.", metavar="FACTOR=A,B"),
+    ] = None,
     no_report: Annotated[bool, option("--no-report", "Measure only; draw nothing.")] = False,
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
@@ -67,11 +71,11 @@ def run(
     """
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
-    from nqbench.study import load_study
+    from nqbench.study.asked import with_axes
 
     console.hush(quiet)
     budget_s = options.budget_seconds(budget)
-    study = load_study(config)
+    study = with_axes(config, axis or ())
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if dry_run:
         if target:
@@ -126,7 +130,7 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
         )
     else:
         listings.show_points(points, estimate_s)
-    for entry, problem in report_problems(study.as_json(), points, facts):
+    for entry, problem in report_problems(study.as_json(), points, facts, spec):
         console.note(f"{study.source.place(('report', entry))}: {problem}")
 
 

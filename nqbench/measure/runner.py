@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.measure import manifest, ncu
 from nqbench.measure.budget import Budget
@@ -124,7 +124,7 @@ class Recording:
         known = {task.key for task in self.tasks}
         for other in self.earlier_devices() if self._old and "devices" in self._old else ():
             known |= {self.key(point, other) for point in self.points}
-        _report_resume(records, known, listener)
+        _report_resume(records, points, known, listener)
 
     def key(self, point: Point, hello: Hello) -> str:
         """The key of a point on a device."""
@@ -242,17 +242,32 @@ def _open_folder(
     return found.records
 
 
-def _report_resume(records: Sequence[Record], keys: Set[str], listener: Listener) -> None:
+def _report_resume(
+    records: Sequence[Record], points: Sequence[Point], keys: Set[str], listener: Listener
+) -> None:
     kept = [record for record in records if record.key in keys]
     finished = sum(1 for record in newest(kept).values() if record.status == "ok")
     if finished:
         listener.message(f"resumed: {finished} measurements are already finished")
-    if len(records) > len(kept):
+    asked = {_what_it_is(point.as_json()) for point in points}
+    others = [_what_it_is(record.point) for record in records if record.key not in keys]
+    if left_out := sum(one not in asked for one in others):
         listener.message(
-            f"{len(records) - len(kept)} earlier records do not apply (an earlier nqbench made"
+            f"{left_out} earlier records are of points that this command leaves out; they are kept,"
+            " and count again when their points are asked for"
+        )
+    if stale := len(others) - left_out:
+        listener.message(
+            f"{stale} earlier records do not apply (an earlier nqbench made"
             " them, or the study, the sources, the device or a version changed); what this study"
             " asks for is measured again"
         )
+
+
+def _what_it_is(point: Mapping[str, Any]) -> str:
+    """What tells a point from the others of its study."""
+    parts = [point.get(name) for name in ("sweep", "system", "factors")]
+    return json.dumps(parts, sort_keys=True, default=str)
 
 
 def _name_of(hello: Hello) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
 from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 from nqbench.system.files import shown_path
-from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
+from nqbench.vocabulary import CACHE_COUNTERS, COUNTERS, PROGRAM_COUNTERS, TIME_COUNTERS
 from nqbench.workloads import phases
 
 BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[Any]]]]] = {
@@ -204,18 +204,26 @@ PLANNED_ROUNDS: Final = 3
 
 
 def report_problems(
-    study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts
+    study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts, spec: str = ""
 ) -> list[tuple[int, str]]:
     """Entries of a study's report list that cannot be made, by position, each with the reason.
 
     Every table, and the data of every figure, is made from made-up values of the planned points:
     what these do not allow, measured values do not allow either. Nothing is drawn. ``study`` is its
-    plain form, ``points`` are what it expands to on the device.
+    plain form, ``points`` are what it expands to on the device, ``spec`` what the command line calls
+    this: a simulator of caches or times counts more.
     """
     planned = [{**point.as_json(), "key": str(i)} for i, point in enumerate(points)]
     device = {"kind": facts.kind, "spec": facts.kind}
     data = collect({"study": study, "device": device, "points": planned}, ())
-    made_up = tuple(_made_up(one, points[int(one.key)], data.simulated) for one in data.points)
+    modes = spec.split(":")
+    counted = {**COUNTERS, **PROGRAM_COUNTERS}
+    counted |= (CACHE_COUNTERS if "cache" in modes else {}) | (
+        TIME_COUNTERS if "time" in modes else {}
+    )
+    made_up = tuple(
+        _made_up(one, points[int(one.key)], counted, data.simulated) for one in data.points
+    )
     data = replace(data, points=made_up, rounds=PLANNED_ROUNDS)
     found: list[tuple[int, str]] = []
     for index, item in enumerate(items_of(data) if study.get("report") else ()):
@@ -228,7 +236,9 @@ def report_problems(
     return found
 
 
-def _made_up(result: PointResult, point: Point, simulated: bool) -> PointResult:
+def _made_up(
+    result: PointResult, point: Point, counted: Collection[str], simulated: bool
+) -> PointResult:
     """A planned point with values that differ between points, and a little between rounds."""
     if point.skip:
         return result
@@ -236,7 +246,7 @@ def _made_up(result: PointResult, point: Point, simulated: bool) -> PointResult:
     for number in range(1, PLANNED_ROUNDS + 1):
         value = 1 + (37 * index % 101) / 100 + (53 * (index + number) % 7) / 1000
         times = {f"{name}_s": value for name in ("value", *phases())}
-        counts = dict.fromkeys((*COUNTERS, *PROGRAM_COUNTERS), value)
+        counts = dict.fromkeys(counted, value)
         resources = {"registers": 32, "stack_bytes": 0, "occupancy": 0.5}
         rows[number] = {**point.derived, **point.factors, **counts, **times, **resources}
     timed = result.cpu or not simulated

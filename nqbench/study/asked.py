@@ -1,26 +1,28 @@
 """What words of a command line ask for: points of a system or of a study, kernels as variants.
 
-``nqbench check`` and ``nqbench explain`` run chosen points; ``nqbench bottleneck`` measures a study
-that is made of its words.
+``nqbench check`` and ``nqbench explain`` run chosen points, ``nqbench run --axis`` a study with
+other levels; ``nqbench bottleneck`` measures a study that is made of its words.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
-from nqbench.study.check import problem
+from nqbench.study.check import is_expression, problem
 from nqbench.study.expand import expand
 from nqbench.study.load import load_study
 from nqbench.study.model import NAME_LENGTH, Study
 from nqbench.system.suggest import listing, suggestion
-from nqbench.workloads import find_system, with_systems
+from nqbench.workloads import find_system, register, with_systems
 from nqbench.workloads.base import Workload, check_variants
 
 SMALL_SIZES: Final = (8, 12, 32, 128, 4096)
@@ -51,11 +53,15 @@ def chosen_points(
         return _of_system(subject, facts, conditions, sizes)
     points = expand(load_study(Path(subject)), facts, warn=warn)
     wanted = dict(_condition(word) for word in conditions)
-    if sizes:
-        points = [point for point in points if point.n in sizes]
-    chosen = [p for p in points if all(_level(p, name) in v for name, v in wanted.items())]
+    _check_conditions(subject, points, wanted, sizes)
+    chosen = [
+        p
+        for p in points
+        if (not sizes or p.n in sizes) and all(_level(p, name) in v for name, v in wanted.items())
+    ]
     if not chosen:
-        raise StudyError(_nothing(subject, expand(load_study(Path(subject)), facts), wanted, sizes))
+        said = ", ".join(f"{name}={','.join(levels)}" for name, levels in wanted.items())
+        raise StudyError(f"no point of {subject} has all of {said}")
     return chosen if sizes or "n" in wanted else _smallest(chosen)
 
 
@@ -111,11 +117,13 @@ def _read_level(word: str) -> Level:
     return int(word) if word.lstrip("-").isdecimal() else word
 
 
-def _condition(word: str) -> tuple[str, list[str]]:
+def _condition(
+    word: str, option: str = "--point", example: str = "block_size=64"
+) -> tuple[str, list[str]]:
     name, equals, level = word.partition("=")
-    if not equals or not name or not level:
-        raise StudyError(f"--point {word}: write FACTOR=LEVEL, for example --point block_size=64")
-    return name, level.split(",")
+    if not equals or not name or not all(levels := level.split(",")):
+        raise StudyError(f"{option} {word}: write FACTOR=LEVEL, for example {option} {example}")
+    return name, levels
 
 
 def _level(point: Point, name: str) -> str | None:
@@ -124,23 +132,24 @@ def _level(point: Point, name: str) -> str | None:
     return text(point.factors[name]) if name in point.factors else None
 
 
-def _nothing(
+def _check_conditions(
     subject: str, points: Sequence[Point], wanted: Mapping[str, Sequence[str]], sizes: Sequence[int]
-) -> str:
-    """Why no point is left: the first condition that none fulfils, or all of them together."""
+) -> None:
+    """Raise ``StudyError`` for a factor, a level or a size that no point has."""
     known = list(dict.fromkeys(name for p in points for name in (SYSTEM, SWEEP, *p.factors)))
-    for name, wanted_levels in wanted.items():
-        said = f"--point {name}={','.join(wanted_levels)}"
+    for name, asked in wanted.items():
+        said = f"--point {name}={','.join(asked)}"
         if name not in known:
-            return f"{said}: no point of {subject} has {name}; {suggestion(name, known)}"
+            raise StudyError(f"{said}: no point of {subject} has {name}; {suggestion(name, known)}")
         levels = list(dict.fromkeys(found for p in points if (found := _level(p, name))))
-        if not set(levels).intersection(wanted_levels):
-            return f"{said}: {subject} has {name} {listing(levels)}"
-    if sizes:
-        found_sizes = sorted({p.n for p in points})
-        return f"--n {sizes[0]}: {subject} has n {listing(list(map(str, found_sizes)))}"
-    said = ", ".join(f"{name}={','.join(levels)}" for name, levels in wanted.items())
-    return f"no point of {subject} has all of {said}"
+        for level in asked:
+            if level not in levels:
+                hint = f": each factor has its own --point: --point {level}" if "=" in level else ""
+                raise StudyError(f"{said}: {subject} has {name} {listing(levels)}, not {level}{hint}")
+    found = sorted({p.n for p in points})
+    for n in sizes:
+        if n not in found:
+            raise StudyError(f"--n {n}: {subject} has n {listing(list(map(str, found)))}")
 
 
 def _smallest(points: Sequence[Point]) -> list[Point]:
@@ -165,6 +174,54 @@ def _follows(name: str, points: Sequence[Point]) -> bool:
     """Whether a factor has one level for each n."""
     levels = {(point.n, _level(point, name)) for point in points}
     return len(levels) == len({point.n for point in points})
+
+
+def with_axes(config: Path, words: Sequence[str]) -> Study:
+    """The study of a file with other levels: ``factor=a,b`` words, each in place of what the sweeps
+    that vary or fix the factor give, or else in every sweep.
+
+    Raises ``StudyError`` for an unknown factor or level, and one that runs side by side with others
+    (``zip``).
+    """
+    study = load_study(config)
+    axes: dict[str, list[Level]] = {}
+    for word in words:
+        name, levels = _condition(word, "--axis", "n=15,16")
+        axes.setdefault(name, []).extend(map(_read_level, levels))
+    workload = register(study.external)
+    data = deepcopy(dict(study.source.data))
+    written = data.get("sweeps", [data])
+    for name, values in axes.items():
+        said = f"--axis {name}={','.join(map(text, values))}"
+        if name not in workload.factors:
+            known = [known for known in workload.factors if known != SYSTEM]
+            raise StudyError(f"{said}: there is no such factor; {suggestion(name, known)}")
+        factor = workload.factors[name]
+        for value in values:
+            if (name == "n" or not is_expression(value, factor)) and (why := problem(factor, value)):
+                raise StudyError(f"{said}: {why}")
+        holders = [s for s, sweep in zip(written, study.sweeps, strict=True) if name in sweep.given]
+        if beside := next((s.zip for s in study.sweeps if name in s.zip), None):
+            others = listing([other for other in beside if other != name], "and")
+            raise StudyError(f"{said}: {name} runs side by side with {others} under zip; edit these")
+        for sweep in holders or written if name != "n" else ():
+            sweep["matrix"] = {**sweep.get("matrix", {}), name: values}
+            _drop(sweep, "fixed", name)
+        if name == "n":
+            for sweep in written:
+                _drop(sweep, "fixed", name)
+                _drop(sweep, "matrix", name)
+                sweep.pop(name, None)
+            for entry in data.get("report", ()):
+                entry.pop(name, None)
+            data[name] = values
+    return load_study(replace(study.source, data=data)) if axes else study
+
+
+def _drop(sweep: dict[str, Any], group: str, name: str) -> None:
+    """Leave a factor out of a group, and the group if it is the last."""
+    if sweep.get(group, {}).pop(name, None) is not None and not sweep[group]:
+        del sweep[group]
 
 
 def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> Study:

@@ -24,6 +24,8 @@ def check(study: Study, workload: Workload) -> None:
         checks.sweep(sweep)
         for condition in (*sweep.exclude, *sweep.where):
             checks.condition(condition)
+    if study.kernel is not None:
+        checks.kernel_runs(study)
     if study.n:
         checks.sizes(study.n)
     for index, entry in enumerate(study.report):
@@ -33,7 +35,9 @@ def check(study: Study, workload: Workload) -> None:
 def takes(factor: Factor) -> list[str]:
     """What a factor takes: its levels by name, the other forms in words."""
     forms = [*_words(factor)]
-    if factor.number:
+    if factor.only:
+        forms += map(str, factor.only)
+    elif factor.number:
         forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
     if factor.per_sm:
         forms.append("{per_sm: k}")
@@ -47,7 +51,7 @@ def problem(factor: Factor, value: Level, origin: str = "") -> str:
     taken = listing(takes(factor))
     if isinstance(value, int) and factor.number:
         low, high = factor.number
-        right = low <= value <= high
+        right = value in factor.only if factor.only else low <= value <= high
         return "" if right else f"'{factor.name}' is {value}{origin}, but takes {taken}"
     if isinstance(value, Mapping):
         right, given = factor.per_sm, plain(value)
@@ -116,13 +120,10 @@ class _StudyChecks:
     def sizes(self, axis: Axis) -> None:
         factor = self.workload.factors.get("n")
         for item in axis.items():
-            if factor and factor.number and problem(factor, item.value):
+            if factor and factor.number and (said := problem(factor, item.value)):
                 low, high = factor.number
-                raise self.source.error(
-                    f"n is {plain(item.value)}, but {self.workload.name} takes n from {low} to"
-                    f" {high}",
-                    item.path,
-                )
+                about = f"n is {plain(item.value)}, but {self.workload.name} takes n from {low} to"
+                raise self.source.error(said if factor.only else f"{about} {high}", item.path)
 
     def system(self, item: PlacedValue) -> None:
         systems = [*self.workload.systems, *self.programs]
@@ -135,6 +136,23 @@ class _StudyChecks:
         if system.name in self.workload.systems:
             said = f"'{system.name}' is a system of {self.workload.name}; give the program a name"
             raise self.source.error(f"{said} of its own", (*system.path, "name"))
+
+    def kernel_runs(self, study: Study) -> None:
+        """A study of an own kernel runs it, and varies its factors where it does."""
+        way_out = f"name the kernel too: systems: [{study.name}, ...]"
+        alone = [s for s in study.sweeps if s.programs_only]
+        for sweep in alone:
+            for name, axis in {**sweep.matrix, **sweep.zip}.items():
+                if name not in ("n", "system") and not any(
+                    f"{{{name}}}" in word
+                    for p in sweep.programs.values()
+                    for word in (*p.program.command, *p.program.environment.values())
+                ):
+                    said = f"'{name}' is no part of a command of the sweep's programs; {way_out}"
+                    raise self.source.error(said, axis.path)
+        if len(alone) == len(study.sweeps):
+            said = f"every system is an external program, so the kernel does not run; {way_out}"
+            raise self.source.error(said, (*alone[0].path, "systems"))
 
     def level(self, factor: Factor, item: PlacedValue, *, expression: bool = True) -> None:
         """A level, a number in range or an expression."""

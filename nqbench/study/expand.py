@@ -150,6 +150,8 @@ class _Expansion:
         point, so that ``exclude`` can remove infeasible combinations.
         """
         source = self.study.source
+        fixed = self.workload.systems.get(str(given["system"].value), {}) if "system" in given else {}
+        given = {f: i for f, i in given.items() if f not in fixed or f not in self.sweep.filled_in}
         levels = _Levels(source, self.sweep, self.workload, self.device, given).all()
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read

@@ -18,6 +18,7 @@ from nqbench.study.model import (
     Axis,
     Condition,
     Measure,
+    PlacedValue,
     ProgramSystem,
     Study,
     Sweep,
@@ -39,9 +40,10 @@ from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit, parse, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, ExternalWorkload, register
+from nqbench.workloads.own.kernel import OwnKernel
 
 
-def load_study(given: Path | str | Mapping[str, Any]) -> Study:
+def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
     """Read a study: a file, one that comes with nqbench by its name (``ablation``), a dictionary.
 
     A dictionary has the form of a file. Its mistakes are located by the keys that lead to them.
@@ -49,17 +51,20 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
-    source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
+    if isinstance(given, ParsedFile):
+        source = given
+    else:
+        source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
     file = fit(source, StudyFile)
-    name = _workload(source, file)
+    name, own = _workload(source, file)
     sizes = forms.sizes(source, file.n, ("n",)) if file.n is not None else None
-    sweeps = _sweeps(source, file, sizes)
+    sweeps = [_open_factors(sweep, own) for sweep in _sweeps(source, file, sizes)]
     return Study(
         name=file.name,
         about=file.about,
         workload=name,
         n=sizes,
-        sweeps=sweeps,
+        sweeps=tuple(sweeps),
         measure=_measure(source, file.measure, [sweep.name for sweep in sweeps]),
         report=tuple(
             _report_item(source, item, ("report", index), [sweep.name for sweep in sweeps])
@@ -71,19 +76,40 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     )
 
 
-def _workload(source: ParsedFile, file: StudyFile) -> str:
-    """The name of the study's workload. One from outside is loaded here."""
+def _workload(source: ParsedFile, file: StudyFile) -> tuple[str, OwnKernel | None]:
+    """The name of the study's workload, and its own kernel. One from outside is loaded here."""
     if file.kernel is None:
         if ":" in file.workload:
             with source.at(("workload",)):
                 register(
                     ExternalWorkload(file.name, str(source.path.parent.absolute()), file.workload)
                 )
-        return file.workload
+        return file.workload, None
     if "workload" in source.data:
         said = "'workload' and 'kernel' both say what is computed; keep one of them"
         raise source.error(said, ("workload",))
-    return read_kernel(source, file.name, file.kernel).name
+    own = read_kernel(source, file.name, file.kernel)
+    return own.name, own
+
+
+def _open_factors(sweep: Sweep, own: OwnKernel | None) -> Sweep:
+    """The sweep with the factors of its own kernel that it leaves out: without a ``default`` all
+    their levels count, as if they stood under ``matrix``."""
+    if own is None or sweep.programs_only:
+        return sweep
+    named = sweep.given.get("system")
+    names = [str(i.value) for i in named.items()] if named else [""]
+    systems = [own.systems.get(name, {}) for name in names if name not in sweep.programs]
+    found = {
+        name: Axis(
+            dict.fromkeys(KINDS, tuple(PlacedValue(v, place) for v in about["levels"])), place
+        )
+        for name, about in own.block.factors.items()
+        if about.get("levels") and name != "n" and name not in {**sweep.given, **own.defaults}
+        and not all(name in system for system in systems)
+        for place in [(KERNEL, "factors", name)]
+    }
+    return replace(sweep, matrix={**found, **sweep.matrix})
 
 
 def _sweeps(source: ParsedFile, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:

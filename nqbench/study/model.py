@@ -14,7 +14,7 @@ from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
 from nqbench.system.yaml_marks import KeyPath, ParsedFile
-from nqbench.workloads import ExternalWorkload
+from nqbench.workloads import KERNEL, ExternalWorkload
 
 NAME_LENGTH: Final = 64
 NAME_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{NAME_LENGTH - 1}}}$"
@@ -118,6 +118,18 @@ class Sweep:
             axes["system"] = self.systems
         return axes
 
+    @property
+    def programs_only(self) -> bool:
+        """Whether every system is an external program."""
+        named = self.given.get("system")
+        return named is not None and all(i.value in self.programs for i in named.items())
+
+    @property
+    def filled_in(self) -> dict[str, Axis]:
+        """Factors under ``matrix`` that the file leaves out: their levels stand in the block
+        ``kernel``."""
+        return {name: axis for name, axis in self.matrix.items() if axis.path[:1] == (KERNEL,)}
+
 
 def context(sweep: Sweep, given: Given) -> str:
     """Which combination a sentence is about: the sweep, and what varies in it."""
@@ -214,9 +226,13 @@ class Study:
         Only the file's name is kept of its path: manifests are published.
         """
         written = dict(self.source.data)
-        sweeps = written.get("sweeps") or [
+        sweeps = [*written.get("sweeps", ())] or [
             {"name": self.name} | {key: written[key] for key in SWEEP_KEYS if key in written}
         ]
+        for index, sweep in enumerate(self.sweeps):
+            if filled := {f: [i.value for i in a.items()] for f, a in sweep.filled_in.items()}:
+                entry = sweeps[index]
+                sweeps[index] = {**entry, "matrix": {**filled, **entry.get("matrix", {})}}
         return {
             "file": printable(self.path.name),
             "name": self.name,

@@ -294,7 +294,6 @@ class _KernelChecks:
         with self.source.at((KERNEL, *keys)):
             if said := problem(factors[name], level):
                 raise StudyError(said)
-            self.kernel.block.check_listed(name, level)
 
     def numbers(self) -> None:
         """Expressions over numbers, and the parts in braces of texts."""

@@ -33,6 +33,7 @@ class Factor:
 
     ``levels``  names of the categorical levels (empty for a pure number)
     ``number``  inclusive range if a number is accepted, else ``None``
+    ``only``    the numbers accepted, where these are a list and not the whole range
     ``per_sm``  whether ``{per_sm: k}`` is accepted
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
     ``text``    whether any text is accepted (the name of a file)
@@ -48,6 +49,7 @@ class Factor:
     auto: bool = False
     text: bool = False
     launch: bool = False
+    only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

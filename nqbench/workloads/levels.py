@@ -58,6 +58,9 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
             words = (f"; choose from {listing(factor.levels)}",) if factor.levels else ()
             raise StudyError(f"{name} takes {wanted}, not {level}{''.join(words)}")
         least, most = factor.number
+        if factor.only and level not in factor.only:
+            said = f"'{name}' is {level}, but takes {listing(map(str, factor.only))}"
+            raise StudyError(said, factor=name)
         if name != "n" and not least <= level <= most:
             raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
     elif not (isinstance(level, Mapping) and factor.per_sm and _is_per_sm(level)):

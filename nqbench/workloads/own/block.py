@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.errors import StudyError
-from nqbench.point import Level
-from nqbench.system.suggest import listing
 from nqbench.workloads.base import Factor
 
 NOT_COMPUTED: Final = ("factors", "systems", "metrics")
@@ -91,14 +89,8 @@ class Block:
             tuple(level for level in levels if isinstance(level, str)),
             ends,
             launch=bool(about.get("launch", False)),
+            only=tuple(numbers),
         )
-
-    def check_listed(self, name: str, level: Level) -> None:
-        """A factor with a list of numbers takes those only. Raises ``StudyError``."""
-        numbers = [one for one in self.factors[name].get("levels", ()) if isinstance(one, int)]
-        if isinstance(level, int) and numbers and level not in numbers:
-            said = f"'{name}' is {level}, but takes {listing(map(str, numbers))}"
-            raise StudyError(said, factor=name)
 
     def files(self) -> list[Path]:
         """The source, the data files, and the Python files in the folders of its functions."""

@@ -45,7 +45,7 @@ class OwnKernel(Workload):
         named = self.block.factors
         self.factors = {name: self.block.factor(name) for name in named}
         self.defaults = {n: given["default"] for n, given in named.items() if "default" in given}
-        self.systems = dict(data.get("systems", {}))
+        self.systems = {study: {}, **data.get("systems", {})}
         self._kept = arrays.Kept()
 
     # What a study asks of a workload.
@@ -65,7 +65,6 @@ class OwnKernel(Workload):
                     f"the factor '{name}' has no level here; give it under fixed or matrix, or a"
                     " default in the kernel's factors"
                 )
-            self.block.check_listed(name, levels[name])
         launch = OwnLaunch(self.block, levels, device)
         launch.check(device)
         blocks, shared = math.prod(launch.grid), launch.shared
