@@ -30,6 +30,7 @@ from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, is_reference
 from nqbench.runs.reading import MANIFEST, newest, read_manifest
 from nqbench.system.machine import cpu_count
+from nqbench.system.suggest import many
 from nqbench.workloads import register
 
 if TYPE_CHECKING:
@@ -253,8 +254,7 @@ def _report_resume(
     others = [_what_it_is(record.point) for record in records if record.key not in keys]
     if left_out := sum(one not in asked for one in others):
         listener.message(
-            f"{left_out} earlier records are of points that this command leaves out; they are kept,"
-            " and count again when their points are asked for"
+            f"kept: {many(left_out, 'earlier record')} of points that this command leaves out"
         )
     if stale := len(others) - left_out:
         listener.message(

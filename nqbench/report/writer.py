@@ -210,17 +210,15 @@ def report_problems(
 
     Every table, and the data of every figure, is made from made-up values of the planned points:
     what these do not allow, measured values do not allow either. Nothing is drawn. ``study`` is its
-    plain form, ``points`` are what it expands to on the device, ``spec`` what the command line calls
-    this: a simulator of caches or times counts more.
+    plain form, ``points`` are what it expands to on the device. ``spec`` is the device's name on
+    the command line: a simulator of caches or times has more counters.
     """
     planned = [{**point.as_json(), "key": str(i)} for i, point in enumerate(points)]
     device = {"kind": facts.kind, "spec": facts.kind}
     data = collect({"study": study, "device": device, "points": planned}, ())
-    modes = spec.split(":")
-    counted = {**COUNTERS, **PROGRAM_COUNTERS}
-    counted |= (CACHE_COUNTERS if "cache" in modes else {}) | (
-        TIME_COUNTERS if "time" in modes else {}
-    )
+    more = {"cache": CACHE_COUNTERS, "time": TIME_COUNTERS}
+    modes = [more[word] for word in spec.split(":") if word in more]
+    counted = [*COUNTERS, *PROGRAM_COUNTERS, *(name for mode in modes for name in mode)]
     made_up = tuple(
         _made_up(one, points[int(one.key)], counted, data.simulated) for one in data.points
     )

@@ -137,19 +137,21 @@ def _check_conditions(
 ) -> None:
     """Raise ``StudyError`` for a factor, a level or a size that no point has."""
     known = list(dict.fromkeys(name for p in points for name in (SYSTEM, SWEEP, *p.factors)))
-    for name, asked in wanted.items():
-        said = f"--point {name}={','.join(asked)}"
+    for name, words in wanted.items():
+        said = f"--point {name}={','.join(words)}"
         if name not in known:
             raise StudyError(f"{said}: no point of {subject} has {name}; {suggestion(name, known)}")
         levels = list(dict.fromkeys(found for p in points if (found := _level(p, name))))
-        for level in asked:
+        for level in words:
             if level not in levels:
                 hint = f": each factor has its own --point: --point {level}" if "=" in level else ""
-                raise StudyError(f"{said}: {subject} has {name} {listing(levels)}, not {level}{hint}")
-    found = sorted({p.n for p in points})
+                raise StudyError(
+                    f"{said}: {subject} has {name} {listing(levels)}, not {level}{hint}"
+                )
+    there = sorted({p.n for p in points})
     for n in sizes:
-        if n not in found:
-            raise StudyError(f"--n {n}: {subject} has n {listing(list(map(str, found)))}")
+        if n not in there:
+            raise StudyError(f"--n {n}: {subject} has n {listing(list(map(str, there)))}")
 
 
 def _smallest(points: Sequence[Point]) -> list[Point]:
@@ -198,12 +200,16 @@ def with_axes(config: Path, words: Sequence[str]) -> Study:
             raise StudyError(f"{said}: there is no such factor; {suggestion(name, known)}")
         factor = workload.factors[name]
         for value in values:
-            if (name == "n" or not is_expression(value, factor)) and (why := problem(factor, value)):
+            if (name == "n" or not is_expression(value, factor)) and (
+                why := problem(factor, value)
+            ):
                 raise StudyError(f"{said}: {why}")
         holders = [s for s, sweep in zip(written, study.sweeps, strict=True) if name in sweep.given]
         if beside := next((s.zip for s in study.sweeps if name in s.zip), None):
             others = listing([other for other in beside if other != name], "and")
-            raise StudyError(f"{said}: {name} runs side by side with {others} under zip; edit these")
+            raise StudyError(
+                f"{said}: {name} runs side by side with {others} under zip; edit these"
+            )
         for sweep in holders or written if name != "n" else ():
             sweep["matrix"] = {**sweep.get("matrix", {}), name: values}
             _drop(sweep, "fixed", name)

@@ -150,7 +150,9 @@ class _Expansion:
         point, so that ``exclude`` can remove infeasible combinations.
         """
         source = self.study.source
-        fixed = self.workload.systems.get(str(given["system"].value), {}) if "system" in given else {}
+        fixed = (
+            self.workload.systems.get(str(given["system"].value), {}) if "system" in given else {}
+        )
         given = {f: i for f, i in given.items() if f not in fixed or f not in self.sweep.filled_in}
         levels = _Levels(source, self.sweep, self.workload, self.device, given).all()
         system = levels.pop("system", None)

@@ -105,7 +105,9 @@ def _open_factors(sweep: Sweep, own: OwnKernel | None) -> Sweep:
             dict.fromkeys(KINDS, tuple(PlacedValue(v, place) for v in about["levels"])), place
         )
         for name, about in own.block.factors.items()
-        if about.get("levels") and name != "n" and name not in {**sweep.given, **own.defaults}
+        if about.get("levels")
+        and name != "n"
+        and name not in {**sweep.given, **own.defaults}
         and not all(name in system for system in systems)
         for place in [(KERNEL, "factors", name)]
     }

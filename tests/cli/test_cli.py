@@ -121,6 +121,22 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     assert (run / "records.jsonl").read_text() == before, "nothing is measured twice"
 
 
+def test_other_points_of_a_study_lose_no_records(folder: Path) -> None:
+    words = ("run", "study.yaml", "-d", "sim", "--no-report")
+    run = folder / "results" / "local" / "sim-mini" / "tiny"
+    assert call(*words, cwd=folder).code == 0
+    first = (run / "records.jsonl").read_text()
+    other = call(*words, "--axis", "n=7", "--axis", "block_size=32,64", cwd=folder)
+    assert "kept: 1 earlier record of points that this command leaves out" in other.err
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["command"][-2:] == ["--axis", "block_size=32,64"]
+    assert [point["factors"]["n"] for point in manifest["points"]] == [7, 7]
+    both = (run / "records.jsonl").read_text()
+    assert both.startswith(first)
+    assert "resumed: 1 measurements" in call(*words, cwd=folder).err
+    assert (run / "records.jsonl").read_text() == both, "nothing is measured twice"
+
+
 def test_a_report_is_drawn_again_only_if_it_would_change(folder: Path) -> None:
     words = ("run", "study.yaml", "--device", "sim")
     assert call(*words, "--no-report", cwd=folder).code == 0
@@ -159,6 +175,7 @@ RUN = ("run", "study.yaml", "--device")
         ((*RUN, "sim", "--budget", "soon"), ("--budget", "2m")),
         ((*RUN, "sim", "--budget", ""), ("--budget", "2m")),
         (("run", "study.yaml", "--dry-run", "--budget", "10"), ("--budget", "2m")),
+        ((*RUN, "sim", "--axis", "m=8"), ("--axis m=8: there is no such factor",)),
         ((*RUN, "replay:x"), ("no longer a device", "nqbench report RUN")),
         ((*RUN, "sim", "--out", "study.yaml"), ("cannot be written",)),
         ((*RUN, "sim", "--out", "results/reference/a"), ("never",)),

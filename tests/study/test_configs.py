@@ -77,7 +77,7 @@ def test_cpu_programs_run_on_a_cpu() -> None:
 
 def test_studies_have_all_that_they_are_about() -> None:
     report = load_study(FOLDER / "ablation.yaml").report
-    others = {"bottleneck"}  # of runs that a command makes, without a study's file
+    others = {"bottleneck", "resources"}  # of runs that a command makes; of GPUs alone
     kinds = {(k.form, k.name) for k in REPORT_KINDS if k.name not in others}
     assert {(i.form, i.name) for i in report} == kinds
     found = [p for group in points("ceilings", H100).values() for p in group]

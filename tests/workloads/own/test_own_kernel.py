@@ -248,6 +248,36 @@ def test_what_goes_wrong_is_a_status_with_a_reason(
     assert "\n" not in found["reason"]
 
 
+PROGRAM: dict[str, Any] = {"name": "echo", "command": ["echo", "{n}"]}
+SWEEPS: dict[str, tuple[dict[str, Any], list[tuple[str | None, Any]]]] = {
+    "no matrix": ({"matrix": None}, [(None, 1), (None, 2)]),
+    "its name": ({"systems": ["scale"]}, [("scale", 1), ("scale", 2)]),
+    "beside a program": (
+        {"systems": ["scale", PROGRAM], "matrix": None},
+        [("scale", 1), ("scale", 2), ("echo", "-")],
+    ),
+    "a system gives it": (
+        {"kernel/systems": {"one": {"step": 1}}, "systems": ["one", "scale"], "matrix": None},
+        [("one", 1), ("scale", 1), ("scale", 2)],
+    ),
+    "a default": (
+        {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
+        [(None, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "points"), SWEEPS.values(), ids=SWEEPS)
+def test_factors_that_a_sweep_leaves_out_take_all_levels(
+    folder: Path, changes: dict[str, Any], points: list[tuple[str | None, Any]]
+) -> None:
+    study = load_study(study_with(folder, {"n": 64, **changes}))
+    found = expand(study, facts_for("sim:mini"))
+    assert [(p.system, p.factors["step"]) for p in found] == points
+    listed = study.as_json()["sweeps"][0].get("matrix", {})
+    assert ("step" in listed) == (len({step for _, step in points}) > 1), "reports order levels"
+
+
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"kernel/entri": "f"}, "did you mean 'entry'"),
     "unknown factor": ({"kernel/grid": "n // stpe"}, "unknown name 'stpe'; did you mean 'step'"),
@@ -267,7 +297,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "large block": ({"kernel/block": 2048}, "2048 threads are more than the 1024 of a block"),
     "division by zero": ({"kernel/values/v": "n // (n - n)"}, "division by zero"),
     "level": ({"matrix": {"step": [1, 3]}}, "'step' is 3"),
-    "no level": ({"matrix": None, "fixed": {"factor": 2}}, "the factor 'step' has no level here"),
+    "listed level": ({"matrix": {"step": [8]}}, "'step' is 8, but takes 1 or 2"),
+    "listed size": ({"kernel/factors/n": [64, 128]}, "'n' is 100, but takes 64 or 128"),
+    "no level": ({"kernel/factors/factor": {"range": [1, 9]}}, "factor 'factor' has no level here"),
+    "programs alone": ({"systems": [PROGRAM], "matrix": None}, "so the kernel does not run; name"),
+    "a factor of no program": ({"systems": [PROGRAM]}, "'step' is no part of a command of the"),
+    "program named as the kernel": ({"systems": [{**PROGRAM, "name": "scale"}, "scale"]}, "of its"),
     "checked scalar": ({"kernel/check/n": "3"}, "'check' names buffers, not 'n'"),
     "two names": ({"kernel/arguments/step": {"dtype": "int8", "length": 1}}, "under factors too"),
     "flag": ({"kernel/cooperative": "yes please"}, "'cooperative' takes true or false"),
