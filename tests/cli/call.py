@@ -17,7 +17,8 @@ from nqbench.cli.show.console import hush
 from nqbench.measure import runner
 
 ROOT = Path(__file__).parents[2]
-SURROUNDINGS = {"PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+PACKAGES = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+SURROUNDINGS = {"PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": PACKAGES}
 
 
 class Done(NamedTuple):
