@@ -79,9 +79,11 @@ class FactorStep:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a run says, worked out when it is first asked for."""
+    """What a run says, worked out when it is first asked for; ``value`` names the quantity that it
+    answers in instead of the usual ones."""
 
     data: Dataset
+    value: str = ""
 
     @cached_property
     def whole(self) -> tuple[PointResult, ...]:
@@ -96,6 +98,8 @@ class Answer:
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
         """What the run answers in, the most telling first."""
+        if self.value:
+            return (self.data.quantity(self.value),)
         if self.programs_only:
             return (CPU_TIME,)
         if not self.data.simulated:
@@ -129,7 +133,7 @@ class Answer:
     def changes(self) -> list[FactorStep]:
         """The strongest step of each factor of the answering sweep, the strongest first."""
         strongest: dict[str, FactorStep] = {}
-        for step in sorted(self.steps(self.sweep), key=self._strength, reverse=True):
+        for step in sorted(self.steps(self.sweep), key=self.strength, reverse=True):
             strongest.setdefault(step.factor, step)
         return list(strongest.values())
 
@@ -144,17 +148,10 @@ class Answer:
         ]
         return effect.ratio.noteworthy and effect.ratio.differs_from(1, len(beside))
 
-    def _strength(self, change: FactorStep) -> float:
-        """Distance from 1 of the largest effect that matters, on a logarithmic scale. What grows
-        from nearly nothing, or vanishes, has no meaningful factor: it counts by its totals."""
-        found = [0.0]
-        for effect in filter(self.matters, change.effects.values()):
-            few = wording.is_few(effect.totals, effect.quantity)
-            if 0 < effect.ratio.value < math.inf and not few:
-                found.append(effect.ratio.distance)
-            else:
-                found.append(math.log1p(max(effect.totals or (0.0,)) / wording.FEW))
-        return max(found)
+    def strength(self, change: FactorStep) -> float:
+        """Weight of the largest effect that matters."""
+        found = filter(self.matters, change.effects.values())
+        return max((wording.weight(e.ratio, e.quantity, e.totals) for e in found), default=0.0)
 
     def by_size(self, change: FactorStep) -> dict[int, FactorEffect]:
         """What a change does to the first quantity at each size."""

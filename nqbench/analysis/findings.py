@@ -11,9 +11,12 @@ from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import Answer, Best, FactorStep
+from nqbench.analysis.compare.request import compare_datasets
+from nqbench.analysis.compare.wording import verdicts
 from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import PART
 from nqbench.system.suggest import many
 
@@ -35,7 +38,7 @@ def findings(run: Answer | Dataset | Path | str) -> list[str]:
         return [verdict_text(found) for found in bottlenecks(data)]
     if not answer.best or len(answer.whole) < 2:
         return [_nothing(answer)]
-    rest = [s for s in (interaction(answer), answer.turns, answer.limits) if s]
+    rest = [s for s in (programs(answer), interaction(answer), answer.turns, answer.limits) if s]
     changed = [c for c in answer.changes if any(map(answer.matters, c.effects.values()))]
     rest = rest[: max(WANTED - 1 - len(changed), MOST_BESIDE)]
     told = [_change(answer, change) for change in changed[: WANTED - 1 - len(rest)]]
@@ -77,6 +80,17 @@ def opening(answer: Answer) -> str:
     if best.over_next and best.of > 2 and not best.over_next.differs_from(1):
         told += f"; not distinguishable from {best.next_name}"
     return f"{told}."
+
+
+def programs(answer: Answer) -> str:
+    """Of a study of programs which is faster than which, over all points."""
+    systems = dict.fromkeys(p.system for p in answer.whole if p.ok)
+    if not answer.programs_only or len(systems) < 2:
+        return ""
+    try:
+        return verdicts(compare_datasets([answer.data], by=f"system={','.join(systems)}"))[0]
+    except (AnalysisError, StudyError):  # no two of them have a point in common
+        return ""
 
 
 def superlative(best: Best) -> str:

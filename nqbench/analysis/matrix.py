@@ -8,13 +8,12 @@ ablation are the main effects of its tables (``factorial.effects``).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
@@ -28,8 +27,6 @@ Named = tuple[str, Observed]
 """A run, and what its column is called."""
 SIMULATED: Final = quantity("issue_slots")
 """What stands for the time of a simulated kernel. It is not a time: its column says so."""
-_MAKERS: Final = re.compile(r"\b(nvidia|geforce|tesla|quadro|gainward)\b", re.IGNORECASE)
-_MEMORY: Final = re.compile(r"\s+\d+\s?GB\b.*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +117,13 @@ def _named(runs: Sequence[Observed]) -> list[Named]:
     found: list[Named] = []
     seen: set[tuple[str, str]] = set()
     for run in runs:
-        name = chip_of(run.data)
+        name = run.data.chip
         folders = (f"{name} ({part})" for part in (run.path.parent.name, run.path.name, run.path))
         names = (name, *folders, *(f"{name} ({i})" for i in range(2, len(runs) + 1)))
         name = next(n for n in names if (run.data.name, n) not in seen)
         seen.add((run.data.name, name))
         found.append((name, run))
     return found
-
-
-def chip(name: str) -> str:
-    """A GPU's name without maker, family and memory: ``NVIDIA GeForce GTX480`` → ``GTX 480``."""
-    bare = _MEMORY.sub("", _MAKERS.sub("", name))
-    return " ".join(re.sub(r"\bGTX(?=\d)", "GTX ", bare).split()) or name
-
-
-def chip_of(data: Dataset) -> str:
-    """The device of a run as its column is called."""
-    return data.spec if data.simulated else chip(data.device.removesuffix(f" ({data.spec})"))
 
 
 def _provenance(data: Dataset) -> Provenance:

@@ -84,6 +84,11 @@ def _fixed(value: float, digits: int = 4) -> str:
     return f"{value:.{decimals}f}"
 
 
+def short(name: str) -> str:
+    """A point by its levels, without the names of factors whose levels are words."""
+    return ", ".join(re.sub(r"^\w+ (?=[a-z_]+\w*$)", "", part) for part in name.split(", "))
+
+
 def grouped(reasons: Iterable[str]) -> list[str]:
     """Reasons of the form ``SUBJECT: WHY`` without repetitions: subjects of one WHY, numbers aside,
     are listed before the first one's."""
@@ -137,6 +142,14 @@ class Difference:
         return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
 
 
+def weight(found: Estimate, what: Quantity, totals: tuple[float, float] | None = None) -> float:
+    """How much a difference says: its distance from 1 on a logarithmic scale. What grows from
+    nearly nothing, or vanishes, has no meaningful factor: it counts by its totals."""
+    if 0 < found.value < math.inf and not is_few(totals, what):
+        return found.distance
+    return math.log1p(max(totals or (0.0,)) / FEW)
+
+
 def factor(value: float) -> str:
     """A factor of at least 1 as people read it: ``1.91x``, ``45.3x``, ``167,000x``; ``1.004x``."""
     digits = max(0, 2 - math.floor(math.log10(value))) if value < 1000 else 0
@@ -167,7 +180,8 @@ def effect(
     if math.isnan(found.value):
         return "-"
     if totals and (not 0 < found.value < math.inf or is_few(totals, what)):
-        return f"{amount(totals[0], what)} -> {amount(totals[1], what)}"
+        before, after = (amount(total, what) for total in totals)
+        return "same" if before == after else f"{before} -> {after}"
     if not 0 < found.value < math.inf:
         return "none left" if found.value == 0 else "none before"
     if max(found.value, 1 / found.value) < SAME and (found.exact or not found.differs_from(1)):

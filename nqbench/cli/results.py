@@ -190,7 +190,7 @@ def _show_comparison(
     A page of HTML is a file in any case.
     """
     from nqbench.analysis.compare import wording
-    from nqbench.cli.show import console, results
+    from nqbench.cli.show import comparison, console
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
     from nqbench.runs.reading import PLOTS
@@ -205,7 +205,7 @@ def _show_comparison(
     if as_json:
         console.print_json(wording.as_json(findings) | {"files": [str(path) for path in paths]})
     else:
-        results.show_comparison(findings, paths)
+        comparison.show_comparison(findings, paths)
 
 
 def import_(

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Final, Literal
 
+from nqbench.analysis.answer import Best
+from nqbench.analysis.compare.changes import BestVariant, Leader, Reversal, SharedEffect
 from nqbench.analysis.compare.match import labels
-from nqbench.analysis.compare.request import Findings, Ranking
+from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
-from nqbench.analysis.compare.wording import sentences
+from nqbench.analysis.compare.wording import sentences, side
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
-from nqbench.analysis.data.quantities import CPU_TIME
-from nqbench.analysis.wording import number
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.analysis.findings import superlative
+from nqbench.analysis.wording import Difference, amount, short
 from nqbench.errors import AnalysisError
 from nqbench.report import table
 from nqbench.report.exporters import exporter
@@ -26,6 +30,10 @@ from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
+RATIO: Final = "compared over reference"
+NEW_OVER_OLD: Final = "new over old"
+FASTEST: Final = "fastest over next"
+"""What the plain ratios of data formats are: they have a direction, which their columns name."""
 INLINE_ROWS: Final = 60
 """Tables with more rows are linked, not shown on the page."""
 ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
@@ -49,22 +57,18 @@ LOOKS: Final = {
 
 
 def tables_of(findings: Findings) -> list[Table]:
-    """Every table: a summary first, then the best variants, groups and points of each comparison,
-    and what could not be compared; effects that reverse last.
+    """Every table: the best variants, what each change does on each side and which turn round, a
+    summary; then groups and points of each comparison, and what could not be compared.
     """
     numbered = list(_numbered(findings))
-    source = joint([one for _, _, one in numbered], findings.command)
-    tables = [_summary(findings, source)]
+    tables = [*best_variants(findings), *_effects(findings), _summary(findings)]
     for which, comparison, own in numbered:
-        rankings = [r for r in findings.rankings if r.comparison is comparison and r.best]
-        tables += [_best(ranking, own, which) for ranking in rankings]
-        if any(section.groups for section in comparison.sections):
-            tables.append(_groups(comparison, own, which))
-        tables += [_points(comparison, section, own, which) for section in comparison.sections]
+        told = [section for section in comparison.sections if not section.equal_everywhere]
+        if any(section.groups for section in told):
+            tables.append(_groups(comparison, told, own, which))
+        tables += [_points(comparison, section, own, which) for section in told]
         if comparison.missing:
             tables.append(_missing(comparison, own, which))
-    if findings.reversals:
-        tables.append(_reversals(findings, source))
     return tables
 
 
@@ -76,7 +80,7 @@ def rendered(findings: Findings, form: str) -> str:
 def changed(findings: Findings) -> list[tuple[Comparison, ComparedPoint]]:
     """Rows other than ``same`` and ``equal``, the largest change first."""
     rows = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
-    return sorted(rows, key=lambda item: -item[1].ratio.distance)
+    return sorted(rows, key=lambda item: -item[1].weight)
 
 
 def write_comparison(
@@ -122,7 +126,123 @@ def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
         yield which, comparison, joint(sources, findings.command)
 
 
-def _summary(findings: Findings, source: Source) -> Table:
+def _source(findings: Findings) -> Source:
+    return joint([own for _, _, own in _numbered(findings)], findings.command)
+
+
+def best_variants(findings: Findings) -> list[Table]:
+    """The fastest variant of each size on each side; of counts each side's best by each count."""
+    source, tables = _source(findings), []
+    timed = {
+        (best.n, name, best.called[lead.point]): (ranking.section.quantity, best, name, lead)
+        for ranking in findings.rankings
+        for best in ranking.best
+        for name, lead in zip(ranking.comparison.names, best.leaders, strict=True)
+    }
+    if timed:
+        what = findings.rankings[0].section.quantity
+        columns, rows = tabulate(
+            sorted(timed.values(), key=lambda one: -one[1].n),
+            (Column("N", "number"), lambda one: one[1].n),
+            (Column("variants", "number"), lambda one: one[1].variants),
+            (Column("on"), lambda one: one[2]),
+            (Column("fastest"), lambda one: short(one[1].called[one[3].point])),
+            (Column(what.label, "time", spread=True), lambda one: one[3].value),
+            (Column("ahead of the next", "ratio", spread=True, plain=FASTEST), _lead),
+            (Column("next"), lambda one: short(one[1].called[one[3].next])),
+            (Column("told apart"), lambda one: "yes" if one[3].clear else "no"),
+        )
+        notes = (
+            "Variants of one size give the same answer; a configuration in several sweeps is one",
+            "told apart: the interval, widened for the number of variants, excludes 1",
+        )
+        tables.append(Table("best", "Fastest variant", columns, rows, source, notes))
+    counted = list(_best_counts(findings))
+    if counted:
+        columns, rows = tabulate(
+            counted,
+            (Column("count"), lambda one: superlative(one[1])),
+            (Column("on"), lambda one: one[0]),
+            (Column("best"), lambda one: short(one[1].name)),
+            (Column("value"), lambda one: amount(one[1].value.value, one[1].what)),
+            (Column("N", "number"), lambda one: one[1].n),
+        )
+        tables.append(Table("best-counts", "Best variant by each count", columns, rows, source))
+    return tables
+
+
+def _lead(found: tuple[Quantity, BestVariant, str, Leader]) -> Difference:
+    what, _, _, leader = found
+    return Difference(leader.lead.inverse(), what, verdict="" if leader.clear else "unclear")
+
+
+def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
+    """On which side, and the best point by each count; one row where all sides agree."""
+    if not findings.answers[0].data.simulated:
+        return
+    for what in findings.answers[0].quantities:
+        found = [one for a in findings.answers for one in a.best if one.what == what]
+        alike = {(one.name, one.value.value) for one in found}
+        if len(alike) == 1 and len(found) == len(findings.names):
+            yield "all", found[0]
+        elif len(found) == len(findings.names):
+            yield from zip(map(side, findings.names), found, strict=True)
+
+
+def _effects(findings: Findings) -> Iterator[Table]:
+    """What each change does on each side, then the changes that turn round."""
+    source, names = _source(findings), findings.names
+
+    def cell(one: SharedEffect, index: int) -> Difference | None:
+        effect = one.effects[index]
+        return Difference(effect.ratio, effect.quantity, effect.totals) if effect else None
+
+    if findings.effects:
+        change = findings.effects[0].change
+        columns, rows = tabulate(
+            findings.effects,
+            (
+                Column("change"),
+                lambda one: f"{one.change.factor}: {one.change.base} → {one.change.level}",
+            ),
+            (Column("quantity"), lambda one: one.quantity.label),
+            *(
+                (
+                    Column(name, "ratio", spread=True, plain=f"{name} {NEW_OVER_OLD}"),
+                    partial(cell, index=i),
+                )
+                for i, name in enumerate(names)
+            ),
+            (Column("direction"), lambda one: "turns" if one.turns else "the same"),
+        )
+        title = f"What each change does on each side (sweep {change.sweep}, N = {change.n})"
+        notes = (
+            "Everything else equal, over the points that all sides have; + is better, - is worse",
+        )
+        yield Table("effects", title, columns, rows, source, notes)
+    if findings.reversals:
+        columns, rows = tabulate(
+            findings.reversals,
+            (Column("change"), lambda r: str(r.change)),
+            (Column("quantity"), lambda r: r.quantity.label),
+            (Column("N", "number"), lambda r: r.change.n),
+            (Column("on"), lambda r: r.names[0]),
+            (Column("effect", "ratio", spread=True, plain=NEW_OVER_OLD), partial(_side, index=0)),
+            (Column("but on"), lambda r: r.names[1]),
+            (
+                Column("other effect", "ratio", spread=True, plain=NEW_OVER_OLD),
+                partial(_side, index=1),
+            ),
+        )
+        notes = ("Changes that clearly help on one device and clearly hurt on the other",)
+        yield Table("reversals", "Effects that reverse", columns, rows, source, notes)
+
+
+def _side(found: Reversal, index: int) -> Difference:
+    return Difference(found.ratios[index], found.quantity)
+
+
+def _summary(findings: Findings) -> Table:
     found = [(c.names, s) for c in findings.comparisons for s in c.sections]
     verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
     columns, rows = tabulate(
@@ -132,44 +252,35 @@ def _summary(findings: Findings, source: Source) -> Table:
         (Column("quantity"), lambda one: one[1].quantity.label),
         (Column("points", "number"), lambda one: len(one[1].rows)),
         *((Column(v, "number"), lambda one, v=v: one[1].counts.get(v)) for v in verdicts),
-        (Column("geometric mean", "ratio", spread=True), lambda one: one[1].overall),
+        (
+            Column("mean", "ratio", spread=True, plain=f"mean {RATIO}"),
+            lambda one: one[1].difference,
+        ),
     )
-    return Table("summary", "Summary", columns, rows, source, findings.notes)
+    notes = ("mean: geometric, over the points; of counts of zero the totals", *findings.notes)
+    return Table(
+        "summary",
+        "How many points are faster, slower, ...",
+        columns,
+        rows,
+        _source(findings),
+        notes,
+    )
 
 
-def _best(ranking: Ranking, source: Source, which: str) -> Table:
-    """The fastest variant of each size on either side."""
-    found = [
-        (best, name, lead)
-        for best in ranking.best
-        for name, lead in zip(ranking.comparison.names, best.leaders, strict=True)
-    ]
+def _groups(
+    comparison: Comparison, sections: Sequence[ComparedQuantity], source: Source, which: str
+) -> Table:
     columns, rows = tabulate(
-        found,
-        (Column("N", "number"), lambda one: one[0].n),
-        (Column("variants", "number"), lambda one: one[0].variants),
-        (Column("on"), lambda one: one[1]),
-        (Column("fastest"), lambda one: one[0].called[one[2].point]),
-        (Column(ranking.section.quantity.label, "time", spread=True), lambda one: one[2].value),
-        (Column("next"), lambda one: one[0].called[one[2].next]),
-        (Column("next / fastest", "ratio", spread=True), lambda one: one[2].lead),
-        (Column("told apart"), lambda one: "yes" if one[2].clear else "no"),
-    )
-    notes = (
-        "Variants of one size compute the same answer; a configuration in several sweeps is one",
-        "told apart: the interval, widened for the number of variants, excludes 1",
-    )
-    return Table(slug("best", which), "Fastest variants", columns, rows, source, notes)
-
-
-def _groups(comparison: Comparison, source: Source, which: str) -> Table:
-    columns, rows = tabulate(
-        [(section, group) for section in comparison.sections for group in section.groups],
+        [(section, group) for section in sections for group in section.groups],
         (Column("quantity"), lambda one: one[0].quantity.label),
         (Column("by"), lambda one: one[1].factor),
         (Column("level"), lambda one: one[1].level),
         (Column("points", "number"), lambda one: one[1].points),
-        (Column("geometric mean", "ratio", spread=True), lambda one: one[1].ratio),
+        (
+            Column("mean", "ratio", spread=True, plain=f"mean {RATIO}"),
+            lambda one: one[1].ratio and Difference(one[1].ratio, one[0].quantity),
+        ),
         (Column("verdict"), lambda one: one[1].verdict or ""),
     )
     title = f"By system and memory: {comparison.names[1]} against {comparison.names[0]}"
@@ -187,35 +298,28 @@ def _points(comparison: Comparison, section: ComparedQuantity, source: Source, w
         (Column("point"), lambda row: names[row.pair.first]),
         (Column(sides[0], kind, spread=timed), lambda row: row.first),
         (Column(sides[1], kind, spread=timed), lambda row: row.second),
-        (Column("ratio", "ratio", spread=timed), lambda row: row.ratio),
+        (
+            Column("difference", "ratio", spread=timed, plain=RATIO),
+            lambda row: row.difference,
+        ),
         (Column("verdict"), lambda row: row.verdict),
-        (Column("corrected p"), lambda row: "" if math.isnan(row.p) else f"{row.p:.2g}")
-        if timed
-        else (Column("difference"), difference),
+        *(
+            [(Column("corrected p"), lambda row: "" if math.isnan(row.p) else f"{row.p:.2g}")]
+            * timed
+        ),
         (Column("remark"), lambda row: row.reason),
     )
-    notes = ["Counts compare exactly; ratio: compared over reference"]
+    notes = ["Counts compare exactly; 0 -> 576: from none to 576"]
     if timed:
         notes = [
             *([ON_CPU] if what == CPU_TIME else []),
-            "ratio: compared over reference, below 1 is faster; brackets:"
-            f" {CONFIDENCE:.0%} interval",
+            f"±, or both bounds in brackets: {CONFIDENCE:.0%} interval",
             f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts keep the"
             f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
         ]
     title = f"{what.label}: {sides[1]} against {sides[0]}"
     name = slug("points", which, _file_part(section))
     return Table(name, title, columns, rows, source, (*notes, *comparison.notes))
-
-
-def difference(row: ComparedPoint) -> str:
-    """The difference of two exact counts."""
-    gap = row.second.value - row.first.value
-    if not gap:
-        return ""
-    sign = "+" if gap > 0 else "-"
-    share = f" ({100 * (row.ratio.value - 1):+.3g}%)" if row.ratio.value < math.inf else ""
-    return f"{sign}{number(abs(gap))}{share}"
 
 
 def _missing(comparison: Comparison, source: Source, which: str) -> Table:
@@ -227,21 +331,6 @@ def _missing(comparison: Comparison, source: Source, which: str) -> Table:
     )
     title = f"Not compared: {comparison.names[1]} against {comparison.names[0]}"
     return Table(slug("missing", which), title, columns, rows, source)
-
-
-def _reversals(findings: Findings, source: Source) -> Table:
-    columns, rows = tabulate(
-        findings.reversals,
-        (Column("change"), lambda r: str(r.change)),
-        (Column("quantity"), lambda r: r.quantity.label),
-        (Column("N", "number"), lambda r: r.change.n),
-        (Column("on"), lambda r: r.names[0]),
-        (Column("ratio", "ratio", spread=True), lambda r: r.ratios[0]),
-        (Column("but on"), lambda r: r.names[1]),
-        (Column("other ratio", "ratio", spread=True), lambda r: r.ratios[1]),
-    )
-    notes = ("Changes that clearly help on one device and clearly hurt on the other",)
-    return Table("reversals", "Effects that reverse", columns, rows, source, notes)
 
 
 def ratios(

@@ -158,12 +158,7 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             except (AnalysisError, StudyError):
                 continue  # no point in common, or of different kinds
             write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
-            about = tuple(
-                wording.counted(comparison, section)
-                for comparison in findings.comparisons
-                for section in comparison.sections
-                if not section.equal_everywhere
-            )
+            about = tuple(wording.verdicts(findings))
             yield GalleryEntry("compare", title_of(findings), link, about)
 
 

@@ -1,4 +1,4 @@
-"""What changes between two sides: the fastest variant, the order of variants, and effects.
+"""What changes between sides: the fastest variant, the order of variants, and effects.
 
 Variants are kernels of one size with the same answer. Where no answer was recorded, nothing says
 that two points do the same.
@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
+from nqbench.analysis import wording
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import effects
+from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.errors import AnalysisError, StudyError
 
 
@@ -178,6 +180,41 @@ class Change:
         else:
             what = f"{self.factor} {self.level} instead of {self.base}"
         return f"{what} (sweep {self.sweep})"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedEffect:
+    """What one change does to one quantity on each side; ``None`` where that is not known."""
+
+    change: Change
+    quantity: Quantity
+    effects: tuple[FactorEffect | None, ...]
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is better on one side and worse on another."""
+        what, known = self.quantity, [e for e in self.effects if e and e.ratio.noteworthy]
+        told = [e.ratio for e in known if not wording.is_few(e.totals, what)]
+        return {"+", "-"} <= {wording.mark(ratio, what) for ratio in told}
+
+
+def side_by_side(answers: Sequence[Answer]) -> list[SharedEffect]:
+    """The effects that matter on some side, the strongest first: of the sweep that answers on the
+    first, at its largest size. Of counters only those that are not the same on every side."""
+    sweep = answers[0].sweep
+    steps = [{(s.factor, s.base, s.level): s for s in a.steps(sweep)} for a in answers]
+    found: list[tuple[float, SharedEffect]] = []
+    for key, step in steps[0].items():
+        sides = [own.get(key) for own in steps]
+        weight = max(a.strength(s) for a, s in zip(answers, sides, strict=True) if s)
+        for what in answers[0].quantities:
+            own = [s.effects.get(what.name) if s else None for s in sides]
+            ratios = [e.ratio.value for e in own if e]
+            alike = what.exact and len(set(ratios)) == 1 and len(ratios) == len(own)
+            if alike or not any(a.matters(e) for a, e in zip(answers, own, strict=True) if e):
+                continue
+            found.append((weight, SharedEffect(Change(sweep, step.n, *key), what, tuple(own))))
+    return [one for _, one in sorted(found, key=lambda item: -item[0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,8 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
         found = _match((one, two), [f for f in factors if f not in changing], levels)
         pairs += found[0]
         missing += found[1]
-        following |= dict.fromkeys(changing)
+        if found[0]:
+            following |= dict.fromkeys(changing)
     notes = []
     if following and factor not in ("system", "sweep"):
         notes.append(f"with {factor} also {', '.join(following)} change")
@@ -113,10 +114,16 @@ def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
 
 
 def variants(points: Sequence[PointResult]) -> dict[PointResult, str]:
-    """Each of several points of one size in words that distinguish it, without the size."""
-    return {
-        point: " ".join(part for part in text.split() if not part.startswith("N="))
+    """Each of several points of one size by what distinguishes it: its system, or its levels."""
+    full = {
+        point: [part.replace("=", " ") for part in text.split() if not part.startswith("N=")]
         for point, text in labels(points).items()
+    }
+    # Levels say it without the name of a sweep, unless two sweeps have the same ones.
+    bare = {p: parts if p.system else parts[1:] or parts for p, parts in full.items()}
+    often = Counter(map(tuple, bare.values()))
+    return {
+        p: ", ".join(full[p] if often[tuple(parts)] > 1 else parts) for p, parts in bare.items()
     }
 
 

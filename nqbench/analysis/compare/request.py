@@ -6,10 +6,14 @@ Also what ``--fail-on`` means: which verdicts, from which size on, are a regress
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import changes
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import (
@@ -20,9 +24,9 @@ from nqbench.analysis.compare.runs import (
     compare_runs,
 )
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.estimate import DEFAULT_MARGIN
-from nqbench.analysis.data.quantities import CPU_TIME
-from nqbench.errors import StudyError
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import PART
 from nqbench.system.suggest import many
 
@@ -35,6 +39,8 @@ GATES: Final = {
     "differs": ("counter", "a counter"),
 }
 """What ``--fail-on`` takes: the kind of quantity that it is about, and what it needs in words."""
+TURNED: Final = {"faster": "slower", "slower": "faster"}
+"""The verdicts on a pair, seen from its other side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,15 +57,38 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """One side against another over all points: ``ratio`` is the time of ``name`` over that of
+    ``other``. Of sides that are alternatives ``name`` is the fastest of all.
+
+    ``counts``  how many points have which verdict, of ``name`` against ``other``
+    """
+
+    name: str
+    other: str
+    ratio: Estimate
+    counts: Mapping[str, int]
+    quantity: Quantity
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """All that one comparison found: each side against the reference, and between devices.
 
+    ``names``     what the sides are called, the reference first
+    ``answers``   what each side says by itself, of the points that all have
+    ``standings`` who is faster overall, where times are compared
     ``rankings``  what the times of each pair of runs say
+    ``effects``   what each change does on each side, where the sides are not versions of one
     """
 
     comparisons: tuple[Comparison, ...]
-    command: str = ""
-    rankings: tuple[Ranking, ...] = ()
+    command: str
+    names: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    standings: tuple[Standing, ...]
+    rankings: tuple[Ranking, ...]
+    effects: tuple[changes.SharedEffect, ...] = ()
     reversals: tuple[changes.Reversal, ...] = ()
     several_devices: bool = False
 
@@ -111,44 +140,99 @@ def compare_datasets(
                 f"levels of a factor (by {by!r}) are compared within one run, but {len(runs)} are"
                 " given; name one"
             )
-        factor, reference, others = parse_levels(by)
-        within = (
-            compare_levels(runs[0], factor, (reference, level), margin=margin, value=value)
-            for level in others
-        )
-        return Findings(tuple(within), command)
-    if len(runs) < 2:
+        factor, *levels = parse_levels(by)
+
+        def pair(one: int, two: int) -> Comparison:
+            pair = levels[one], levels[two]
+            return compare_levels(runs[0], factor, pair, margin=margin, value=value)
+
+        called = [f"{factor} {level}" for level in levels]
+    elif len(runs) < 2:
         raise StudyError(
             "a comparison needs two runs, or one run and, with `by`, two levels of a factor:"
             " system=zhang2011.low_divergence,zhang2011.pool_distributed"
         )
-    called = run_names(runs, names)
-    found = [
-        compare_runs(runs[0], run, (called[0], name), margin=margin, value=value)
-        for run, name in zip(runs[1:], called[1:], strict=True)
-    ]
-    rankings = tuple(ranking for one in found for ranking in _rankings(one))
-    if len({run.device for run in runs}) < 2:
-        return Findings(tuple(found), command, rankings)
+    else:
+        called = run_names(runs, names)
+
+        def pair(one: int, two: int) -> Comparison:
+            sides, own = (runs[one], runs[two]), (called[one], called[two])
+            return compare_runs(*sides, own, margin=margin, value=value)
+
+    found = tuple(pair(0, i) for i in range(1, len(called)))
+    several = len({run.device for run in runs}) > 1
+    answers = _answers(found, value or "")
     # Reversals are of what GPUs do; their CPUs may differ too.
     shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
     return Findings(
-        tuple(found),
+        found,
         command,
-        rankings,
-        reversals=tuple(r for what in shown for r in changes.reversals(runs, called, what)),
-        several_devices=True,
+        tuple(called),
+        answers,
+        tuple(_standings(found, pair, ranked=several or by is not None)),
+        tuple(ranking for one in found for ranking in _rankings(one)),
+        tuple(changes.side_by_side(answers) if several or by else ()),
+        tuple(r for what in shown for r in changes.reversals(runs, called, what) if several),
+        several_devices=several,
     )
 
 
+def _answers(comparisons: Sequence[Comparison], value: str) -> tuple[Answer, ...]:
+    """What each side says of the points that all of them have."""
+    others = [{row.pair.first: row.pair.second for row in c.rows} for c in comparisons]
+    shared = [point for point in others[0] if all(point in own for own in others)]
+    sides = [shared, *([own[point] for point in shared] for own in others)]
+    runs = [comparisons[0].sides[0], *(c.sides[1] for c in comparisons)]
+    return tuple(
+        Answer(replace(run, points=tuple(points)), value)
+        for run, points in zip(runs, sides, strict=True)
+    )
+
+
+def _standings(
+    found: Sequence[Comparison], pair: Callable[[int, int], Comparison], *, ranked: bool
+) -> Iterator[Standing]:
+    """Each side against the reference; of alternatives (``ranked``) the fastest against each other,
+    the closest first."""
+    timed = [c.sections[0].overall for c in found if c.sections[0].quantity.kind == "time"]
+    ratios = [r.value for r in timed if r is not None]
+    if len(ratios) < len(found):
+        return
+    if not ranked:
+        yield from (_standing(c, turned=False) for c in found)
+        return
+    values = [1.0, *ratios]
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    for other in order[1:]:
+        best = order[0]
+        with suppress(AnalysisError):  # no point that both have
+            if best == 0 or other == 0:
+                yield _standing(found[max(best, other) - 1], turned=best == 0)
+            else:
+                yield _standing(pair(best, other), turned=True)
+
+
+def _standing(comparison: Comparison, *, turned: bool) -> Standing:
+    """The second side against the first, or with ``turned`` the first against the second."""
+    section, names = comparison.sections[0], comparison.names[::-1]
+    assert section.overall is not None
+    counts = {TURNED.get(v, v) if turned else v: n for v, n in section.counts.items()}
+    ratio = section.overall.inverse() if turned else section.overall
+    return Standing(*(names[::-1] if turned else names), ratio, counts, section.quantity)
+
+
 def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
-    """What to call each run: its device if all devices differ, else its own name."""
+    """What to call each run: its device, in short, if all devices differ, else its own name,
+    without the folder that all are in."""
     devices = [run.device_short for run in runs]
-    chips = [run.device_short.removesuffix(f" ({run.spec})") for run in runs]
-    for called in (chips, devices):
+    for called in ([run.chip for run in runs], devices):
         if len(set(called)) == len(called):
             return called
-    return list(names) or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
+    parts = [PurePath(name).parts for name in names]
+    shared = takewhile(lambda here: len(set(here)) == 1, zip(*parts, strict=False))
+    same = len(list(shared))  # the folder that all of them are in
+    own = ["/".join(path[same:]) for path in parts]
+    return own or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
 
 
 def _rankings(comparison: Comparison) -> Iterator[Ranking]:
@@ -168,7 +252,7 @@ def _rankings(comparison: Comparison) -> Iterator[Ranking]:
             return
 
 
-def parse_levels(by: str) -> tuple[str, str, list[str]]:
+def parse_levels(by: str) -> list[str]:
     """``memory=global,shared`` as factor, reference, other levels. Raises ``StudyError``."""
     factor, _, text = by.partition("=")
     levels = [level.strip() for level in text.split(",") if level.strip()]
@@ -177,7 +261,7 @@ def parse_levels(by: str) -> tuple[str, str, list[str]]:
             f"by {by!r}: needs a factor and two different levels or more, the reference first:"
             " memory=global,shared"
         )
-    return factor.strip(), levels[0], levels[1:]
+    return [factor.strip(), *levels]
 
 
 def parse_percentage(text: str, option: str) -> float:

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from nqbench.analysis import wording
+from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import match
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset
 from nqbench.analysis.data.estimate import ALPHA, DEFAULT_MARGIN, Contrast, Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
+from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
@@ -54,6 +57,17 @@ class ComparedPoint:
     p: float = math.nan
     reason: str = ""
 
+    @property
+    def difference(self) -> Difference:
+        """The second side against the first, for people."""
+        word = self.verdict if self.verdict in ("same", "unclear") else ""
+        return Difference(self.ratio, self.quantity, (self.first.value, self.second.value), word)
+
+    @property
+    def weight(self) -> float:
+        """How much the difference says."""
+        return wording.weight(self.ratio, self.quantity, (self.first.value, self.second.value))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
@@ -90,6 +104,16 @@ class ComparedQuantity:
         return {name: sum(row.verdict == name for row in self.rows) for name in names}
 
     @property
+    def difference(self) -> Difference:
+        """The second side against the first over all points: the mean of the ratios, else the
+        ratio of the means."""
+        pairs = [(row.first.value, row.second.value) for row in self.rows]
+        first, second = (math.fsum(side) / len(pairs) for side in zip(*pairs, strict=True))
+        value = second / first if first else math.inf if second else math.nan
+        ratio = self.overall or Estimate(value, exact=self.quantity.exact)
+        return Difference(ratio, self.quantity, (first, second))
+
+    @property
     def equal_everywhere(self) -> bool:
         """Whether every point has the same count on both sides: nothing is left to test."""
         return all(row.verdict == "equal" for row in self.rows)
@@ -114,6 +138,12 @@ class Comparison:
     def rows(self) -> Iterable[ComparedPoint]:
         """Every compared quantity of every pair."""
         return (row for section in self.sections for row in section.rows)
+
+    @property
+    def equal_everywhere(self) -> bool:
+        """Whether every count is the same on both sides."""
+        counts = [s for s in self.sections if s.quantity.kind == "counter"]
+        return bool(counts) and all(section.equal_everywhere for section in counts)
 
 
 def compare_runs(
@@ -205,6 +235,8 @@ def _compare(
             f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
         )
     asked = list(sides[0].quantities(value))
+    if not value and sides[0].simulated:  # where a run was asked for them
+        asked = [quantity(MODELLED), *asked, quantity("dram_bytes")]
     if value and asked[0].measured:
         raise AnalysisError(f"{value!r} follows from the time: compare the time itself")
     if not value and sides[0].simulated and any(p.first.timed for p in matching.pairs):

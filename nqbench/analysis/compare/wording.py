@@ -1,17 +1,19 @@
-"""Every sentence of a comparison: the answers first, then what they rest on."""
+"""Every sentence of a comparison: the verdict first, then what changes order, then the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
+from nqbench.analysis import wording
+from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.match import Names
-from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
+from nqbench.analysis.compare.request import Findings, Ranking, Standing
+from nqbench.analysis.compare.runs import Comparison
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.wording import does, ratio, time
 from nqbench.runs.frame import json_rows
 from nqbench.system.suggest import many
 
@@ -29,47 +31,118 @@ def as_json(findings: Findings) -> dict[str, Any]:
 
 
 def sentences(findings: Findings) -> list[str]:
-    """The results in words: the answers, one sentence per comparison and quantity, the orders of
-    devices, and what reverses.
-    """
-    found = []
-    for ranking in findings.rankings:
-        names = ranking.comparison.names
-        if ranking.best:
-            found.append(best(ranking.best, names))
-        if ranking.order.pairs:
-            found.append(order(ranking.order, names, ranking.section.quantity))
-    for comparison in findings.comparisons:
-        found += [counted(comparison, section) for section in comparison.sections]
-        if comparison.missing:
-            first = comparison.missing[0]
-            found.append(
-                f"{many(len(comparison.missing), 'point')} could not be compared with"
-                f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
-            )
-    found += [reversal(one) for one in findings.reversals]
-    if findings.several_devices and not findings.reversals:
-        found.append("No optimization clearly helps on one device and hurts on another.")
-    return found
+    """The results in words: the verdict, then what changes order, then what is missing."""
+    return [*verdicts(findings), *turned(findings), *missing(findings)]
 
 
-def best(found: Sequence[changes.BestVariant], names: match.Names) -> str:
-    """The fastest at the largest size, and at which sizes it is another on either side."""
-    top, each = found[0], []
-    for lead, name in zip(top.leaders, names, strict=True):
-        following, by = top.called[lead.next], ratio(lead.lead)
-        behind = f"the next, {following}, takes {by} times as long"
-        if not lead.clear:
-            behind = f"not distinguishable from the next, {following}: {by}"
-        which = "" if top.same else f"{top.called[lead.point]}, "
-        each.append(f"{which}{time(lead.value.value)} on {name} ({behind})")
-    text = f"Fastest of {top.variants} variants at N={top.n}"
+def verdicts(findings: Findings) -> list[str]:
+    """Who is faster, and whether the same variant is the fastest on each side; of counters what is
+    better and what worse, and why they are equal. One sentence, or one for each pair of sides."""
+    if findings.standings:
+        told = [_standing(list(own)) for _, own in groupby(findings.standings, lambda s: s.name)]
+        told += [_fastest(r) for r in findings.rankings if r.best]
+        return [f"{'; '.join(told)}."]
+    equal = [c for c in findings.comparisons if c.equal_everywhere]
+    told = [_counted(c) for c in findings.comparisons if c not in equal]
+    return [*told, *([_equal(equal)] if equal else [])]
+
+
+def side(name: str) -> str:
+    """A side in a sentence: a system needs no word before its name."""
+    return name.removeprefix("system ")
+
+
+def _standing(found: Sequence[Standing]) -> str:
+    """One side against others: ``A is 1.9x faster ±2% than B and 2.4x faster ±1% than C``."""
+    ahead, alike = [], []
+    for one in found:
+        text = wording.effect(one.ratio, one.quantity)
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in one.counts.items() if n)
+        points = f"{many(sum(one.counts.values()), 'point')}: {counts}"
+        if text.startswith("unclear"):
+            alike.append(f"{side(one.other)} ({text.removeprefix('unclear ')}; {points})")
+        else:
+            how = "as fast as" if text == "same" else f"{text} than"
+            ahead.append(f"{how} {side(one.other)} ({points})")
+    told = [f"is {' and '.join(ahead)}"] * bool(ahead)
+    told += [f"cannot be told apart from {' and '.join(alike)}"] * bool(alike)
+    return f"{side(found[0].name)} {' and '.join(told)}"
+
+
+def _fastest(ranking: Ranking) -> str:
+    """Whether the same variant is the fastest on both sides, at the largest size."""
+    top, names = ranking.best[0], ranking.comparison.names
+    called = [wording.short(top.called[leader.point]) for leader in top.leaders]
     if top.same:
-        text += f" on both: {top.called[top.leaders[0].point]}, {' and '.join(each)}."
-    else:
-        text += f": {', but '.join(each)}."
+        return (
+            f"the same of {top.variants} variants is the fastest on both, {called[0]} (N = {top.n})"
+        )
+    each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
+    doubt = "" if any(one.clear for one in top.leaders) else ", without a clear lead on either"
+    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n}{doubt})"
+
+
+def _counted(comparison: Comparison) -> str:
+    """What is better and worse by the counts of a simulated side, and what is about the same."""
+    told: dict[str, list[str]] = {}
+    for section in comparison.sections:
+        what, found = section.quantity, section.difference
+        if what.kind == "time":
+            continue
+        small = not found.ratio.noteworthy or section.equal_everywhere
+        sign = "=" if small else wording.mark(found.ratio, what)
+        text = what.plain if small else wording.named(found.ratio, what, found.totals)
+        told.setdefault(sign, []).append(text)
+    words = {"+": "better", "-": "worse", "": "different", "=": f"within {LIMIT}"}
+    parts = [f"{word}: {', '.join(told[sign])}" for sign, word in words.items() if sign in told]
+    points = many(len(comparison.sections[0].rows), "point")
+    first, second = map(side, comparison.names)
+    return f"{second} against {first}, mean of {points}: {'; '.join(parts)}."
+
+
+def _equal(comparisons: Sequence[Comparison]) -> str:
+    """That counts are equal, why, and what to ask in order to see a difference."""
+    first = comparisons[0]
+    reference, own = first.names[0], first.sides
+    others = " and ".join(side(c.names[1]) for c in comparisons)
+    count = "counts" if len(comparisons) == 1 else "count"
+    points = many(len(first.sections[0].rows), "point")
+    head = f"{others} {count} exactly as {side(reference)} in every one of {points}"
+    if own[0] is own[1] or own[0].spec == own[1].spec:
+        return f"{head}."
+    rules = [one.about_device("identity").get("memory") for one in own]
+    why = "no point meets a rule in which the models differ"
+    if rules[0] == rules[1]:
+        why = "a model counts by its rules of memory, and these are the same"
+    spec, asked = own[1].spec, []
+    if "caches" not in own[1].about_device("identity"):
+        asked.append("cache")
+    if not any(section.quantity.name == MODELLED for section in first.sections):
+        asked.append("time")
+    if asked:
+        ways = " or ".join(f"{spec}:{mode}" for mode in asked)
+        named = " and ".join({"cache": "caches", "time": "modelled times"}[a] for a in asked)
+        why += f". Their {named} differ: ask {ways}"
+    return f"{head}: {why}."
+
+
+def turned(findings: Findings) -> Iterator[str]:
+    """What changes order: the fastest at other sizes, pairs of variants, changes that reverse."""
+    for ranking in findings.rankings:
+        if ranking.best:
+            yield from _other_sizes(ranking.best)
+        if ranking.order.pairs:
+            yield order(ranking.order, ranking.comparison.names, ranking.section.quantity)
+    for one in findings.reversals:
+        yield reversal(one)
+    if findings.several_devices and findings.effects and not findings.reversals:
+        yield "No change clearly helps on one device and hurts on another."
+
+
+def _other_sizes(found: Sequence[changes.BestVariant]) -> Iterator[str]:
+    """At which sizes below the largest the fastest is another on either side."""
+    top = found[0]
     differ = [one for one in found[1:] if not one.same]
-    rest = sorted({one.n for one in found} - {top.n})
     if differ:
         # Searches of several lengths have several answers at one size, each with its fastest.
         sizes = ", ".join(
@@ -78,11 +151,7 @@ def best(found: Sequence[changes.BestVariant], names: match.Names) -> str:
         )
         clear = any(lead.clear for one in differ for lead in one.leaders)
         doubt = "" if clear else ", without a clear lead on either"
-        return f"{text} At N={sizes} the fastest is not the same on both{doubt}."
-    if rest:
-        sizes = ", ".join(map(str, rest))
-        return f"{text} At each of the other sizes (N={sizes}) the fastest is the same on both."
-    return text
+        yield f"At N = {sizes} another variant is fastest on each{doubt}."
 
 
 def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
@@ -97,34 +166,31 @@ def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     if not swaps:
         return f"The order clearly changes in none of {pairs} of variants{unsure}."
     top = swaps[0]
-    called = match.variants([top.one, top.other])
-    first, second = (does(r, what) for r in top.ratios)
+    called = {p: wording.short(c) for p, c in match.variants([top.one, top.other]).items()}
+    first, second = (wording.effect(r, what) for r in top.ratios)
     return (
         f"The order clearly changes in {len(swaps)} of {pairs} of variants; most of all,"
-        f" {called[top.other]} {first} as {called[top.one]} on {names[0]}, but {second} on"
-        f" {names[1]} (N={top.one.n}, sweep {top.one.sweep}){unsure}."
+        f" {called[top.other]} is {first} than {called[top.one]} on {side(names[0])}, but {second}"
+        f" on {side(names[1])} (N = {top.one.n}, sweep {top.one.sweep}){unsure}."
     )
 
 
 def reversal(found: changes.Reversal) -> str:
     """A change that helps on one device and hurts on the other."""
     one, two = (
-        f"{does(effect, found.quantity)} on {name}"
+        f"{wording.named(effect, found.quantity)} on {name}"
         for effect, name in zip(found.ratios, found.names, strict=True)
     )
-    return f"{found.change}: {one}, but {two} (N={found.change.n})."
+    return f"{found.change}: {one}, but {two} (N = {found.change.n})."
 
 
-def counted(comparison: Comparison, section: ComparedQuantity) -> str:
-    """How many points are faster, slower, ..., and their mean."""
-    head = (
-        f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label} of"
-        f" {many(len(section.rows), 'point')}"
-    )
-    if section.equal_everywhere:
-        return f"{head}: equal everywhere."
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in section.counts.items() if n)
-    mean = ""
-    if section.overall is not None:
-        mean = f"; geometric mean of the ratios {ratio(section.overall)}"
-    return f"{head}: {counts}{mean}."
+def missing(findings: Findings) -> Iterator[str]:
+    """How many points could not be compared, and why the first could not."""
+    for comparison in findings.comparisons:
+        if comparison.missing:
+            first = comparison.missing[0]
+            why = first.reason.partition(";")[0]  # what to do about it stands in the table
+            yield (
+                f"{many(len(comparison.missing), 'point')} could not be compared with"
+                f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {why}."
+            )

@@ -6,6 +6,7 @@ measurements (runs) -> Dataset (collect) -> PointResult -> Estimate
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +31,14 @@ EVENT_DEVICES: Final = ("cuda", "nvbench")
 Level = int | float | str
 INAPPLICABLE: Final = "-"
 """Level of a factor that does not apply to a system (the padding of registers)."""
+_MAKERS: Final = re.compile(r"\b(nvidia|geforce|tesla|quadro|gainward)\b", re.IGNORECASE)
+_MEMORY: Final = re.compile(r"\s+\d+\s?GB\b.*$")
+
+
+def chip(name: str) -> str:
+    """A GPU's name without maker, family and memory: ``NVIDIA GeForce GTX480`` → ``GTX 480``."""
+    bare = _MEMORY.sub("", _MAKERS.sub("", name))
+    return " ".join(re.sub(r"\bGTX(?=\d)", "GTX ", bare).split()) or name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +172,11 @@ class Dataset:
     def device_short(self) -> str:
         """Device within a sentence: a model's description is left out."""
         return self.spec if self.simulated else self.device
+
+    @property
+    def chip(self) -> str:
+        """Device in a word or two: the head of a column."""
+        return self.spec if self.simulated else chip(self.device.removesuffix(f" ({self.spec})"))
 
     @property
     def synthetic(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED, Answer, Best, FactorStep
-from nqbench.analysis.findings import gains, interaction, opening, superlative
+from nqbench.analysis.findings import gains, interaction, opening, programs, superlative
 from nqbench.cli.show import console
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def show_answer(answer: Answer, ending: str = "") -> None:
     if answer.changes:
         console.say("")
         _changes(answer)
-    sentences = [s for s in (answer.turns, interaction(answer), answer.limits) if s]
-    for sentence in sentences:
-        console.say(sentence)
+    for sentence in (answer.turns, interaction(answer), answer.limits, programs(answer)):
+        if sentence:
+            console.say(sentence)
     lines = list(_best(answer))
     if lines:
         console.say("")
@@ -142,14 +142,9 @@ def _best(answer: Answer) -> Iterator[tuple[str, str]]:
 def _line(best: Best) -> str:
     value = wording.amount(best.value.value, best.what)
     over = gains(best)
-    return f"{short(best.name)}, {value}" + (f" ({', '.join(over)})" if over else "")
+    return f"{wording.short(best.name)}, {value}" + (f" ({', '.join(over)})" if over else "")
 
 
 def level(value: object) -> str:
     """A level; of a system without the paper's name."""
     return re.sub(r"^[a-z_]+\d*\.(?=[a-z])", "", str(value))
-
-
-def short(name: str) -> str:
-    """A point by its levels, without the names of factors whose levels are words."""
-    return ", ".join(re.sub(r"^\w+ (?=[a-z_]+\w*$)", "", part) for part in name.split(", "))

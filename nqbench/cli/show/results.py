@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -23,7 +23,6 @@ from nqbench.cli.show.progress import failure_text, point_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nqbench.analysis.compare.request import Findings
     from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
-MAX_CHANGES: Final = 30
-"""Compared points on a screen, those that changed most; files hold all of them."""
 COLOURS: Final = {
     "holds": "green",
     "fails": "red",
@@ -111,38 +108,6 @@ def note_incomplete(runs: Iterable[Path]) -> None:
 
     for sentence in filter(None, map(incomplete, runs)):
         note(sentence)
-
-
-def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
-    """The findings in words, the points that changed, and the files."""
-    from nqbench.analysis.compare.match import labels
-    from nqbench.analysis.compare.wording import sentences
-    from nqbench.analysis.wording import ratio
-    from nqbench.report.comparison import changed, difference
-
-    for sentence in sentences(findings):
-        say(sentence, bullet="* ")
-    several = len(findings.comparisons) > 1
-    named = {id(c): labels([row.pair.first for row in c.rows]) for c in findings.comparisons}
-    heads = ["point", *(["compared"] if several else []), "quantity", "verdict", "ratio", "remark"]
-    cells = [
-        [
-            named[id(comparison)][row.pair.first],
-            *([comparison.names[1]] if several else []),
-            row.quantity.label,
-            row.verdict,
-            ratio(row.ratio),
-            difference(row) if row.quantity.kind == "counter" else row.reason,
-        ]
-        for comparison, row in changed(findings)
-    ]
-    if cells:
-        show_table(heads, cells[:MAX_CHANGES])
-    if len(cells) > MAX_CHANGES:
-        say(f"... and {len(cells) - MAX_CHANGES} more; --out FOLDER writes all of them")
-    for sentence in findings.notes:
-        say(sentence)
-    show_paths(paths)
 
 
 def show_claims(table: Table) -> None:
