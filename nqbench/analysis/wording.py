@@ -139,6 +139,9 @@ class Difference:
         if self.verdict:
             return f"{self.verdict}{_margin(self.ratio)}"
         text = effect(self.ratio, self.quantity, self.totals)
+        if text == "same" and self.ratio.exact and self.totals:
+            gap = self.totals[1] - self.totals[0]
+            text = f"{gap:+,.0f}" if gap and gap.is_integer() else text
         return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
 
 

@@ -11,17 +11,10 @@ from typing import Any
 import pytest
 from scipy.stats import gmean
 
+from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import observe
-from nqbench.analysis.matrix import (
-    Matrix,
-    MatrixCell,
-    MatrixRow,
-    chip,
-    chip_of,
-    effects_matrix,
-    short,
-)
+from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix, short
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.runs.reading import recorded_runs
@@ -88,7 +81,7 @@ def test_cells_of_papers_are_quotients_of_recorded_times(
             )
             times = [r["phases"] | {"value_s": r["value_s"]} for r in records[key]]
             means.append(gmean([each[what] for each in times]))
-        found = value_of(row_of(recorded, short(load_paper(paper)), name, n), chip_of(run.data))
+        found = value_of(row_of(recorded, short(load_paper(paper)), name, n), run.data.chip)
         assert found.value == pytest.approx(means[0] / means[1], rel=1e-12)
         assert found.low is not None
         assert found.low <= found.value
@@ -109,7 +102,7 @@ def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: 
                     pairs[record["round"], *same][factors["memory"]] = record["value_s"]
         assert len(pairs) == 12 * run.data.rounds
         ratio = gmean([pair["global"] / pair["shared"] for pair in pairs.values()])
-        found = value_of(row_of(recorded, "ablation", "memory_shared", 18), chip_of(run.data))
+        found = value_of(row_of(recorded, "ablation", "memory_shared", 18), run.data.chip)
         assert found.value == pytest.approx(ratio, rel=1e-12)
 
 

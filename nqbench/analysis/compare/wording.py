@@ -74,12 +74,11 @@ def _fastest(ranking: Ranking) -> str:
     top, names = ranking.best[0], ranking.comparison.names
     called = [wording.short(top.called[leader.point]) for leader in top.leaders]
     if top.same:
-        return (
-            f"the same of {top.variants} variants is the fastest on both, {called[0]} (N = {top.n})"
-        )
+        return f"of {top.variants} variants the same is fastest on both: {called[0]} (N = {top.n})"
+    if not any(leader.clear for leader in top.leaders):
+        return f"of {top.variants} variants none is clearly fastest on either (N = {top.n})"
     each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
-    doubt = "" if any(one.clear for one in top.leaders) else ", without a clear lead on either"
-    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n}{doubt})"
+    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n})"
 
 
 def _counted(comparison: Comparison) -> str:
