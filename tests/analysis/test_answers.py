@@ -131,7 +131,7 @@ def test_one_size_may_have_several_answers(noise: float, doubt: str) -> None:
     assert f"At N = 15 (of those with another answer) another variant is fastest {doubt}" in text
 
 
-def counted(model: str = "mini", **counters: float) -> Builder:
+def counted(model: str = "mini", /, **counters: float) -> Builder:
     memory = {"rules": "lines" if model == "v100" else "sectors"}
     identity = {"model": model, "memory": memory}
     builder = Builder({**MINI, "spec": f"sim:{model}", "identity": identity})
