@@ -11,11 +11,11 @@ from textwrap import shorten
 from typing import Final, Literal
 
 from nqbench.analysis.answer import Best
+from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.changes import BestVariant, Leader, Reversal, SharedEffect
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
-from nqbench.analysis.compare.wording import sentences, side
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.findings import superlative
@@ -25,7 +25,7 @@ from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis
-from nqbench.report.page import Bullets, Page
+from nqbench.report.page import Bullets, Page, Paragraph
 from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
@@ -60,16 +60,10 @@ def tables_of(findings: Findings) -> list[Table]:
     """Every table: the best variants, what each change does on each side and which turn round, a
     summary; then groups and points of each comparison, and what could not be compared.
     """
-    numbered = list(_numbered(findings))
-    tables = [*best_variants(findings), *_effects(findings), _summary(findings)]
-    for which, comparison, own in numbered:
-        told = [section for section in comparison.sections if not section.equal_everywhere]
-        if any(section.groups for section in told):
-            tables.append(_groups(comparison, told, own, which))
-        tables += [_points(comparison, section, own, which) for section in told]
-        if comparison.missing:
-            tables.append(_missing(comparison, own, which))
-    return tables
+    tables = [*best_variants(findings), *_effects(findings), *_reversals(findings)]
+    tables.append(_summary(findings))
+    details = (_details(c, own, which) for which, c, own in _numbered(findings))
+    return [*tables, *(one for found in details for one, _ in found)]
 
 
 def rendered(findings: Findings, form: str) -> str:
@@ -98,16 +92,22 @@ def write_comparison(
     """
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
-    page.add(Bullets(tuple(sentences(findings))))
-    with style.styled():
-        for which, comparison, source in _numbered(findings):
-            for section in comparison.sections:
-                # Counts that are equal everywhere, or zero and without a ratio, stay in the table.
-                with suppress(AnalysisError):
-                    if not section.equal_everywhere:
-                        page.drawing(ratios(comparison, section, source, which), source, level=0)
-    for one in tables_of(findings):
+    page.add(*(Paragraph(sentence, lead=True) for sentence in wording.verdicts(findings)))
+    for one in (*best_variants(findings), *_effects(findings)):
         page.table(one, size=f"{one.size}: ")
+    if told := tuple(wording.turned(findings)):
+        page.heading("What changes order")
+        page.add(Bullets(told))
+    for one in _reversals(findings):
+        page.table(one, level=3, size=f"{one.size}: ", folded=True)
+    page.table(_summary(findings), size="", folded=True)
+    for which, comparison, source in _numbered(findings):
+        for one, section in _details(comparison, source, which):
+            page.heading(one.title, folded=True)
+            if section:
+                with suppress(AnalysisError), style.styled():  # counts of zero have no ratio
+                    page.drawing(ratios(comparison, section, source, which), source, level=0)
+            page.table(one, level=0, size=f"{one.size}: ")
     return page.write("compare")
 
 
@@ -124,6 +124,20 @@ def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
         which = str(index) if len(findings.comparisons) > 1 else ""
         sources = [table.source_of(side) for side in comparison.sides]
         yield which, comparison, joint(sources, findings.command)
+
+
+def _details(
+    comparison: Comparison, source: Source, which: str
+) -> Iterator[tuple[Table, ComparedQuantity | None]]:
+    """Means by groups, every point of a quantity with that quantity, and what was not compared.
+    Counts that are equal everywhere have nothing to show."""
+    told = [section for section in comparison.sections if not section.equal_everywhere]
+    if any(section.groups for section in told):
+        yield _groups(comparison, told, source, which), None
+    for section in told:
+        yield _points(comparison, section, source, which), section
+    if comparison.missing:
+        yield _missing(comparison, source, which), None
 
 
 def _source(findings: Findings) -> Source:
@@ -186,11 +200,11 @@ def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
         if len(alike) == 1 and len(found) == len(findings.names):
             yield "all", found[0]
         elif len(found) == len(findings.names):
-            yield from zip(map(side, findings.names), found, strict=True)
+            yield from zip(map(wording.side, findings.names), found, strict=True)
 
 
 def _effects(findings: Findings) -> Iterator[Table]:
-    """What each change does on each side, then the changes that turn round."""
+    """What each change does on each side."""
     source, names = _source(findings), findings.names
 
     def cell(one: SharedEffect, index: int) -> Difference | None:
@@ -220,6 +234,10 @@ def _effects(findings: Findings) -> Iterator[Table]:
             "Everything else equal, over the points that all sides have; + is better, - is worse",
         )
         yield Table("effects", title, columns, rows, source, notes)
+
+
+def _reversals(findings: Findings) -> Iterator[Table]:
+    """The changes that turn round."""
     if findings.reversals:
         columns, rows = tabulate(
             findings.reversals,
@@ -235,7 +253,7 @@ def _effects(findings: Findings) -> Iterator[Table]:
             ),
         )
         notes = ("Changes that clearly help on one device and clearly hurt on the other",)
-        yield Table("reversals", "Effects that reverse", columns, rows, source, notes)
+        yield Table("reversals", "Effects that reverse", columns, rows, _source(findings), notes)
 
 
 def _side(found: Reversal, index: int) -> Difference:
@@ -247,9 +265,9 @@ def _summary(findings: Findings) -> Table:
     verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
     columns, rows = tabulate(
         found,
+        (Column("quantity"), lambda one: one[1].quantity.label),
         (Column("compared"), lambda one: one[0][1]),
         (Column("with reference"), lambda one: one[0][0]),
-        (Column("quantity"), lambda one: one[1].quantity.label),
         (Column("points", "number"), lambda one: len(one[1].rows)),
         *((Column(v, "number"), lambda one, v=v: one[1].counts.get(v)) for v in verdicts),
         (

@@ -54,9 +54,10 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Plain text."""
+    """Plain text; ``lead``: the answer that a page opens with."""
 
     text: str
+    lead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
