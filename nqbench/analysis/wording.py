@@ -126,7 +126,7 @@ class Difference:
     """A quantity of two things, the second over the first, as tables have it.
 
     ``totals``  the two values, if they are known
-    ``verdict`` ``same`` or ``unclear`` where that was judged otherwise than by the interval alone
+    ``verdict`` what was judged otherwise than by the ratio alone: ``same``, ``unclear``, ``+1``
     """
 
     ratio: Estimate
@@ -139,9 +139,6 @@ class Difference:
         if self.verdict:
             return f"{self.verdict}{_margin(self.ratio)}"
         text = effect(self.ratio, self.quantity, self.totals)
-        if text == "same" and self.ratio.exact and self.totals:
-            gap = self.totals[1] - self.totals[0]
-            text = f"{gap:+,.0f}" if gap and gap.is_integer() else text
         return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
 
 

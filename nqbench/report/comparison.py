@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -25,17 +26,19 @@ from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis
-from nqbench.report.page import Bullets, Page, Paragraph
+from nqbench.report.page import Bullets, Origin, Page, Paragraph
 from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
 RATIO: Final = "compared over reference"
-NEW_OVER_OLD: Final = "new over old"
+CHANGE: Final = "to over from"
 FASTEST: Final = "fastest over next"
 """What the plain ratios of data formats are: they have a direction, which their columns name."""
 INLINE_ROWS: Final = 60
 """Tables with more rows are linked, not shown on the page."""
+IN_FILES: Final = ("N", "variants", "told apart")
+"""Columns of the best variants that are left out at a glance."""
 ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
 MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the largest changes are shown."""
@@ -93,7 +96,17 @@ def write_comparison(
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
     page.add(*(Paragraph(sentence, lead=True) for sentence in wording.verdicts(findings)))
-    for one in (*best_variants(findings), *_effects(findings)):
+    page.add(Origin(_source(findings), _matched(findings)))
+    for one in best_variants(findings):
+        brief = at_a_glance(one)
+        if len(brief.rows) == len(one.rows):
+            page.table(one, size=f"{one.size}: ")
+            continue
+        with page.only_html():
+            page.table(brief)
+        page.heading(f"{one.title}: every size", 3, folded=True)
+        page.table(one, level=0, size=f"{one.size}: ")
+    for one in _effects(findings):
         page.table(one, size=f"{one.size}: ")
     if told := tuple(wording.turned(findings)):
         page.heading("What changes order")
@@ -141,7 +154,8 @@ def _details(
 
 
 def _source(findings: Findings) -> Source:
-    return joint([own for _, _, own in _numbered(findings)], findings.command)
+    sides = [findings.comparisons[0].sides[0], *(c.sides[1] for c in findings.comparisons)]
+    return joint([table.source_of(side) for side in sides], findings.command)
 
 
 def best_variants(findings: Findings) -> list[Table]:
@@ -185,22 +199,48 @@ def best_variants(findings: Findings) -> list[Table]:
     return tables
 
 
+def at_a_glance(best: Table) -> Table:
+    """Of a table of best variants the largest size, without what only files need."""
+    sizes = [row[[c.name for c in best.columns].index("N")] for row in best.rows]
+    kept = [i for i, column in enumerate(best.columns) if column.name not in IN_FILES]
+    return replace(
+        best,
+        title=f"{best.title}, N = {sizes[0]}",
+        columns=tuple(best.columns[i] for i in kept),
+        rows=tuple(
+            tuple(row[i] for i in kept)
+            for row, n in zip(best.rows, sizes, strict=True)
+            if n == sizes[0]
+        ),
+        notes=(),
+    )
+
+
+def _matched(findings: Findings) -> str:
+    """How many points were compared, and how many were not."""
+    found = [len({row.pair.first for row in c.rows}) for c in findings.comparisons]
+    lacking = sum(len(c.missing) for c in findings.comparisons)
+    told = f"{' and '.join(map(str, dict.fromkeys(found)))} points in common"
+    return told + (f", {lacking} not compared" if lacking else "")
+
+
 def _lead(found: tuple[Quantity, BestVariant, str, Leader]) -> Difference:
     what, _, _, leader = found
     return Difference(leader.lead.inverse(), what, verdict="" if leader.clear else "unclear")
 
 
 def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
-    """On which side, and the best point by each count; one row where all sides agree."""
+    """On which sides, and the best point there, by each count."""
     if not findings.answers[0].data.simulated:
         return
     for what in findings.answers[0].quantities:
-        found = [one for a in findings.answers for one in a.best if one.what == what]
-        alike = {(one.name, one.value.value) for one in found}
-        if len(alike) == 1 and len(found) == len(findings.names):
-            yield "all", found[0]
-        elif len(found) == len(findings.names):
-            yield from zip(map(wording.side, findings.names), found, strict=True)
+        alike: dict[tuple[str, float], tuple[Best, list[str]]] = {}
+        for name, answer in zip(findings.names, findings.answers, strict=True):
+            if best := next((one for one in answer.best if one.what == what), None):
+                found = alike.setdefault((best.name, best.value.value), (best, []))
+                found[1].append(wording.side(name))
+        for best, on in alike.values():
+            yield "all" if len(on) == len(findings.names) else ", ".join(on), best
 
 
 def _effects(findings: Findings) -> Iterator[Table]:
@@ -211,29 +251,29 @@ def _effects(findings: Findings) -> Iterator[Table]:
         effect = one.effects[index]
         return Difference(effect.ratio, effect.quantity, effect.totals) if effect else None
 
-    if findings.effects:
-        change = findings.effects[0].change
-        columns, rows = tabulate(
-            findings.effects,
+    if not findings.effects:
+        return
+    change, told = findings.effects[0].change, {one.quantity.label for one in findings.effects}
+    turns = any(one.turns for one in findings.effects)
+    columns, rows = tabulate(
+        findings.effects,
+        (
+            Column("change"),
+            lambda one: f"{one.change.factor}: {one.change.base} → {one.change.level}",
+        ),
+        *([(Column("quantity"), lambda one: one.quantity.label)] if len(told) > 1 else []),
+        *(
             (
-                Column("change"),
-                lambda one: f"{one.change.factor}: {one.change.base} → {one.change.level}",
-            ),
-            (Column("quantity"), lambda one: one.quantity.label),
-            *(
-                (
-                    Column(name, "ratio", spread=True, plain=f"{name} {NEW_OVER_OLD}"),
-                    partial(cell, index=i),
-                )
-                for i, name in enumerate(names)
-            ),
-            (Column("direction"), lambda one: "turns" if one.turns else "the same"),
-        )
-        title = f"What each change does on each side (sweep {change.sweep}, N = {change.n})"
-        notes = (
-            "Everything else equal, over the points that all sides have; + is better, - is worse",
-        )
-        yield Table("effects", title, columns, rows, source, notes)
+                Column(wording.side(name), "ratio", spread=True, plain=f"{name} {CHANGE}"),
+                partial(cell, index=i),
+            )
+            for i, name in enumerate(names)
+        ),
+        *([(Column("direction"), lambda one: "turns" if one.turns else "")] * turns),
+    )
+    title = f"What each change does (sweep {change.sweep}, N = {change.n})"
+    notes = ("Everything else equal, over the points that all sides have; + better, - worse",)
+    yield Table("effects", title, columns, rows, source, notes)
 
 
 def _reversals(findings: Findings) -> Iterator[Table]:
@@ -245,10 +285,10 @@ def _reversals(findings: Findings) -> Iterator[Table]:
             (Column("quantity"), lambda r: r.quantity.label),
             (Column("N", "number"), lambda r: r.change.n),
             (Column("on"), lambda r: r.names[0]),
-            (Column("effect", "ratio", spread=True, plain=NEW_OVER_OLD), partial(_side, index=0)),
+            (Column("effect", "ratio", spread=True, plain=CHANGE), partial(_side, index=0)),
             (Column("but on"), lambda r: r.names[1]),
             (
-                Column("other effect", "ratio", spread=True, plain=NEW_OVER_OLD),
+                Column("other effect", "ratio", spread=True, plain=CHANGE),
                 partial(_side, index=1),
             ),
         )
@@ -278,7 +318,7 @@ def _summary(findings: Findings) -> Table:
     notes = ("mean: geometric, over the points; of counts of zero the totals", *findings.notes)
     return Table(
         "summary",
-        "How many points are faster, slower, ...",
+        "How many points differ",
         columns,
         rows,
         _source(findings),

@@ -142,6 +142,17 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
 
 
 ONE = factorial(sizes=(15,)).data()
+
+
+def scanned() -> Dataset:
+    """A program that takes no order, and one that does."""
+    builder = Builder()
+    builder.time("s", {"n": 15}, 0.1, "cpu.plain")
+    for order in ("n", "r"):
+        builder.time("s", {"n": 15, "order": order}, 0.1, "cpu.sorted")
+    return builder.data()
+
+
 FAKE = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
 REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: compare_runs(ONE, factorial(MINI).data(), NAMES),
@@ -155,6 +166,8 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
      "varies no such factor; it has sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),
      "no level 'locale'; it has global, shared"),
+    (lambda: compare_levels(scanned(), "system", ("cpu.plain", "cpu.sorted")),
+     "only cpu.sorted has a level of order"),
     (lambda: compare_levels(ONE, "memory", ("global", "shared"), margin=1.0),
      "a margin of 100% makes no sense"),
 )  # fmt: skip

@@ -130,7 +130,7 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert "(<table-points-time.csv>)" in page
     done = call("compare", runs / "old", runs / "slow", "--format", "csv")
     assert done.code == 0
-    assert "\ncompared,with_reference,quantity,points,faster,slower,same,unclear" in done.out
+    assert "\nquantity,compared,with_reference,points,faster,slower,same,unclear" in done.out
     rows = csv.DictReader(io.StringIO("\n".join(lines)))
     assert all(1.02 < float(row["compared_over_reference"]) < 1.08 for row in rows)
 

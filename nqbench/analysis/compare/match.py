@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
-from nqbench.errors import StudyError
+from nqbench.errors import AnalysisError, StudyError
 
 Names = tuple[str, str]
 """What the two sides of a comparison are called, the reference first."""
@@ -64,7 +64,8 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     """Match the points of one run that have one level of a factor with those that have another.
 
     A factor that merely follows the compared one within a sweep (the memory of a system) does not
-    separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have.
+    separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have,
+    ``AnalysisError`` where one level lacks a factor of the other and nothing matches.
     """
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     recorded = _recorded(data.points)
@@ -89,6 +90,14 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
         missing += found[1]
         if found[0]:
             following |= dict.fromkeys(changing)
+    for level, other in (levels, levels[::-1]) if not pairs else ():
+        sides = ([p for p in data.points if _text(p, factor) == one] for one in (level, other))
+        own, more = ({f for p in side for f in p.levels} for side in sides)
+        if lacking := [f for f in factors if f in more - own]:
+            raise AnalysisError(
+                f"{factor} {level} and {other} have no point in common: only {other} has a level of"
+                f" {', '.join(lacking)}; compare what takes the same factors"
+            )
     notes = []
     if following and factor not in ("system", "sweep"):
         notes.append(f"with {factor} also {', '.join(following)} change")

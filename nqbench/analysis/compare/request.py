@@ -100,13 +100,13 @@ class Findings:
     def table(self) -> pd.DataFrame:
         """One row per comparison, quantity and point.
 
-        ``ratio`` is the value of ``compared`` over that of ``reference``, with its 95% interval
-        (NaN: none); ``p`` is corrected for all points.
+        ``compared_over_reference`` is the ratio of their values, with its 95% interval (NaN: none);
+        ``p`` is corrected for all points.
         """
         import pandas as pd
 
         columns = ["reference", "compared", "point", "n", "quantity", "verdict"]
-        columns += ["ratio", "low", "high", "p", "reason"]
+        columns += ["compared_over_reference", "low", "high", "p", "reason"]
         rows: list[tuple[Any, ...]] = []
         for comparison in self.comparisons:
             named = labels([row.pair.first for row in comparison.rows])

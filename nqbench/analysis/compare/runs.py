@@ -60,7 +60,10 @@ class ComparedPoint:
     @property
     def difference(self) -> Difference:
         """The second side against the first, for people."""
-        word = self.verdict if self.verdict in ("same", "unclear") else ""
+        word: str = self.verdict if self.verdict in ("same", "unclear") else ""
+        gap = self.second.value - self.first.value
+        if gap and self.ratio.exact and 1 / wording.SAME < self.ratio.value < wording.SAME:
+            word = f"{gap:+,.3g}" if abs(gap) < 1 else f"{gap:+,.0f}"
         return Difference(self.ratio, self.quantity, (self.first.value, self.second.value), word)
 
     @property

@@ -60,7 +60,9 @@ def _standing(found: Sequence[Standing]) -> str:
         counts = ", ".join(f"{n} {verdict}" for verdict, n in one.counts.items() if n)
         points = f"{many(sum(one.counts.values()), 'point')}: {counts}"
         if text.startswith("unclear"):
-            alike.append(f"{side(one.other)} ({text.removeprefix('unclear ')}; {points})")
+            alike.append(
+                f"{side(one.other)} ({text.removeprefix('unclear').strip(' ()')}; {points})"
+            )
         else:
             how = "as fast as" if text == "same" else f"{text} than"
             ahead.append(f"{how} {side(one.other)} ({points})")

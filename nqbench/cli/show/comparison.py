@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis import wording
 from nqbench.analysis.compare import wording as sentences
 from nqbench.analysis.compare.match import labels
-from nqbench.cli.show.console import say, show_table
+from nqbench.cli.show.console import say, show_report_table, show_table
 from nqbench.cli.show.results import show_paths
 from nqbench.report import comparison as tables
 
@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings
     from nqbench.analysis.compare.runs import ComparedPoint, Comparison
     from nqbench.analysis.data.quantities import Quantity
-    from nqbench.report.table import Table
 
 MAX_EFFECTS: Final = 8
 """Changes on a screen, the strongest; the page has all of them."""
 MAX_CHANGES: Final = 10
 """Compared points on a screen, those that changed most; files hold all of them."""
-IN_FILES: Final = ("N", "variants", "told apart")
-"""Columns of the best variants that a screen leaves out."""
 
 
 def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
@@ -34,7 +31,8 @@ def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
     for sentence in sentences.verdicts(findings):
         say(sentence)
     for table in tables.best_variants(findings):
-        _best(table)
+        say("")
+        show_report_table(tables.at_a_glance(table), source=False)
     _effects(findings)
     _several(list(sentences.turned(findings)))
     if not findings.several_devices:
@@ -51,21 +49,6 @@ def _several(told: Sequence[str]) -> None:
     """Sentences below an empty line."""
     for sentence in ["", *told] if told else []:
         say(sentence)
-
-
-def _best(table: Table) -> None:
-    """The rows of the largest size."""
-    heads = [column.heading for column in table.columns]
-    sizes = table.rows and heads[0] == "N"
-    chosen = [i for i, head in enumerate(heads) if head not in IN_FILES]
-    rows = [
-        [text[i] for i in chosen]
-        for row, text in zip(table.rows, table.texts(), strict=True)
-        if not sizes or row[0] == table.rows[0][0]
-    ]
-    say("")
-    say(f"{table.title}, N = {table.rows[0][0]}" if sizes else table.title)
-    show_table([heads[i] for i in chosen], rows)
 
 
 def _effects(findings: Findings) -> None:
