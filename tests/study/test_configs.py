@@ -41,6 +41,14 @@ def test_points_run_and_are_reported(name: str, facts: DeviceFacts) -> None:
     assert load_study(FOLDER / f"{name}.yaml").report or name == "ceilings"
 
 
+def test_every_study_asks_a_question() -> None:
+    root = FOLDER.parent
+    files = [*FOLDER.glob("*.yaml"), *root.glob("examples/*/*.yaml")]
+    files += root.glob("experiments/*/study.yaml")
+    assert len(files) > 20
+    assert [file for file in files if not load_study(file).about.endswith("?")] == []
+
+
 @both
 def test_ablation(facts: DeviceFacts) -> None:
     sweeps = points("ablation", facts)

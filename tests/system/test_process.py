@@ -56,7 +56,7 @@ def test_names_that_the_output_has_no_letters_for(encoding: str, study: Path) ->
         [*NQBENCH, "run", str(study), "-d", FAKE, "-o", str(out)], PYTHONIOENCODING=encoding
     )
     assert done.returncode == 0, done.stderr
-    assert "done: 3 ok" in done.stdout
+    assert "3 of 3 points right" in done.stdout
     assert len(read_records(out).records) == 6
     assert (out / "report" / "report.md").exists()
 
