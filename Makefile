@@ -51,6 +51,7 @@ wheel: setup-dev ## build the wheel, install it in an empty environment, run it 
 docs: setup-dev ## write docs/reference, run docs/notebooks, build all pages in docs/_build/html
 	$(BIN)/python scripts/reference.py
 	$(BIN)/python scripts/paper_tables.py
+	$(BIN)/python scripts/outputs.py
 	$(BIN)/python scripts/notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 

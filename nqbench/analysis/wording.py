@@ -178,7 +178,7 @@ def effect(
     factor would say nothing: ``0 -> 60,984``.
     """
     if math.isnan(found.value):
-        return "-"
+        return "same" if totals and not any(totals) else "-"
     if totals and (not 0 < found.value < math.inf or is_few(totals, what)):
         before, after = (amount(total, what) for total in totals)
         return "same" if before == after else f"{before} -> {after}"

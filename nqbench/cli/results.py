@@ -95,7 +95,7 @@ def report(
 def _show_and_write(
     paths: list[Path], out: Path | None, formats: list[str], *, as_json: bool
 ) -> None:
-    from nqbench.cli.show import results
+    from nqbench.cli.show import console, results
     from nqbench.cli.show.answer import show_answer
     from nqbench.report.items import read_run
 
@@ -107,6 +107,7 @@ def _show_and_write(
     if as_json:
         measuring.print_runs(runs, [written])
     else:
+        console.say("")
         results.show_files(written)
 
 

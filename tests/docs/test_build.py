@@ -13,7 +13,7 @@ import yaml
 
 import nqbench
 from nqbench.papers import load_paper
-from scripts import paper_tables, reference
+from scripts import outputs, paper_tables, reference
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 MAX_WORDS = 30_000
@@ -41,6 +41,13 @@ def test_what_the_program_writes_is_up_to_date() -> None:
     for page in paper_tables.PAGES:
         old = page.read_text(encoding="utf-8")
         assert old == paper_tables.written(page), f"{page} is not up to date; run `make docs`"
+
+
+@pytest.mark.parametrize("page", outputs.PAGES, ids=lambda page: page.stem)
+def test_the_outputs_shown_are_what_the_commands_print(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.count("\n$ nqbench") >= 4
+    assert text == outputs.written(page), f"{page} is not up to date; run `make docs`"
 
 
 def test_the_pages_are_no_longer_than_they_may_be() -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """Columns of the screen that the answer is made for."""
 COLUMNS: Final = 4
-"""Quantities or sizes beside each other."""
+"""Quantities beside each other."""
+SIZES: Final = 3
+"""Of the sizes, the largest: an effect with its interval takes more room."""
 ROWS: Final = 8
 """Factors in the table, the strongest; the page has all of them."""
 LISTED: Final = 4
@@ -117,7 +119,7 @@ def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str]
 def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
     """The times at the largest sizes."""
     found = [answer.by_size(change) for change in shown]
-    sizes = sorted({n for one in found for n in one})[-COLUMNS:]
+    sizes = sorted({n for one in found for n in one})[-SIZES:]
     cells = [
         [wording.marked(one[n], spread=n == sizes[-1]) if n in one else "" for n in sizes]
         for one in found
@@ -142,7 +144,7 @@ def _best(answer: Answer) -> Iterator[tuple[str, str]]:
 def _line(best: Best) -> str:
     value = wording.amount(best.value.value, best.what)
     over = gains(best)
-    return f"{wording.short(best.name)}, {value}" + (f" ({', '.join(over)})" if over else "")
+    return f"{wording.short(best.name)}: {value}" + (f" ({', '.join(over)})" if over else "")
 
 
 def level(value: object) -> str:

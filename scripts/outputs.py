@@ -1,0 +1,84 @@
+"""Write what commands print into the pages that show it (part of `make docs`).
+
+    python scripts/outputs.py
+
+A block of the language `console` holds commands after `$ ` and what each prints on a terminal of 100 columns. They run
+one after the other in a folder like a checkout without results of its own. The time that a run took and the folder are
+masked. A test holds the pages equal to what this writes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "answers.md")
+BLOCK: Final = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
+TERMINAL: Final = {"COLUMNS": "100", "FORCE_COLOR": "1", "PYTHONPATH": str(ROOT)}
+MASKED: Final = {
+    r"\x1b\[[0-9;]*m": "",
+    r"(points right, ).*": r"\1... s",
+    r"file://\S*?/(?=plots/)": "file:///.../",
+    r"[ \t]+$": "",
+}
+"""What differs from time to time, and what stands in its place."""
+LINKED: Final = ("configs", "experiments", "results/reference")
+CODES: Final = (0, 1)
+"""Exit codes of commands that did their work: 1 says that a kernel is wrong, which a page may show."""
+
+
+def main() -> int:
+    """Write the pages; list those that changed."""
+    for page in PAGES:
+        if (text := written(page)) != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            sys.stderr.write(f"outputs: {page.relative_to(ROOT)} has changed\n")
+    return 0
+
+
+def written(page: Path) -> str:
+    """The page's text with what its commands print now. Raises ``RuntimeError`` if one fails."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for linked in LINKED:
+            (folder / linked).parent.mkdir(exist_ok=True)
+            (folder / linked).symlink_to(ROOT / linked)
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        return BLOCK.sub(lambda block: _run(block[1], folder), page.read_text(encoding="utf-8"))
+
+
+def _run(block: str, folder: Path) -> str:
+    """The commands of a block, each with its output."""
+    commands = re.findall(r"^\$ (nqbench .*)$", block, re.MULTILINE)
+    return "".join(f"$ {command}\n{printed(command, folder)}" for command in commands)
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command prints on standard output, masked."""
+    words = shlex.split(command, comments=True)[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "nqbench", *words],
+        env={**os.environ, **TERMINAL},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode not in CODES:
+        raise RuntimeError(f"{command} ends with {done.returncode}: {done.stderr}")
+    text = done.stdout
+    for form, instead in MASKED.items():
+        text = re.sub(form, instead, text, flags=re.MULTILINE)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
