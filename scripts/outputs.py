@@ -2,9 +2,10 @@
 
     python scripts/outputs.py
 
-A block of the language `console` holds commands after `$ ` and what each prints on a terminal of 100 columns. They run
-one after the other in a folder like a checkout without results of its own. The time that a run took and the folder are
-masked. A test holds the pages equal to what this writes.
+A block of the language `console` holds commands after `$ ` and what each prints on a terminal of
+100 columns. They run one after the other, in a folder like a checkout without results of its own.
+The time that a run took and the folder are masked. A test holds the pages equal to what this
+writes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MASKED: Final = {
 """What differs from time to time, and what stands in its place."""
 LINKED: Final = ("configs", "experiments", "results/reference")
 CODES: Final = (0, 1)
-"""Exit codes of commands that did their work: 1 says that a kernel is wrong, which a page may show."""
+"""Exit codes of commands that did their work; 1: a kernel is wrong, which a page may show."""
 
 
 def main() -> int:
