@@ -108,6 +108,12 @@ CASES = {
         "memory=global",
         "result[0, 2] is",
     ),
+    "last_warp": Case(
+        [("warp_instructions", "lanes=trusted", "lanes=wait", 1.1)],
+        ("step > 32; step /= 2", "step > 64; step /= 2"),
+        "block=256",
+        "total[0] is",
+    ),
     "signs": Case(
         [
             ("lane_efficiency", "bound=sum", "bound=none", 3),
