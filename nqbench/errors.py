@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-LaunchStatus = Literal["launch_error", "crashed", "wrong"]
+LaunchStatus = Literal["launch_error", "crashed", "wrong", "check_error"]
 
 
 class NqbenchError(Exception):
@@ -74,6 +74,11 @@ class WrongDeviceError(InfeasibleError):
 class CompileError(NqbenchError):
     """The CUDA compiler refused a kernel; the message carries its file:line. Status
     ``compile_error``."""
+
+
+class CheckError(NqbenchError):
+    """A right answer that cannot be made, or does not fit what it is compared with: the check is
+    wrong, not the kernel. Status ``check_error``."""
 
 
 class DeviceError(NqbenchError):

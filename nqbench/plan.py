@@ -20,6 +20,9 @@ CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
 Outputs = dict[str, NDArray[Any]]
 
+UNWRITTEN: Final = 0xFF
+"""Each byte of an output on a GPU before the first launch: NaN as a float, -1 or the largest number
+else. (The simulator has a word of its own.)"""
 PREPARE: Final = "prepare"
 """Name of the kernel that makes another one's input (``KernelPlan``)."""
 
@@ -72,7 +75,8 @@ class Kernel:
     limit, 2048). ``include`` are folders to search for included files. ``symbols`` are contents of
     module variables (``__device__`` and ``__constant__``) by their names in the source, copied into
     their start before every launch of a plan or run of a program. ``cooperative`` marks a launch
-    whose blocks wait for one another (grid sync): all of them must be resident.
+    whose blocks wait for one another (grid sync): all of them must be resident. ``names`` are what
+    messages call the arguments of a study's kernel, with their places (``conv.yaml:9: src``).
     """
 
     source: Path
@@ -89,6 +93,7 @@ class Kernel:
     include: tuple[Path, ...] = ()
     symbols: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     cooperative: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,7 +80,9 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise StoreError(f"record {self.key}: unknown status {self.status!r}")
+            raise StoreError(
+                f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
+            )
 
     def conditions(self) -> dict[str, Any]:
         """The device's state while it was timed, a number or word per name.

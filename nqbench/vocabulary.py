@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 Status = Literal[
-    "ok", "wrong", "compile_error", "launch_error", "timeout", "crashed", "throttled", "skipped"
-]
+    "ok", "wrong", "check_error", "compile_error", "launch_error", "timeout", "crashed",
+    "throttled", "skipped",
+]  # fmt: skip
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
 KERNEL_PHASES: Final = {

@@ -8,11 +8,8 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from nqbench.compiler.cache import Compiled
 from nqbench.errors import CompileError
-from nqbench.plan import Kernel
 
 _SIZED, _PARAMETER = 4, 0x17
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -86,27 +83,6 @@ def _section(log: str, symbol: str) -> list[str]:
 def _first(pattern: re.Pattern[str], text: str) -> int:
     found = pattern.search(text)
     return int(found.group(1)) if found else 0
-
-
-def check_arguments(kernel: Kernel, compiled: Compiled) -> None:
-    """Refuse arguments that do not fit the parameters of a cubin's kernel: a GPU would not notice.
-
-    Raises ``CompileError``, as the source is the first place to look at.
-    """
-    takes = parameter_sizes(compiled)
-    gives = tuple(
-        8 if isinstance(one, str) else np.dtype(one.dtype).itemsize for one in kernel.arguments
-    )
-    where = f"{kernel.source.name}: kernel {kernel.entry}"
-    if takes is None or takes == gives:
-        return
-    if len(takes) != len(gives):
-        raise CompileError(f"{where} takes {len(takes)} arguments, but {len(gives)} are given")
-    number = next(i for i, pair in enumerate(zip(takes, gives, strict=True)) if pair[0] != pair[1])
-    raise CompileError(
-        f"{where}: argument {number + 1} has {gives[number]} bytes, but the kernel's parameter has"
-        f" {takes[number]}"
-    )
 
 
 def parameter_sizes(compiled: Compiled) -> tuple[int, ...] | None:

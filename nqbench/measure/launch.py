@@ -131,12 +131,15 @@ def compile_point(point: Point, facts: DeviceFacts) -> Measurement:
     The status is ``compile_error`` with the compiler's message, or ``ok``.
     """
     from nqbench.compiler.compile import compile_kernel
-    from nqbench.compiler.resources import check_arguments
+    from nqbench.compiler.resources import parameter_sizes
+    from nqbench.compiler.signature import check_arguments
 
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)
+        dtypes = {} if plan.on_cpu else {b.name: b.dtype for b in plan.buffers}
         for kernel in plan.kernels.values():
-            check_arguments(kernel, compile_kernel(kernel, facts.arch))
+            compiled = compile_kernel(kernel, facts.arch)
+            check_arguments(kernel, compiled.symbol, parameter_sizes(compiled), dtypes)
     except CompileError as error:
         return Measurement(status="compile_error", reason=str(error))
     except InfeasibleError as error:

@@ -19,6 +19,7 @@ from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.occupancy import occupancy, shared_storage
 from nqbench.compiler.resources import resources_of
+from nqbench.compiler.signature import check_arguments
 from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs
@@ -58,6 +59,9 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
         code = build(text, compiled.symbol, simulation.rules, undefined=undefined, watched=watched)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
+    if kernel.names:
+        sizes = [nbytes for _, nbytes in code.kernel.parameters.values()]
+        check_arguments(kernel, compiled.symbol, sizes, {b.name: b.dtype for b in buffers})
     return with_contents(kernel, compiled, code)
 
 

@@ -208,9 +208,11 @@ class Study:
     @property
     def external(self) -> ExternalWorkload:
         """What workers need besides nqbench: the study's folder, and its own kernel."""
-        return ExternalWorkload(
-            self.name, str(self.path.parent.absolute()), self.workload, self.kernel
-        )
+        folder, lines = str(self.path.parent.absolute()), {}
+        for name in (self.kernel or {}).get("arguments", ()):
+            place = self.source.place(("kernel", "arguments", name))
+            lines[name] = f"{place.path.name}:{place.line}: " if place.line else ""
+        return ExternalWorkload(self.name, folder, self.workload, self.kernel, lines)
 
     def check_device(self, spec: str, facts: DeviceFacts) -> None:
         """Raise ``DeviceUnavailable`` for a device that the study says it cannot use."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, invalidate_caches
 from importlib.metadata import EntryPoint, entry_points
@@ -107,13 +107,14 @@ class ExternalWorkload:
     """A study's own workload, as plain data for workers.
 
     ``folder`` is that of the study (absolute), ``workload`` its key of that name, ``kernel`` its
-    block of that name and ``study`` its own.
+    block of that name, ``study`` its own, and ``lines`` where that gives the kernel's arguments.
     """
 
     study: str
     folder: str
     workload: str
     kernel: Mapping[str, Any] | None = None
+    lines: Mapping[str, str] = field(default_factory=dict)
 
 
 def register(external: ExternalWorkload) -> Workload:
@@ -129,7 +130,7 @@ def register(external: ExternalWorkload) -> Workload:
             sys.path.append(folder)  # last: no file there stands in for a library
             invalidate_caches()
     if external.kernel is not None:
-        own = of_block(external.study, external.kernel, Path(folder))
+        own = of_block(external.study, external.kernel, Path(folder), external.lines)
         _registered[own.name] = own
         return own
     file, colon, attribute = name.partition(":")
@@ -148,11 +149,16 @@ def registered() -> tuple[ExternalWorkload, ...]:
     return tuple(_external.values())
 
 
-def of_block(study: str, block: Mapping[str, Any], folder: Path | None = None) -> Workload:
+def of_block(
+    study: str,
+    block: Mapping[str, Any],
+    folder: Path | None = None,
+    lines: Mapping[str, str] | None = None,
+) -> Workload:
     """The workload of a study's block ``kernel``; without its folder it cannot be planned."""
     from nqbench.workloads.own.kernel import OwnKernel
 
-    return OwnKernel(study, block, folder)
+    return OwnKernel(study, block, folder, lines)
 
 
 def of_study(study: Mapping[str, Any]) -> Workload:

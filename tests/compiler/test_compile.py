@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import pytest
 from nqbench.compiler import nvrtc
 from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.compile import CompileRequest, compile_kernel, compile_many
-from nqbench.compiler.resources import check_arguments, parameter_sizes
+from nqbench.compiler.resources import parameter_sizes
+from nqbench.compiler.signature import check_arguments
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.system.files import CACHE_ENVIRONMENT
@@ -247,10 +249,67 @@ def test_arguments_must_fit_the_parameters(tmp_path: Path, arch: str) -> None:
     right = (np.int8(1), "b", np.int16(2), three, np.float32(3))
     plan = KernelPlan(source, "many", right, (1, 1, 1), (1, 1, 1))
     compiled = compile_kernel(plan, arch)
-    assert parameter_sizes(compiled) == (1, 8, 2, 12, 4)
-    check_arguments(plan, compiled)
+    sizes = parameter_sizes(compiled)
+    assert sizes == (1, 8, 2, 12, 4)
+    check_arguments(plan, compiled.symbol, sizes, {})
     with pytest.raises(CompileError, match="many takes 5 arguments, but 4 are given"):
-        check_arguments(replace(plan, arguments=right[:4]), compiled)
+        check_arguments(replace(plan, arguments=right[:4]), compiled.symbol, sizes, {})
+    wider = replace(plan, arguments=(*right[:4], np.float64(3)))
     with pytest.raises(CompileError, match=r"argument 5 has 8 bytes, but .* parameter has 4"):
-        check_arguments(replace(plan, arguments=(*right[:4], np.float64(3))), compiled)
+        check_arguments(wider, compiled.symbol, sizes, {})
     assert parameter_sizes(replace(compiled, image=compiled.image[:500])) is None
+
+
+SIGNATURES = """
+#include <cuda_fp16.h>
+struct Pair { int a, b; };
+enum Kind { one, two };
+namespace ns { template <class T> struct Box { T value; }; }
+typedef unsigned int word;
+template <class T, int N> __global__ void cpp(const T* __restrict__ a, T* b, T x, int n,
+    const unsigned char* raw, bool* flags, void* any, Pair p, Kind k, float4* quads, __half* halves,
+    unsigned long long where, ns::Box<T> box, float* const* many, unsigned* words) { b[N] = a[n]; }
+extern "C" __global__ void c(  // a comment, with (parts)
+    const float *a, unsigned n, double x[], /* long l, */ word w, size_t s) { x[n] = a[w + s]; }
+"""
+CPP = "a:float32 b:float32 =x:float32 =n:int32 raw:float64 flags:uint8 any:int16 =p:int64 =k:int32 "
+CPP += "quads:float32 halves:float16 =where:uint64 =box:float32 many:uint64 words:int32"
+C = "a:float32 =n:uint32 x:float64 =w:uint32 =s:int64"
+FITTING: dict[str, tuple[str, str]] = {
+    **{"as they are": ("cpp<float, 3>", CPP), "of C": ("c", C)},
+    "raw bytes": ("cpp<float, 3>", CPP.replace("a:float32", "a:uint8")),
+    "other signs": ("cpp<int, 3>", CPP.replace("float32", "uint32")),
+    "bits of halves": ("cpp<float, 3>", CPP.replace("float16", "uint16")),
+    "pairs": ("cpp<float, 3>", CPP.replace("b:float32", "b:complex64")),
+    "an address": ("cpp<float, 3>", CPP.replace("=where:uint64", "where:float32")),
+    "no address": ("cpp<float, 3>", CPP.replace("any:int16", "=any:int64")),
+}
+MISFITS: dict[str, tuple[str, str, str]] = {
+    "wide": ("cpp<float, 3>", CPP.replace("a:float32", "a:float64"), r"const float\*, .* float64$"),
+    "kind": ("cpp<double, 3>", CPP.replace("float32", "int64"), r"s.yaml:1: a: .* const double\*"),
+    "flag": ("cpp<float, 3>", CPP.replace("words:int32", "words:bool"), r"unsigned int\*, .* bool"),
+    "scalar": ("cpp<float, 3>", CPP.replace("=n:int32", "=n:int64"), "n: .* takes int, .* int64$"),
+    "bits": ("cpp<float, 3>", CPP.replace("=n:int32", "=n:float32"), "takes int, .* float32$"),
+    "struct": ("cpp<float, 3>", CPP.replace("=p:int64", "=p:int32"), "p: .* takes Pair, .* int32"),
+    "buffer": ("cpp<float, 3>", CPP.replace("=n:int32", "n:int32"), "gives a buffer of int32"),
+    "number": ("cpp<float, 3>", CPP.replace("b:float32", "=b:float32"), "gives one float32"),
+    "of C": ("c", C.replace("x:float64", "x:float32"), r"x: .* double\*, the study says float32$"),
+    "order": ("c", "x:float64 a:float32 =n:uint32 =w:uint32 =s:int64", r"in this order"),
+    "too few": ("c", "a:float32", r"5 arguments \(const float\*, .*\), but 1 is given: a$"),
+}
+
+
+@pytest.mark.parametrize("case", [*FITTING, *(f"not: {name}" for name in MISFITS)])
+def test_arguments_of_a_study_have_the_types_of_the_signature(tmp_path: Path, case: str) -> None:
+    """``name:dtype`` is a buffer, ``=name:dtype`` a scalar."""
+    (tmp_path / "s.cu").write_text(SIGNATURES)
+    entry, given, *said = {**FITTING, **{f"not: {n}": m for n, m in MISFITS.items()}}[case]
+    pairs = [one.split(":") for one in given.split()]
+    arguments = tuple(np.dtype(d).type(0) if n[0] == "=" else n for n, d in pairs)
+    names = tuple(f"s.yaml:{i}: {n.strip('=')}" for i, (n, _) in enumerate(pairs, 1))
+    geometry = ((1, 1, 1), (1, 1, 1))
+    plan = KernelPlan(tmp_path / "s.cu", entry, arguments, *geometry, names=names)
+    compiled = compile_kernel(plan, "sm_90")
+    caught = pytest.raises(CompileError, match="|".join(said)) if said else nullcontext()
+    with caught:
+        check_arguments(plan, compiled.symbol, parameter_sizes(compiled), dict(pairs))

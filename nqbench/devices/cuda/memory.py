@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.cuda.gpu import ABANDONED, Gpu
 from nqbench.errors import DeviceError
-from nqbench.plan import Buffer
+from nqbench.plan import UNWRITTEN, Buffer
 from nqbench.system.machine import timed
-
-UNWRITTEN: Final = 0xFF
-"""Each byte of an output before the first launch: NaN as a float, -1 or the largest number else."""
 
 
 class DeviceMemory:

@@ -67,6 +67,8 @@ class Session:
             self._run(request, found)
         except errors.CompileError as error:
             found.fail("compile_error", str(error))
+        except errors.CheckError as error:
+            found.fail("check_error", str(error))
         except errors.LaunchTimeout as error:
             found.fail("timeout", f"{error}; raise measure.timeout or lower n")
             found.fatal = error.fatal
@@ -218,7 +220,7 @@ class Session:
                 failed = errors.LaunchError(
                     f"the reference that it is checked against failed: {error}"
                 )
-                failed.fatal = getattr(error, "fatal", False)
+                failed.status, failed.fatal = "check_error", getattr(error, "fatal", False)
                 raise failed from error
         return self._references[wanted]
 

@@ -9,6 +9,7 @@ Python objects. What needs more is a Python function (``function: check.py:expec
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 import warnings
@@ -25,6 +26,7 @@ from simpleeval import EvalWithCompoundTypes
 from nqbench.errors import StudyError
 from nqbench.system.suggest import suggestion
 
+Shape = tuple[int, ...] | None
 MAX_LENGTH: Final = 1000
 """Characters of an expression, as of those over numbers."""
 KEPT_BYTES: Final = 2**30
@@ -249,20 +251,19 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
         return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
 
 
-def made(
-    what: str, dtype: str, count: int | None, seed: Any, names: Mapping[str, Any]
-) -> NDArray[Any]:
-    """Contents of a buffer of ``count`` elements (``None``: as many as the expression has).
+def made(what: str, dtype: str, shape: Shape, seed: Any, names: Mapping[str, Any]) -> NDArray[Any]:
+    """Contents of a buffer of a shape (``None``: that of the expression), flat.
 
     ``what`` is ``ones``, ``arange``, ``random`` (floats uniform in [0, 1), whole numbers in 0..99)
     or an expression. Raises ``StudyError``.
     """
-    if count is not None and what in STANDARD:
+    if shape is not None and what in STANDARD:
+        count = math.prod(shape)
         try:
             return _standard(what, dtype, count, seed)
         except (MemoryError, ValueError) as error:
             raise StudyError(f"{count} elements need more memory than there is") from error
-    return fitted(value(what, names, seed), dtype, count, f"`{what}` gives")
+    return fitted(value(what, names, seed), dtype, shape, f"`{what}` gives")
 
 
 def _standard(what: str, dtype: str, count: int, seed: Any) -> NDArray[Any]:
@@ -275,18 +276,20 @@ def _standard(what: str, dtype: str, count: int, seed: Any) -> NDArray[Any]:
     return np.arange(count).astype(dtype) if what == "arange" else getattr(np, what)(count, dtype)
 
 
-def fitted(found: Any, dtype: str, count: int | None, who: str) -> NDArray[Any]:
-    """An array as the buffer's type and length; a single number fills it. ``StudyError`` if not."""
+def fitted(found: Any, dtype: str, shape: Shape, who: str) -> NDArray[Any]:
+    """An array as the buffer's type and length, flat; a single number fills it. ``StudyError`` if
+    it has another number of elements."""
     try:
         array = np.asarray(found)
     except ValueError as error:
         raise StudyError(f"{who} no array: {error}") from error
     if array.dtype.kind not in "biufc":
         raise StudyError(f"{who} {array.dtype} values, not numbers")
-    if array.ndim == 0 and count is not None:
-        array = np.full(count, array)
-    if count is not None and array.size != count:
-        raise StudyError(f"{who} {array.size} values, but the buffer has {count}")
+    if array.ndim == 0 and shape is not None:
+        array = np.full(shape, array)
+    if shape is not None and array.size != math.prod(shape):
+        has, wants = (f"{s[0]} values" if len(s) == 1 else f"{s}" for s in (array.shape, shape))
+        raise StudyError(f"{who} {has}, but the buffer has {wants.removesuffix(' values')}")
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(array).reshape(-1).astype(dtype, copy=False)
 

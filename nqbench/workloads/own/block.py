@@ -22,9 +22,10 @@ Part = Mapping[str, Any]
 class Block:
     """The block of one study, as its YAML has it; ``nqbench.study.own_kernel`` has checked it."""
 
-    def __init__(self, data: Part, folder: Path | None) -> None:
-        """``folder`` is that of the study; ``None`` where only the block is known."""
-        self.data = data
+    def __init__(self, data: Part, folder: Path | None, lines: Part | None = None) -> None:
+        """``folder`` is that of the study; ``None`` where only the block is known. ``lines`` are
+        where it gives the arguments, by name: ``conv.yaml:9``."""
+        self.data, self.lines = data, lines or {}
         self._folder = folder
         self.variables: Mapping[str, Part] = data.get("variables", {})
         self.values: Mapping[str, Any] = data.get("values", {})

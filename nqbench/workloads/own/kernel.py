@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import CheckError, InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
@@ -24,7 +24,7 @@ from nqbench.system.crash import where_raised
 from nqbench.system.python_files import load_function
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
-from nqbench.workloads.own import arrays
+from nqbench.workloads.own import arrays, differences
 from nqbench.workloads.own.block import NOT_COMPUTED, Block, Part
 from nqbench.workloads.own.launch import OwnLaunch, OwnPlan
 
@@ -34,10 +34,13 @@ class OwnKernel(Workload):
 
     no_variants = "is a kernel of the user's own"
 
-    def __init__(self, study: str, data: Part, folder: Path | None = None) -> None:
-        """``folder`` is that of the study; without it nothing can be planned."""
+    def __init__(
+        self, study: str, data: Part, folder: Path | None = None, lines: Part | None = None
+    ) -> None:
+        """``folder`` is that of the study; without it nothing can be planned. For ``lines`` see
+        ``Block``."""
         self.name = f"{KERNEL}:{study}"
-        self.block = Block(data, folder)
+        self.block = Block(data, folder, lines)
         if not self.block.checks:
             self.doubt = "the kernel has no 'check', so nothing tells whether its results are right"
         if folder is not None:
@@ -127,21 +130,21 @@ class OwnKernel(Workload):
             if "reference" in given and reference is None:
                 continue
             expected = self._expected(name, given, plan, reference)
-            wrong = _wrong(outputs[name], expected, given)
+            wrong = differences.wrong_elements(outputs[name], expected, given)
             total, right = total + expected.size, right + expected.size - wrong.size
             if wrong.size and not fault:
-                first = int(wrong[0])
-                where = ", ".join(map(str, np.unravel_index(first, plan.shapes[name])))
-                fault = f"{name}[{where}] is {outputs[name][first]!s}, not {expected[first]!s}"
+                found = outputs[name].reshape(plan.shapes[name])
+                blank = any(b.name == name and b.data is None and not b.zero for b in plan.buffers)
+                fault = differences.described(name, found, expected, wrong, given, blank=blank)
         changed = _changed(plan, outputs, self.block.checks)
         return Compared(right, total, fault or changed) if total or changed else None
 
     def _expected(
         self, name: str, given: Part, plan: OwnPlan, reference: Outputs | None
     ) -> NDArray[Any]:
-        """The right contents of a checked buffer. Raises ``InfeasibleError`` if there are none."""
+        """The right contents of a checked buffer. Raises ``CheckError`` if there are none."""
         buffer = next(buffer for buffer in plan.buffers if buffer.name == name)
-        form = buffer.dtype, buffer.length
+        form = buffer.dtype, plan.shapes[name]
         before = {
             b.name: (np.zeros(b.length, b.dtype) if b.data is None else b.data).reshape(
                 plan.shapes[b.name]
@@ -158,10 +161,14 @@ class OwnKernel(Workload):
             right = partial(self._right, given, form, known, plan.point)
             return self._kept.get(("right", name, *form), [*read, *plan.numbers.values()], right)
         except StudyError as error:
-            raise InfeasibleError(f"the check of '{name}': {error.message}") from error
+            raise CheckError(f"the check of '{name}': {error.message}") from error
 
     def _right(
-        self, given: Part, form: tuple[str, int], known: Mapping[str, Any], point: OwnLaunch
+        self,
+        given: Part,
+        form: tuple[str, tuple[int, ...]],
+        known: Mapping[str, Any],
+        point: OwnLaunch,
     ) -> NDArray[Any]:
         if "file" in given:
             return point.load(given["file"], *form)
@@ -184,18 +191,6 @@ class OwnKernel(Workload):
             return function(**{parameter: known[parameter] for parameter in wanted})
         except (Exception, SystemExit) as error:
             raise StudyError(f"{place} raised {where_raised(error)}") from error
-
-
-def _wrong(found: NDArray[Any], expected: NDArray[Any], given: Part) -> NDArray[Any]:
-    """Indices of the elements that are wrong. A NaN is right where a NaN is expected."""
-    relative, absolute = float(given.get("relative", 0)), float(given.get("absolute", 0))
-    with np.errstate(all="ignore"):
-        right = found == expected
-        if not right.all() and found.dtype.kind in "fc":
-            right |= np.isnan(found) & np.isnan(expected)
-        if not right.all() and (relative or absolute):
-            right |= np.isclose(found, expected, rtol=relative, atol=absolute)
-    return np.flatnonzero(~right)
 
 
 def _changed(plan: OwnPlan, outputs: Outputs, checks: Mapping[str, Any]) -> str:

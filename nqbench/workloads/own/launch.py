@@ -198,17 +198,16 @@ class OwnLaunch:
     def _array(self, name: str, given: Part, known: Mapping[str, Any]) -> NDArray[Any]:
         what, dtype, shape = str(given["contents"]), self.dtype(given), self.shape(name)
         seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
-        count = None if shape is None else math.prod(shape)
         try:
             if is_file(what):
-                found = self.load(what, dtype, count)
+                found = self.load(what, dtype, shape)
             else:
-                found = arrays.made(what, dtype, count, seed, known)
+                found = arrays.made(what, dtype, shape, seed, known)
         except StudyError as error:
             raise StudyError(f"'{name}': {error.message}") from error
         return found.reshape(shape) if shape else found
 
-    def load(self, name: str, dtype: str, count: int | None) -> NDArray[Any]:
+    def load(self, name: str, dtype: str, shape: arrays.Shape) -> NDArray[Any]:
         """The array of a .npy file. Raises ``StudyError`` if it cannot be read or does not fit."""
         file = self.text(("arguments",), name)
         try:
@@ -220,7 +219,7 @@ class OwnLaunch:
             raise StudyError(said) from error
         if not isinstance(found, np.ndarray):
             raise StudyError(f"{file} holds several arrays; save one with np.save")
-        return arrays.fitted(found, dtype, count, f"{file} has")
+        return arrays.fitted(found, dtype, shape, f"{file} has")
 
     # The plan.
 
@@ -249,6 +248,7 @@ class OwnLaunch:
             include=tuple(self.block.folder / name for name in data.get("include", ())),
             symbols={name: made[name] for name in self.block.variables},
             cooperative=bool(data.get("cooperative", False)),
+            names=tuple(f"{self.block.lines.get(n, '')}{n}" for n in self.block.arguments),
             buffers=tuple(
                 self._buffer(name, math.prod(shapes[name]), made.get(name), device)
                 for name in self.block.buffers

@@ -60,17 +60,17 @@ def test_nothing_else_can_be_reached(text: str) -> None:
 
 
 def test_contents_follow_from_the_seed_and_fit_the_buffer() -> None:
-    def made(what: str, dtype: str = "float32", count: int | None = 5, seed: int = 1) -> Any:
-        return arrays.made(what, dtype, count, seed, NAMES)
+    def made(what: str, dtype: str = "float32", shape: arrays.Shape = (5,), seed: int = 1) -> Any:
+        return arrays.made(what, dtype, shape, seed, NAMES)
 
     assert np.array_equal(made("random"), made("random"))
     assert not np.array_equal(made("random"), made("random", seed=2))
     assert np.array_equal(made("rng.random(5)"), made("rng.random(5)"))
-    assert set(made("random", "uint8", 1000)) <= set(range(100))
-    assert set(made("random", "bool", 100)) == {False, True}
+    assert set(made("random", "uint8", (1000,))) <= set(range(100))
+    assert set(made("random", "bool", (100,))) == {False, True}
     assert (made("arange", "int16") == range(5)).all()
     assert (made("7", "int64") == 7).all(), "one number fills the buffer"
-    assert made("x", count=None).size == 6
+    assert made("x", shape=None).size == 6
     with pytest.raises(StudyError, match="gives 6 values, but the buffer has 5"):
         made("x")
     with pytest.raises(StudyError, match="not numbers"):
