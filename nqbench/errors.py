@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 LaunchStatus = Literal["launch_error", "crashed", "wrong", "check_error"]
 
@@ -72,13 +72,16 @@ class WrongDeviceError(InfeasibleError):
 
 
 class CompileError(NqbenchError):
-    """The CUDA compiler refused a kernel; the message carries its file:line. Status
-    ``compile_error``."""
+    """The CUDA compiler refused a kernel; the message carries its file:line."""
+
+    status: Final = "compile_error"
 
 
 class CheckError(NqbenchError):
     """A right answer that cannot be made, or does not fit what it is compared with: the check is
-    wrong, not the kernel. Status ``check_error``."""
+    wrong, not the kernel."""
+
+    status: Final = "check_error"
 
 
 class DeviceError(NqbenchError):
@@ -96,11 +99,13 @@ class DeviceLost(DeviceError):
 class LaunchError(DeviceError):
     """A kernel launch failed.
 
-    ``fatal``  the process can launch nothing more (a poisoned context) and must be replaced
-    ``status`` what the measurement ends with
+    ``fatal``   the process can launch nothing more (a poisoned context) and must be replaced
+    ``status``  what the measurement ends with
+    ``printed`` what the kernel had printed before
     """
 
     fatal: bool = False
+    printed: str = ""
     status: LaunchStatus = "launch_error"
 
 
@@ -117,12 +122,13 @@ class ProgramFault(LaunchError):
 
 
 class LaunchTimeout(DeviceError):
-    """A launch did not end within its limit. Status ``timeout``.
+    """A launch did not end within its limit.
 
     ``fatal``  the kernel still runs: the process must be replaced
     """
 
     fatal: bool = False
+    status: Final = "timeout"
 
 
 class WrongAnswer(NqbenchError):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.devices.registry import open_simulator
-from nqbench.errors import InfeasibleError, NqbenchError
+from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
 from nqbench.measure.variants import workload_of
 from nqbench.plan import Kernel
 from nqbench.point import labels
 from nqbench.report.explain import Explained, SourceLine
+from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.sanitizer import CodePlace
 from nqbench.workloads import launch_factors
@@ -25,48 +28,94 @@ if TYPE_CHECKING:
     from nqbench.simulator.sanitizer import LaunchWatch
 
 TIMEOUT_S: Final = 300.0
+"""Of an ordinary launch."""
 
 
 @dataclass(slots=True)
 class Checked:
     """What a check found. ``checked`` are the points that ran, ``skipped`` and ``failed`` the
-    others with their reasons."""
+    others with their reasons, ``late`` those that the time was too short for. ``sizes`` are the N
+    that were checked; it took ``wall_s`` seconds.
+    """
 
     mistakes: list[Mistake] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    wall_s: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form."""
+        findings = [mistake.as_json() for mistake in self.mistakes]
+        names = ("checked", "skipped", "failed", "late", "wall_s")
+        return {**{name: getattr(self, name) for name in names}, "findings": findings}
 
 
 def check_points(
-    points: Sequence[Point], device: SimDevice, listener: Progress | None = None
+    points: Sequence[Point],
+    device: SimDevice,
+    listener: Progress | None = None,
+    limit_s: float | None = None,
 ) -> Checked:
-    """Run every point once on a device in the checked mode."""
+    """Run every point once on a device in the checked mode.
+
+    After ``limit_s`` seconds the rest is left out. All levels then come early.
+    """
+    began = time.monotonic()
     launch = launch_factors(points[0].workload) if points else ()
     found = Checked()
     if listener is not None:
         listener.stage("checking every access in the simulator", len(points))
-    for label, point in zip(labels(points, launch), points, strict=True):
+    pairs = list(zip(labels(points, launch), points, strict=True))
+    for label, point in pairs if limit_s is None else _spread(pairs):
+        left_s = math.inf if limit_s is None else limit_s - (time.monotonic() - began)
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))
+        elif left_s <= 0:
+            found.late.append(label)
         else:
-            _check_point(found, label, point, device)
+            _check_point(found, label, point, device, left_s)
         if listener is not None:
             listener.advanced()
+    found.wall_s = time.monotonic() - began
     return found
 
 
-def _check_point(found: Checked, label: str, point: Point, device: SimDevice) -> None:
+def _spread(pairs: Sequence[tuple[str, Point]]) -> Iterator[tuple[str, Point]]:
+    """The points in an order in which each brings as many new levels as it can."""
+    left, seen = list(pairs), set[object]()
+    while left:
+        levels = [{*map(str, point.factors.items())} - seen for _, point in left]
+        best = max(range(len(left)), key=lambda i: len(levels[i]))
+        if not levels[best]:
+            yield from left
+            return
+        seen |= levels[best]
+        yield left.pop(best)
+
+
+def _check_point(
+    found: Checked, label: str, point: Point, device: SimDevice, limit_s: float
+) -> None:
     try:
         plan = workload_of(point).plan(point.configuration, point.system, device.facts)
         if plan.on_cpu:
             found.skipped.append((label, "it runs on the CPU"))
             return
-        seen = list(run_checked(plan, device.simulation))
+        seen = list(run_checked(plan, device.simulation, min(limit_s, mistakes.TIMEOUT_S)))
+    except LaunchTimeout as error:
+        if limit_s < mistakes.TIMEOUT_S:
+            found.late.append(label)
+        else:
+            found.failed.append((label, str(error)))
+        return
     except NqbenchError as error:
         found.failed.append((label, str(error)))
         return
     found.checked.append(label)
+    found.sizes = sorted({*found.sizes, point.n})
     for kernel, finding in seen:
         gather(found.mistakes, kernel, finding, label)
 

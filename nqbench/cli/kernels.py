@@ -55,10 +55,7 @@ def check(
     with progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:
-        mistakes = [mistake.as_json() for mistake in found.mistakes]
-        others = {"skipped": found.skipped, "failed": found.failed}
-        data = {"subject": subject, "device": simulator.spec, "checked": found.checked}
-        console.print_json({**data, **others, "findings": mistakes})
+        console.print_json({"subject": subject, "device": simulator.spec, **found.as_json()})
     else:
         listings.show_checked(found)
     if found.mistakes or found.failed or not found.checked:

@@ -10,6 +10,7 @@ from nqbench.cli import options
 from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
+    from nqbench.cli.races import Races
     from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport
@@ -72,11 +73,12 @@ def conclude(
     draw: bool = True,
     as_json: bool = False,
     items: Sequence[ReportItem] = (),
+    races: Races | None = None,
 ) -> None:
     """Show how runs ended, tables of them (``items``), their numbers and where their files are.
 
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
-    want to wait for figures.
+    want to wait for figures. ``races``: what is known of those in kernels of the user's own.
     """
     from nqbench.cli.show import console, results
     from nqbench.cli.show.answer import show_answer, show_next
@@ -89,6 +91,9 @@ def conclude(
         measured = complete and outcome.counts.get("ok", 0)
         if not as_json:
             results.show_failures(outcome)
+            results.show_printed(outcome)
+            if races:
+                races.show_mistakes(outcome)
         if not (as_json or measured):
             results.show_ending(outcome)
         report = None
@@ -103,14 +108,20 @@ def conclude(
                         console.show_report_table(table)
                 show_answer(run.answer, duration(outcome.wall_s))
                 console.say("")
-                show_next(run.answer)
+        if races and not as_json:
+            console.say(races.line())
+        if measured and not as_json:
+            show_next(run.answer, checked=bool(races and races.found))
             if draw and measured:
                 report = _report_measured(run, outcome)
                 reports.append(report)
         if not as_json:
             results.show_files(report, outcome.path)
     if as_json:
-        ended = [{"interrupted": one.interrupted, "wall_s": one.wall_s} for one in outcomes]
+        check = {"check": races.found.as_json()} if races and races.found else {}
+        ended = [
+            {"interrupted": one.interrupted, "wall_s": one.wall_s, **check} for one in outcomes
+        ]
         print_runs(runs, reports, ended)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, options
+from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, completion, exit_code, options
 from nqbench.cli.measuring import choose, conclude, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
@@ -57,6 +57,9 @@ def run(
         option("--axis -a", "Levels in place of the study's; repeatable.", metavar="FACTOR=A,B"),
     ] = None,
     no_report: Annotated[bool, option("--no-report", "Measure only; draw nothing.")] = False,
+    no_check: Annotated[
+        bool, option("--no-check", "Do not look for races in a simulated kernel of your own.")
+    ] = False,
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
     cluster: options.ClusterPath = None,
@@ -69,6 +72,7 @@ def run(
     A GPU gives kernel times. Without one, the simulator counts exactly what a profiler would;
     with -d sim:h100:cache:time it also models the caches and a time.
     """
+    from nqbench.cli.races import look_for_races
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
     from nqbench.study.asked import with_axes
@@ -96,20 +100,15 @@ def run(
                 budget_s=budget_s,
                 command=options.command_line(),
             )
+        spec = ""
     else:
-        outcomes = [
-            measure(
-                study,
-                choose(device, study.needs, study.name),
-                out=out,
-                fresh=fresh,
-                budget_s=budget_s,
-            )
-        ]
-    conclude(outcomes, draw=not no_report, as_json=as_json)
+        spec = choose(device, study.needs, study.name)
+        outcomes = [measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)]
+    races = look_for_races(study, config, outcomes, "" if no_check else spec)
+    conclude(outcomes, draw=not no_report, as_json=as_json, races=races)
     if any(outcome.interrupted for outcome in outcomes):
         raise typer.Exit(EXIT_INTERRUPTED)
-    if code := max(map(exit_code, outcomes)):
+    if code := max(*map(exit_code, outcomes), EXIT_FAILED if races and races.mistakes else 0):
         raise typer.Exit(code)
 
 

@@ -47,10 +47,9 @@ def check_arguments(
     where = f"{kernel.source.name}: kernel {kernel.entry}"
     listed = f" ({', '.join(map(_readable, types))})" if types else ""
     if takes != gives and (types or sizes is not None):
-        named = f": {', '.join(n.rpartition(' ')[2] for n in kernel.names)}" if types else ""
-        raise CompileError(
-            f"{where} takes {takes} arguments{listed}, but {gives} {'is' if gives == 1 else 'are'} given{named}"
-        )
+        names = ", ".join(name.rpartition(" ")[2] for name in kernel.names)
+        given = f"{gives} {'is' if gives == 1 else 'are'} given" + (f": {names}" if names else "")
+        raise CompileError(f"{where} takes {takes} arguments{listed}, but {given}")
     faults = []
     for number, one in enumerate(kernel.arguments):
         is_buffer = isinstance(one, str)

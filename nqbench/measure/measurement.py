@@ -14,6 +14,9 @@ from nqbench.device import Launch, Prepared
 from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.vocabulary import Status
 
+PRINTED: Final = "printed"
+"""In ``telemetry``: what a kernel's printf gave, its first ``MAX_PRINTED`` characters."""
+MAX_PRINTED: Final = 2000
 PROFILED: Final = "profiled"
 """In a request: a profiler is attached. In ``about``: the kernels it saw, in order."""
 SPENT: Final = {
@@ -72,7 +75,11 @@ class Measurement:
 
 def scalars(detail: Mapping[str, Any]) -> dict[str, Any]:
     """The short part of a launch's details; breakdowns per line are too long for a record."""
-    return {k: v for k, v in detail.items() if isinstance(v, (int, float, str, bool, np.generic))}
+    kinds = (int, float, str, bool, np.generic)
+    found = {k: v for k, v in detail.items() if isinstance(v, kinds)}
+    if lines := detail.get(PRINTED):
+        found[PRINTED] = "".join(lines)[:MAX_PRINTED]
+    return found
 
 
 def plain(value: Any) -> Any:

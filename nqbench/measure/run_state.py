@@ -6,10 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nqbench.measure.measurement import PRINTED
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
 from nqbench.record import Record
@@ -31,6 +32,7 @@ class RunOutcome:
     ``skipped``      reason by point label, for points that were not measured
     ``wall_s``       seconds it took
     ``interrupted``  ended by Ctrl-C; what was measured is kept
+    ``printed``      records of kernels that printed something, in the order of the points
     ``unchanged``    no record was added, and the study is the one that was recorded before
     """
 
@@ -41,6 +43,7 @@ class RunOutcome:
     wall_s: float
     interrupted: bool
     unchanged: bool = False
+    printed: tuple[Record, ...] = ()
 
 
 class Listener:
@@ -207,7 +210,9 @@ class RunState:
                 counts["skipped"] += 1
                 name = f"{task.point.sweep}: {task.point.label()} ({task.key[:6]})"
                 skipped[name] = left_out[-1].reason
-        return RunOutcome(path, dict(counts), tuple(failures), skipped, wall_s, interrupted)
+        told = (r for task in self._tasks for r in by_key[task.key] if PRINTED in r.telemetry)
+        outcome = RunOutcome(path, dict(counts), tuple(failures), skipped, wall_s, interrupted)
+        return replace(outcome, printed=tuple(told))
 
     def _store(self, record: Record) -> None:
         with self._lock:

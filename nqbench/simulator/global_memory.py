@@ -107,8 +107,8 @@ class GlobalMemory:
             if span.low <= offset < span.high:
                 return f"byte {offset - span.low} of buffer {span.name!r} of {size} bytes"
             if 0 <= offset - span.high < NEAR:
-                beyond = offset - span.high
-                return f"{beyond} bytes beyond the end of buffer {span.name!r} of {size} bytes"
+                beyond = f"{offset - span.high} bytes" if offset > span.high else "right"
+                return f"{beyond} beyond the end of buffer {span.name!r} of {size} bytes"
             if 0 < span.low - offset < NEAR // 2:
                 return f"{span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
         return ""

@@ -180,10 +180,13 @@ class SimKernel:
             self._run.again(parameters)
         run, entry = self._run, self.kernel.entry
         outcome = run.go(max_steps, left_s)
-        if outcome is Outcome.FAULT:
-            raise reports.fault(run, entry)
-        if outcome is Outcome.DEADLOCK:
-            raise reports.deadlock(run, entry)
+        if self.code.prints:
+            self.printed += reports.printed(run)
+        reasons = {Outcome.FAULT: reports.fault, Outcome.DEADLOCK: reports.deadlock}
+        if outcome in reasons:
+            error = reasons[outcome](run, entry)
+            error.printed = "".join(self.printed)
+            raise error
         if outcome is Outcome.PAUSE:
             limit = "" if timeout_s is None else f"{timeout_s:g} s"
             if run.steps >= max_steps:
@@ -193,8 +196,6 @@ class SimKernel:
                 )
             where = reports.standing(run)
             raise LaunchTimeout(f"kernel {entry}: still running after {limit}{where}")
-        if self.code.prints:
-            self.printed += reports.printed(run)
         return run
 
     @property
@@ -456,6 +457,7 @@ class SimProgram(SimPlan):
             "quantum": self.simulation.quantum,
             "steps": context.steps,
             "kernels": kernels,
+            "printed": [line for kernel in self.kernels.values() for line in kernel.printed],
         }
         return Launch(None, counters, detail)
 

@@ -41,6 +41,9 @@ TEXT = {
 }
 
 
+NO_BARRIER = " (a barrier missing?)"
+
+
 def fault(run: SimLaunch, entry: str) -> KernelFault:
     """The fault that the context records."""
     kind = Fault(int(run.context[Context.FAULT_KIND]))
@@ -89,8 +92,8 @@ def _access(run: SimLaunch, kind: Fault, instruction: Instruction, address: int)
         for name, offset, size in run.code.symbols.shared:
             if offset <= address < offset + size:
                 inside = f", byte {address - offset} of {readable(name)}"
-                return TEXT[kind], f", address {address:#x}{inside}"
-        return TEXT[kind], f", address {address:#x}"
+                return TEXT[kind], f", address {address:#x}{inside}{NO_BARRIER}"
+        return TEXT[kind], f", address {address:#x}{NO_BARRIER}"
     space = next(iter(instruction.spaces - {"param"}), "")
     what, detail = TEXT[kind], _nearest(run, address)
     if kind is Fault.UNDEFINED:
@@ -103,6 +106,11 @@ def _access(run: SimLaunch, kind: Fault, instruction: Instruction, address: int)
     elif space == "shared":
         what = "access outside the shared memory of the block"
         detail = f", {run.geometry.shared_bytes} bytes of shared memory"
+        extern = any(
+            v.space == "shared" and not v.nbytes for v in run.code.kernel.variables.values()
+        )
+        if extern and not run.geometry.dynamic_shared_bytes:
+            detail += "; the study gives no `shared:` for what is `extern __shared__`"
     elif space == "local":
         what = "access outside local memory"
         detail = f", {run.code.layout.local_bytes} bytes per thread"

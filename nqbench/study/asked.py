@@ -62,7 +62,7 @@ def chosen_points(
     if not chosen:
         said = ", ".join(f"{name}={','.join(levels)}" for name, levels in wanted.items())
         raise StudyError(f"no point of {subject} has all of {said}")
-    return chosen if sizes or "n" in wanted else _smallest(chosen)
+    return chosen if sizes or "n" in wanted else smallest(chosen)
 
 
 def _of_system(
@@ -154,7 +154,7 @@ def _check_conditions(
             raise StudyError(f"--n {n}: {subject} has n {listing(list(map(str, there)))}")
 
 
-def _smallest(points: Sequence[Point]) -> list[Point]:
+def smallest(points: Sequence[Point]) -> list[Point]:
     """Of points that differ in n alone, the smallest; where points are skipped, others count.
     Factors that follow from n (one level for each n of a system) do not tell points apart."""
     families: dict[object, list[Point]] = {}

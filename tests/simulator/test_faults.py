@@ -39,7 +39,7 @@ PASSED_BY = (
     r" \(block \(0, 0, 0\), warp 2, lanes 0xffffffff\), bar.sync at PTX line"
 )
 FAULTS = {
-    "beyond": "access outside every buffer.* 0 bytes beyond the end of buffer 'in' of 128 bytes;"
+    "beyond": "access outside every buffer.* right beyond the end of buffer 'in' of 128 bytes;"
     r" block \(0, 0, 0\), thread \(24, 0, 0\), warp 0, lane 24; ld.global",
     "before": "16 bytes before buffer 'out'.*lane 0;",
     "far_away": "lane 1;",  # the first lane outside
@@ -47,7 +47,7 @@ FAULTS = {
     "misaligned": "misaligned access.*is not a multiple of 4, byte 37 of buffer 'out' of 256 bytes"
     ".*lane 9;",
     "shared_beyond": "outside the shared memory of the block: address 0x80, 128 bytes.*lane 29;",
-    "unwritten": "reads shared memory that was never written, address 0x4, byte 4 of box;.*lane 0;",
+    "unwritten": "reads shared memory that was never written, address 0x4, byte 4 of box .*lane 0;",
     "unwritten_byte": "never written, address 0x5.*lane 26;",
     "unwritten_atomic": "never written, address 0x4",
     "divide": "integer division by zero.*lane 17;",

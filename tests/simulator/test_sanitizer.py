@@ -93,4 +93,4 @@ def test_threads_values_and_counts() -> None:
     assert [block[0] for block, _ in lost.threads] == [1, 0]
     (beyond,) = findings("global_beyond")
     assert beyond.count == 8
-    assert beyond.message == "0 bytes beyond the end of buffer 'out' of 768 bytes"
+    assert beyond.message == "right beyond the end of buffer 'out' of 768 bytes"

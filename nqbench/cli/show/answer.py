@@ -58,8 +58,9 @@ def show_answer(answer: Answer, ending: str = "") -> None:
         console.say("Nothing to compare yet: no two points of one size finished.")
 
 
-def show_next(answer: Answer) -> None:
-    """Commands that go on from here: a time, the races, the lines behind the numbers."""
+def show_next(answer: Answer, *, checked: bool = False) -> None:
+    """Commands that go on from here: a time, the races (unless ``checked``), the lines behind the
+    numbers."""
     study = _study(answer.data.command)
     if not study or answer.programs_only:
         return
@@ -72,6 +73,8 @@ def show_next(answer: Answer) -> None:
         timed = {"time it": f"nqbench run {study} -d cuda:0"}
         steps = {**timed, "model the time": f"-d sim:{model}:cache:time", **steps}
         steps.pop("by source line")
+    if checked:
+        del steps["find races"]
     console.say("    ".join(f"{what}: {how}" for what, how in steps.items()), bullet="Next   ")
 
 

@@ -93,7 +93,7 @@ def show_system(workload: Workload, system: str) -> None:
 def show_checked(found: Checked) -> None:
     """A paragraph for each mistake, then the sum."""
     for mistake in found.mistakes:
-        _show_mistake(mistake)
+        show_mistake(mistake)
     for label, reason in found.failed:
         say(f"{label}: could not be checked: {reason}")
     for reason, count in Counter(reason for _, reason in found.skipped).items():
@@ -106,7 +106,8 @@ def show_checked(found: Checked) -> None:
     say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
 
 
-def _show_mistake(mistake: Mistake) -> None:
+def show_mistake(mistake: Mistake) -> None:
+    """A mistake with its lines and the threads of its first occurrence."""
     from nqbench.simulator.mistakes import sentence
 
     times = f"{mistake.count:,} time{'' if mistake.count == 1 else 's'}"

@@ -6,6 +6,7 @@ Every device has a row that knows its stage and its points; a display shows the 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -50,11 +51,27 @@ def progress() -> Iterator[ProgressRow]:
     out = console(stderr=True)
     # Lines can be redrawn, and the user has not asked for plain ones.
     live = out.is_interactive and out.file.isatty() and not out.quiet
+    _said.clear()
     display = LiveDisplay(out) if live and not os.environ.get("NO_COLOR") else Display(out)
     try:
         yield display.row("")
     finally:
         display.close()
+
+
+_said: Final[set[tuple[str, str]]] = set()
+"""Kinds of failures that were named while points ran."""
+_NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?")
+
+
+def kind_of(status: str, reason: str) -> tuple[str, str]:
+    """What points have in common that failed for one reason, numbers aside."""
+    return status, _NUMBER.sub("#", reason)
+
+
+def was_said(kind: tuple[str, str]) -> bool:
+    """Whether whoever reads the results has read of such a failure: both go to one terminal."""
+    return kind in _said and console().is_terminal and console(stderr=True).is_terminal
 
 
 def failure_text(record: Record) -> str:
@@ -109,7 +126,7 @@ class ProgressRow(Listener):
         self.display.point_began(self)
 
     def advanced(self, record: Record | None = None) -> None:
-        """One step is done; a failed record is named at once."""
+        """One step is done; the first failure of each kind is named at once."""
         self.done += 1
         if record is not None:
             point = record.point
@@ -122,7 +139,10 @@ class ProgressRow(Listener):
                 value = value if record.value_s is None else duration(record.value_s)
                 self.display.values.append((value, name))
             elif record.status != "skipped":
-                self.message(failure_text(record))
+                kind = kind_of(record.status, record.reason)
+                if kind not in _said:
+                    self.message(failure_text(record))
+                _said.add(kind)
         self.display.step_done(self)
 
     def status(self, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,8 @@ from nqbench.cli.show.console import (
     show_report_table,
     show_table,
 )
-from nqbench.cli.show.progress import failure_text, point_text
+from nqbench.cli.show.progress import failure_text, kind_of, point_text, was_said
+from nqbench.measure.measurement import PRINTED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
+MAX_PRINTED: Final = 12
+"""Lines of printf that are shown."""
 COLOURS: Final = {
     "holds": "green",
     "fails": "red",
@@ -42,7 +44,6 @@ SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 DECIDED: Final = ("verdict", "size", "statement", "measured", "paper")
 """What a newcomer wants to know of a claim."""
-_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
 def show_failures(outcome: RunOutcome) -> None:
@@ -57,6 +58,16 @@ def show_failures(outcome: RunOutcome) -> None:
         typer.echo(failure_text(failure), err=True)
 
 
+def show_printed(outcome: RunOutcome) -> None:
+    """What kernels printed, of the first points."""
+    said = [(point_text(r), str(r.telemetry[PRINTED])) for r in outcome.printed]
+    lines = [(point, line) for point, text in said for line in text.splitlines()]
+    for point, line in lines[:MAX_PRINTED]:
+        say(f"printf of {point}: {line}")
+    if len(lines) > MAX_PRINTED:
+        say(f"... and {len(lines) - MAX_PRINTED} more lines in the records")
+
+
 def show_ending(outcome: RunOutcome) -> None:
     """How many points ended how, of a run without an answer."""
     counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
@@ -68,9 +79,10 @@ def show_reasons(points: Iterable[tuple[str, str, str]]) -> None:
     """A table of status, point and reason: a row for all points with one reason, numbers aside."""
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for status, point, reason in points:
-        groups.setdefault((status, _NUMBER.sub("#", reason)), []).append((point, reason))
+        groups.setdefault(kind_of(status, reason), []).append((point, reason))
     rows = [
-        [status, str(len(found)), found[0][0], found[0][1]] for (status, _), found in groups.items()
+        [kind[0], str(len(found)), found[0][0], "see above" if was_said(kind) else found[0][1]]
+        for kind, found in groups.items()
     ]
     if rows:
         show_table(["status", "points", "the first", "reason"], rows[:MAX_REASONS])

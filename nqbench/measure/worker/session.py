@@ -5,11 +5,13 @@ A session holds one device, and the CPU for the CPU systems of a study.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from nqbench import errors
 from nqbench.device import Device, Prepared
@@ -17,13 +19,33 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device
 from nqbench.measure import sampling, telemetry
-from nqbench.measure.measurement import PROFILED, Measurement, phases_of, plain, scalars
+from nqbench.measure.measurement import (
+    MAX_PRINTED,
+    PRINTED,
+    PROFILED,
+    Measurement,
+    phases_of,
+    plain,
+    scalars,
+)
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
 from nqbench.plan import Outputs, Plan
 from nqbench.point import COLD, HOT, L2, Executable, Point
 from nqbench.system.machine import timed
 from nqbench.workloads.base import FAULT, Workload
+
+FAILURES: Final = (
+    *(errors.CompileError, errors.CheckError, errors.DeviceError),
+    errors.InfeasibleError,
+)
+"""What ends a measurement with a status."""
+
+
+def _output_bytes() -> int:
+    """How much this process, a worker, has written to the file that is its standard output."""
+    ctypes.CDLL(None).fflush(None)
+    return os.fstat(1).st_size
 
 
 class Session:
@@ -65,18 +87,13 @@ class Session:
         started = time.perf_counter()
         try:
             self._run(request, found)
-        except errors.CompileError as error:
-            found.fail("compile_error", str(error))
-        except errors.CheckError as error:
-            found.fail("check_error", str(error))
-        except errors.LaunchTimeout as error:
-            found.fail("timeout", f"{error}; raise measure.timeout or lower n")
-            found.fatal = error.fatal
-        except errors.LaunchError as error:
-            found.fail(error.status, str(error))
-            found.fatal = error.fatal
-        except (errors.DeviceError, errors.InfeasibleError) as error:
-            found.fail("launch_error", str(error))
+        except FAILURES as error:
+            late = isinstance(error, errors.LaunchTimeout)
+            more = "; raise measure.timeout or lower n" if late else ""
+            found.fail(getattr(error, "status", "launch_error"), f"{error}{more}")
+            found.fatal = getattr(error, "fatal", False)
+            if printed := getattr(error, "printed", ""):
+                found.telemetry[PRINTED] = printed[:MAX_PRINTED]
         found.wall_s = time.perf_counter() - started
         numbers = {name: plain(value) for name, value in vars(found).items()}
         return Measurement(**{**numbers, "samples_s": tuple(numbers["samples_s"])})
@@ -128,6 +145,8 @@ class Session:
         found: Measurement,
     ) -> None:
         timer = sampling.Timer(prepared, request.timeout_s, self._beat)
+        listens = found.device.startswith("cuda") and not request.timed
+        before = _output_bytes() if listens else 0
         if request.timed:
             self._time(timer, request, found)
         else:
@@ -142,6 +161,9 @@ class Session:
         found.telemetry = {**scalars(timer.last.detail), **found.telemetry}
         with found.spending("check"):
             reduce_s = self._check(workload, plan, prepared, request, found)
+        if listens and _output_bytes() > before:  # a GPU's printf comes with the first wait
+            printed = os.pread(1, MAX_PRINTED, before).decode(errors="replace")
+            found.telemetry[PRINTED] = printed
         if found.value_s is not None:
             # Last: several launches run once more for it, and were checked as they were timed.
             with found.spending("phases"):

@@ -72,11 +72,15 @@ def _rounding(found: Array, expected: Array, given: Mapping[str, Any]) -> str:
     ):
         if 0 < largest <= most:
             asked = ", ".join(
-                f"{k}: {float(given[k]):g}" for k in ("relative", "absolute") if k in given
+                f"{k}: {_number(given[k])}" for k in ("relative", "absolute") if k in given
             )
             asks = f"allows {asked}" if asked else "asks for equal bits"
             enough = 10.0 ** math.ceil(math.log10(largest))
-            return (
-                f" (largest {key} difference {largest:.2g}; the check {asks}; {key}: {enough:g}?)"
-            )
+            said = f" (largest {key} difference {_number(largest)}; the check {asks};"
+            return f"{said} {key}: {_number(enough)}?)"
     return ""
+
+
+def _number(value: float) -> str:
+    """As a study has it: ``1.4e-7``."""
+    return f"{float(value):.2g}".replace("e-0", "e-")
