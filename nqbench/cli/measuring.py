@@ -112,9 +112,9 @@ def conclude(
             console.say(races.line())
         if measured and not as_json:
             show_next(run.answer, checked=bool(races and races.found))
-            if draw and measured:
-                report = _report_measured(run, outcome)
-                reports.append(report)
+        if draw and measured:
+            report = _report_measured(run, outcome)
+            reports.append(report)
         if not as_json:
             results.show_files(report, outcome.path)
     if as_json:
