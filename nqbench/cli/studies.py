@@ -140,10 +140,14 @@ def static(
     ] = "sm_75,sm_80,sm_90,sm_120",
     sass: Annotated[bool, option("--sass", "Count machine code too (needs nvdisasm).")] = False,
     csv: Annotated[bool, option("--csv", "Comma-separated values.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show registers, spills, shared memory, occupancy; needs no GPU."""
+    from dataclasses import asdict
+
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
+    from nqbench.compiler.static import shortened
     from nqbench.measure.launch import static_rows
     from nqbench.study import expand, load_study
 
@@ -151,8 +155,12 @@ def static(
     study = load_study(config)
     with progress() as listener:
         rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
-    if rows:
-        console.show_rows(rows, csv=csv)
+    if as_json:
+        console.print_json([asdict(row) for row in rows])
+    elif rows:
+        chips = "" if csv else ", ".join(dict.fromkeys(f"{r.arch} is {r.chip}" for r in rows))
+        kernels = rows if csv else shortened(rows)
+        console.show_rows(kernels, csv=csv, varying=f"{chips}. ")
     else:
         console.note("no point of this study is a GPU kernel: there is nothing to compile")
 

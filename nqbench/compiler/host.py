@@ -274,10 +274,18 @@ class DevicePart:
                 if not self._drop(error):
                     break
         text = self._said(said, last)
-        if self.missing:
-            names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
-            text += f" (not found, and taken to be empty: {names})"
-        raise CompileError(text) from first
+        raise CompileError("; ".join([*self._absent(), text])) from first
+
+    def _absent(self) -> list[str]:
+        """The headers that were taken to be empty, from which the errors may follow."""
+        said = []
+        if gone := [f"{name} ({at})" for name, at in self.missing.items() if ":" in at]:
+            where = "; put it beside the kernel, or name its folder under `include:`"
+            said.append(f"not found: {', '.join(gone)}{where}")
+        if hosts := [f"{name} ({at})" for name, at in self.missing.items() if ":" not in at]:
+            why = "does not compile without a host compiler; include only what kernels need"
+            said.append(f"{', '.join(hosts)} {why}, such as cub/block/block_reduce.cuh")
+        return said
 
     def _said(self, errors: list[str], last: nvrtc.Rejected) -> str:
         """The errors in code of the device, or what the compiler said last."""
@@ -381,7 +389,7 @@ def _missing(texts: Mapping[str, str]) -> dict[str, str]:
     """Where the names stand that are included and that no folder has."""
     folders = cuda_headers()
     return {
-        name: f"{Path(file).name}({line})"
+        name: f"{Path(file).name}:{line}"
         for file, text in texts.items()
         for name, line in included_names(text).items()
         if name not in {*STANDINS, *texts}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Protocol
@@ -147,3 +148,13 @@ def _row(
         limiter=fits.limiter,
         note=note,
     )
+
+
+def shortened(rows: Sequence[StaticRow]) -> list[StaticRow]:
+    """Rows for a terminal: without the size in their labels, each once, if kernels are the same at
+    every size; without the chip if there is one for each architecture."""
+    one_each = len({r.arch for r in rows}) == len({r.chip for r in rows})
+    rows = [replace(r, chip="") if one_each else r for r in rows]
+    short = dict.fromkeys(replace(r, label=re.sub(r" N=\d+", "", r.label)) for r in rows)
+    same = len({(r.label, r.arch, r.chip) for r in short}) == len(short)
+    return [*short] if same else rows

@@ -173,14 +173,27 @@ def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_fitting(console(), plain_table(), names, rows)
 
 
-def show_rows(rows: Sequence[DataclassInstance], *, csv: bool = False) -> None:
-    """Dataclasses of one type as a table, a column per field; or as comma-separated values."""
+def show_rows(
+    rows: Sequence[DataclassInstance], *, csv: bool = False, varying: str | None = None
+) -> None:
+    """Dataclasses of one type as a table, a column per field; or as comma-separated values.
+
+    ``varying``: only the fields that differ between rows, the others in a sentence below, which
+    begins with this text.
+    """
     names = [field.name for field in fields(rows[0])]
     cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
     if csv:
         csv_module.writer(sys.stdout).writerows([names, *cells])
-    else:
-        show_table(names, cells)
+        return
+    same = ""
+    if varying is not None and len(rows) > 1:
+        kept = [i for i, _ in enumerate(names) if len({row[i] for row in cells}) > 1]
+        rest = [f"{n} {cells[0][i]}" for i, n in enumerate(names) if i not in kept and cells[0][i]]
+        same = varying + (f"The same in every row: {', '.join(rest)}" if rest else "")
+        names, cells = [names[i] for i in kept], [[row[i] for i in kept] for row in cells]
+    heads = names if varying is None else [name.replace("_", " ") for name in names]
+    print_fitting(console(), plain_table(), heads, cells, same)
 
 
 def _cell(value: Any) -> str:
