@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.cli.show import console, listings
 from nqbench.cli.show.progress import progress
+from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     from nqbench.inspection import Checked
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 CHECK_S: Final = 10.0
 """What the check that ends a run may take; or as long as the run itself."""
-ASKING: Final = ("wrong", "launch_error")
-"""Failures that a race or a stray access may explain."""
+NO_BARRIER: Final = "a barrier missing?"
+"""In reasons of the simulator that a race may explain."""
 
 
 @dataclass
@@ -39,8 +40,8 @@ class Races:
         if self.found is not None and self.found.checked:
             for mistake in self.found.mistakes:
                 listings.show_mistake(mistake)
-        elif bad := sum(record.status in ASKING for record in outcome.failures):
-            console.say(f"Why {bad} of the points failed, `{self.command}` may tell")
+        elif any(r.status == "wrong" or NO_BARRIER in r.reason for r in outcome.failures):
+            console.say(f"A race or a stray access? `{self.command}` looks for both")
 
     def line(self) -> str:
         """``races: none found at N = 64 (8 configurations, 1.2 s)``."""
@@ -51,9 +52,9 @@ class Races:
         what = ", ".join(f"{kind} ({n})" for kind, n in kinds.items())
         what = str(kinds.total()) if {*kinds} == {"race"} else what or "none"
         every = len(found.checked) + len(found.late)
-        many = f"{len(found.checked)} of {every}" if found.late else f"{every}"
+        of = f"{len(found.checked)} of " if found.late else ""
         sizes = ", ".join(map(str, found.sizes))
-        said = f"races: {what} found at N = {sizes} ({many} configurations,"
+        said = f"races: {what} found at N = {sizes} ({of}{many(every, 'configuration')},"
         said += f" {console.duration(found.wall_s)})"
         return said + (f"; for the others: {self.command}" if found.late else "")
 
@@ -68,7 +69,6 @@ def look_for_races(
     """
     from nqbench.devices.registry import facts_for, open_simulator
     from nqbench.inspection import check_points
-    from nqbench.simulator.reports import NO_BARRIER
     from nqbench.study import expand
     from nqbench.study.asked import smallest
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.cli.races import Races, look_for_races
+from nqbench.devices.registry import open_simulator
+from nqbench.inspection import Checked, check_points
+from nqbench.study import expand, load_study
 from tests.cli.call import call
 from tests.simulator.harness import KERNELS
 
@@ -83,3 +87,45 @@ def test_systems_and_examples_are_clean() -> None:
     done = call("check", EXAMPLES / "reduction" / "reduction.yaml", "--point", "items=1")
     assert (done.code, "4 points checked" in done.out) == (0, True)
     assert call("check", "tanaka2011.nine").code == 2
+
+
+RACE = "race, 192 times"
+ENDINGS: dict[str, tuple[int, list[str], list[str]]] = {
+    "planted.yaml -d sim": (1, [RACE, "races: 1 found at N = 96 (2 configurations, "], []),
+    "planted.yaml -d sim --no-check": (
+        *(1, ["races: not checked (nqbench check planted.yaml)", "`nqbench check planted.yaml`"]),
+        [RACE],
+    ),
+    "right.yaml -d sim:mini:cache": (
+        *(0, ["races: none found at N = 96 (1 configuration, "], [RACE, "find races"]),
+    ),
+}
+
+
+def test_a_run_of_a_kernel_of_ones_own_ends_with_its_races(study: str) -> None:
+    folder, planted = Path(study).parent, Path(study).read_text(encoding="utf-8")
+    right = planted.replace("[read_after_write, ", "[").replace("name: planted", "name: right")
+    (folder / "right.yaml").write_text(right, encoding="utf-8")
+    for words, (code, said, not_said) in ENDINGS.items():
+        done = call("run", *words.split(), "--no-report", cwd=folder)
+        assert done.code == code, done.said
+        assert all(part in done.out for part in said), done.out
+        assert not any(part in done.out for part in not_said), done.out
+    data = json.loads(call("run", "planted.yaml", "-d", "sim", "--json", cwd=folder).out)
+    found = data["runs"][0]["check"]
+    assert (len(found["checked"]), found["findings"][0]["kind"]) == (2, "race")
+
+
+def test_what_was_not_checked_is_said(study: str) -> None:
+    loaded, device = load_study(Path(study)), open_simulator("sim:mini", checked=True)
+    on_gpu = look_for_races(loaded, "conv.yaml", [], "cuda:0")
+    assert on_gpu is not None
+    assert on_gpu.line() == "races: not checked (nqbench check conv.yaml)"
+    assert look_for_races(load_study(Path("quick")), "quick", [], "sim:mini") is None
+    points = expand(loaded, device.facts)
+    (late,) = (check_points(points, device, limit_s=0).late,)
+    assert len(late) == 2
+    some = Races("nqbench check x", Checked(checked=["a"], late=["b", "c"], sizes=[8], wall_s=10))
+    assert some.line() == (
+        "races: none found at N = 8 (1 of 3 configurations, 10 s); for the others: nqbench check x"
+    )

@@ -248,6 +248,12 @@ def test_static_needs_no_gpu_and_takes_each_architecture_once(folder: Path) -> N
     header, *rows = done.out.splitlines()
     assert {"registers", "occupancy"} <= set(header.split(","))
     assert [row.split(",")[1] for row in rows] == ["sm_90", "sm_80"]
+    found = json.loads(call("static", "study.yaml", "--arch", "sm_90", "--json", cwd=folder).out)
+    assert [(row["arch"], row["spill_load_bytes"]) for row in found] == [("sm_90", 0)]
+    done = call("static", "study.yaml", "--arch", "sm_90,sm_80", cwd=folder)
+    header, _, *rows = done.out.splitlines()
+    assert "spill" not in header
+    assert "spill_load_bytes 0" in rows[-1]
 
 
 @pytest.mark.parametrize(

@@ -185,11 +185,11 @@ def test_a_factor_called_jobs_keeps_its_levels(capsys: pytest.CaptureFixture[str
 
 
 def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    slow = [("skipped", f"crossed N={n}", f"one launch takes {n} s") for n in (17, 18)]
+    slow = [("skipped", f"crossed N={n}", f"one launch of {n:#x} takes {n} s") for n in (9, 10)]
     show_reasons([*slow, ("wrong", "crossed N=8", "the answer is 1")])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
     assert rows == [
-        ["skipped", "2", "crossed", "N=17", "one", "launch", "takes", "17", "s"],
+        ["skipped", "2", "crossed", "N=9", "one", "launch", "of", "0x9", "takes", "9", "s"],
         ["wrong", "1", "crossed", "N=8", "the", "answer", "is", "1"],
     ]
     show_reasons(("skipped", "a", reason) for reason in "abcdefghijkl")

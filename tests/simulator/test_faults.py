@@ -47,6 +47,7 @@ FAULTS = {
     "misaligned": "misaligned access.*is not a multiple of 4, byte 37 of buffer 'out' of 256 bytes"
     ".*lane 9;",
     "shared_beyond": "outside the shared memory of the block: address 0x80, 128 bytes.*lane 29;",
+    "shared_forgotten": "address 0x0, 0 bytes of shared memory; the study gives no `shared:`",
     "unwritten": "reads shared memory that was never written, address 0x4, byte 4 of box .*lane 0;",
     "unwritten_byte": "never written, address 0x5.*lane 26;",
     "unwritten_atomic": "never written, address 0x4",

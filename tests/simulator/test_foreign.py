@@ -77,7 +77,12 @@ BROKEN = {
     ),
     "a missing header is named": (
         '#include "sizes.h"\n__global__ void k(int* out) { out[0] = SIZE; }\n',
-        r'k\.cu\(2\): error: identifier "SIZE" is undefined.*empty: k\.cu\(1\): sizes\.h',
+        r"not found: sizes\.h \(k\.cu:1\).*`include:`; .*k\.cu\(2\): error: identifier .SIZE. is",
+    ),
+    "a library that wants a host": (
+        "#include <thrust/device_vector.h>\n"
+        "__global__ void k(int* out) { thrust::device_vector<int> v; out[0] = v[0]; }\n",
+        r"thrust/device_vector\.h \(.*\) does not compile without a host compiler; include only",
     ),
     "lines count with the host code": (
         "int main() {\n return 0;\n}\n__global__ void k(int* out) { out[0] = none; }\n",

@@ -10,6 +10,12 @@ __global__ void null_pointer(int* out, long long address) { *(int*)address = out
 
 __global__ void misaligned(char* out) { *(int*)(out + 4 * threadIdx.x + (threadIdx.x == 9)) = 1; }
 
+__global__ void shared_forgotten(int* out) {
+  extern __shared__ int box_of_any_size[];
+  box_of_any_size[threadIdx.x] = 1;
+  out[threadIdx.x] = box_of_any_size[31 - threadIdx.x];
+}
+
 __global__ void shared_beyond(int* out) {
   __shared__ int box[32];
   box[threadIdx.x] = 1;

@@ -186,9 +186,31 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"kernel/check/y": {"equals": "0.5001 * 3 * x + weights[np.arange(n) % 4]"}},
         r"y\[\d+\] is [\d.]+, not [\d.]+; \d+ of 100 elements are wrong; nothing was timed",
     ),
+    "equal bits": (
+        {"kernel/check/y": {"equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}},
+        r"\(largest relative difference [\d.]+e-7; the check asks for equal bits; relative: 1e-6\?\)",
+    ),
+    "a tolerance too small": (
+        {"kernel/check/y/equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}
+        | {"kernel/check/y/relative": 1e-9},
+        r"the check allows relative: 1e-9; relative: 1e-6\?\)",
+    ),
+    "never written": (
+        {"kernel/grid": "ceil(n / 64)", "n": 100, "kernel/factors/step": [1], "matrix": None}
+        | {"fixed": {"step": 1}},
+        r"y\[64\] and 35 more were never written \(right: [\d.]+\); 36 of 100 elements are wrong",
+    ),
     "length of the expression": (
         {"kernel/check/y": "x[:5]"},
         r"the check of 'y': `x\[:5\]` gives 5 values, but the buffer has 100",
+    ),
+    "shape of the expression": (
+        {"kernel/check/y": "np.outer(x, x)"},
+        r"the check of 'y': `np.outer.*` gives \(100, 100\), but the buffer has 100",
+    ),
+    "type of a buffer": (
+        {"kernel/arguments/x/dtype": "float64"},
+        "scale.yaml:15: x: the kernel takes const float*, the study says float64",
     ),
     "no value": ({"kernel/check/y": "x @ np.eye(3)"}, "the check of 'y': `x @ np.eye(3)` has no"),
     "function": (
@@ -243,6 +265,7 @@ def test_what_goes_wrong_is_a_status_with_a_reason(
     (folder / "text.npy").write_text("1 2 3")
     found = measured(folder, changes)
     assert "ok" not in found["counts"]
+    assert ("check_error" in found["counts"]) == said.startswith(CHECK_ERRORS)
     assert said in found["reason"] or re.search(said, found["reason"])
     assert str(folder) not in found["reason"]
     assert "\n" not in found["reason"]
@@ -278,6 +301,7 @@ def test_factors_that_a_sweep_leaves_out_take_all_levels(
     assert ("step" in listed) == (len({step for _, step in points}) > 1), "reports order levels"
 
 
+CHECK_ERRORS = ("the check of", "check.py:", "text.npy", "other.py", "the reference")
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"kernel/entri": "f"}, "did you mean 'entry'"),
     "unknown factor": ({"kernel/grid": "n // stpe"}, "unknown name 'stpe'; did you mean 'step'"),
