@@ -108,7 +108,7 @@ def conclude(
                         console.show_report_table(table)
                 show_answer(run.answer, duration(outcome.wall_s))
                 console.say("")
-        if races and not as_json:
+        if races and races.own and not as_json:
             console.say(races.line())
         if measured and not as_json:
             show_next(run.answer, checked=bool(races and races.found))

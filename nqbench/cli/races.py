@@ -24,9 +24,11 @@ NO_BARRIER: Final = "a barrier missing?"
 
 @dataclass
 class Races:
-    """What is known of them. ``command`` looks for them; ``why`` says why nobody has."""
+    """What is known of them. ``command`` looks for them; ``why`` says why nobody has. A kernel of
+    nqbench's (not ``own``) is checked by its tests."""
 
     command: str
+    own: bool = True
     found: Checked | None = None
     why: str = ""
 
@@ -65,16 +67,16 @@ def look_for_races(
     """Check the configurations of a study's own kernel at their smallest sizes in the simulator.
 
     Without those that did not run. An empty ``spec`` stands for several devices, and nothing is
-    checked then; ``None`` for kernels of nqbench, which its tests check.
+    checked then; ``None`` where no kernel ran.
     """
     from nqbench.devices.registry import facts_for, open_simulator
     from nqbench.inspection import check_points
     from nqbench.study import expand
     from nqbench.study.asked import smallest
 
-    races = Races(f"nqbench check {config}")
+    races = Races(f"nqbench check {config}", own=":" in study.workload)
     if study.kernel is None:
-        return races if ":" in study.workload else None
+        return None if study.workload == "programs" else races
     if not spec.startswith("sim") or any(outcome.interrupted for outcome in outcomes):
         return races
     failed = {

@@ -121,11 +121,15 @@ def test_what_was_not_checked_is_said(study: str) -> None:
     on_gpu = look_for_races(loaded, "conv.yaml", [], "cuda:0")
     assert on_gpu is not None
     assert on_gpu.line() == "races: not checked (nqbench check conv.yaml)"
-    assert look_for_races(load_study(Path("quick")), "quick", [], "sim:mini") is None
+    quick = look_for_races(load_study(Path("quick")), "quick", [], "sim:mini")
+    assert quick is not None
+    assert not quick.own
     points = expand(loaded, device.facts)
     (late,) = (check_points(points, device, limit_s=0).late,)
     assert len(late) == 2
-    some = Races("nqbench check x", Checked(checked=["a"], late=["b", "c"], sizes=[8], wall_s=10))
+    some = Races(
+        "nqbench check x", found=Checked(checked=["a"], late=["b", "c"], sizes=[8], wall_s=10)
+    )
     assert some.line() == (
         "races: none found at N = 8 (1 of 3 configurations, 10 s); for the others: nqbench check x"
     )

@@ -19,6 +19,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.keys import workload_files
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
+from tests.cli.call import call
 from tests.toys import run_here
 
 SOURCE = """
@@ -188,7 +189,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "equal bits": (
         {"kernel/check/y": {"equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}},
-        r"\(largest relative difference [\d.]+e-7; the check asks for equal bits; relative: 1e-6\?\)",
+        r"\(largest relative difference [\d.]+e-7; the check asks for equal bits; relative: 1e-6\?",
     ),
     "a tolerance too small": (
         {"kernel/check/y/equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}
@@ -357,6 +358,21 @@ def test_a_mistake_is_said_with_its_line(folder: Path, changes: dict[str, Any], 
     assert said in str(caught.value)
     assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_kernel_prints_is_shown_and_kept(folder: Path) -> None:
+    """Also what it printed before a fault."""
+    text = SOURCE.replace(
+        "if (i < n) y[i] = FACTOR", 'if (i == 2) printf("x %d\\n", n); if (i < n) y[i] = FACTOR'
+    )
+    (folder / "scale.cu").write_text(text)
+    changes = {"kernel/entry": "naive", "kernel/factors/step": [1], "matrix": {"step": [1]}}
+    for more, status in (({}, "ok"), ({"kernel/arguments/y/length": "n - 1"}, "launch_error")):
+        path = study_with(folder, {**changes, **more})
+        done = call("run", path, "-d", "sim", "--no-report", "--no-check", cwd=folder)
+        assert "printf of scale N=64 step=1 factor=3: x 64\n" in done.out, done.said
+        records = read_records(folder / "results" / "local" / "sim-mini" / "scale").records
+        assert (records[-1].status, records[-1].telemetry["printed"]) == (status, "x 100\n")
 
 
 def test_a_kernel_without_a_check_is_warned_of(folder: Path) -> None:
