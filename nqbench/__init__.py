@@ -1,4 +1,4 @@
-"""nqbench: reproducible benchmarks and ablations of irregular search on GPUs.
+"""nqbench: which change makes a CUDA kernel faster, by how much, and is its answer right?
 
 The public interface is what ``dir(nqbench)`` lists, and the exceptions of ``nqbench.errors``;
 docs/library.md shows it in use.
