@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         load,
         load_study,
         run,
+        static,
     )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "load",
     "load_study",
     "run",
+    "static",
 ]
 
 

@@ -14,19 +14,24 @@ from typing import TYPE_CHECKING, Any
 from nqbench.analysis import frames
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.errors import StudyError
-from nqbench.measure.launch import Launched, launch
+from nqbench.measure import launch as launching
+from nqbench.measure.launch import SYSTEM, Launched
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
 from nqbench.system.files import printable
+from nqbench.workloads.base import KERNEL, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from nqbench.analysis.answer import Answer
     from nqbench.analysis.compare.request import Findings
+    from nqbench.device import Device
+    from nqbench.facts import DeviceFacts
     from nqbench.measure.run_state import Listener, RunOutcome
-    from nqbench.point import Point
+    from nqbench.point import Level, Point
     from nqbench.record import Record
     from nqbench.report.writer import RunReport
 
@@ -41,9 +46,12 @@ __all__ = [
     "load",
     "load_study",
     "run",
+    "static",
 ]
 
 StudyLike = Study | Mapping[str, Any] | Path | str
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
+"""What ``static`` compiles for if nothing else is asked."""
 
 
 class Run:
@@ -227,6 +235,67 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
     return expand_study(_study(study), facts_for(device))
 
 
+def launch(
+    kernel: StudyLike | Workload,
+    factors: Mapping[str, Level] | None = None,
+    device: str | Device = "auto",
+    *,
+    buffers: Mapping[str, NDArray[Any]] | None = None,
+    check: bool = True,
+    warm_up: bool = False,
+    **levels: Level,
+) -> Launched:
+    """Launch one configuration of a kernel once: its outputs, its counters or its time.
+
+    ``kernel`` is a study (a file, a packaged one's name, a dictionary, or only the dictionary of
+    its key ``kernel``), the name of a system or a workload, or a ``Workload``. A kernel's key
+    ``source`` may hold CUDA code in place of a file's name. ``factors`` and ``levels`` are ``n``
+    and any factor, or ``system``; what they leave out has its first level in the study, and ``n``
+    the smallest size.
+
+    ``buffers`` are NumPy arrays by the names of the kernel's buffers and module variables, in place
+    of the contents that the study describes; each has the buffer's dtype and its shape. The check
+    of the study sees them too. ``check=False`` returns wrong outputs as well; ``warm_up`` launches
+    once before, so that ``kernel_s`` does not pay for loading the module.
+
+    Raises ``TypeError`` for an argument of another type, ``StudyError`` for a name, level or array
+    that does not fit, ``InfeasibleError`` where the configuration cannot run, ``DeviceError`` and
+    ``CompileError`` where it fails, ``WrongAnswer`` if the answer is wrong.
+    """
+    from nqbench.devices.registry import facts_for
+
+    _check_types(kernel, factors, device, buffers)
+    given = {name: _python(level) for name, level in {**(factors or {}), **levels}.items()}
+    facts = facts_for(device) if isinstance(device, str) else device.facts
+    workload, first = _kernel(kernel, given, facts)
+    asked = first | given
+    return launching.launch(workload, asked, device, buffers=buffers, check=check, warm_up=warm_up)
+
+
+def static(
+    study: StudyLike, arch: str | Sequence[str] = ARCHITECTURES, *, sass: bool = False
+) -> pd.DataFrame:
+    """What the compiler makes of every kernel of a study, without a GPU: one row per kernel and
+    architecture.
+
+    Columns as in ``nqbench static``: ``registers`` per thread, bytes of stack, spills and shared
+    memory, ``blocks_per_multiprocessor``, ``occupancy`` (0 to 1), ``limiter``, ``note``. ``arch``
+    names architectures or chips: ``"sm_90"``, ``["sm_75", "gtx480"]``. ``sass`` counts the machine
+    code too and needs nvdisasm.
+
+    Raises ``StudyError`` for an unknown architecture, ``DeviceUnavailable`` without a compiler.
+    """
+    from dataclasses import asdict
+
+    from nqbench.runs.frame import table_of
+    from nqbench.study import expand as expand_study
+
+    loaded = _study(study)
+    archs = arch.split(",") if isinstance(arch, str) else arch
+    rows = launching.static_rows(lambda facts: expand_study(loaded, facts), archs, sass=sass)
+    return table_of([asdict(row) for row in rows])
+
+
 def compare(
     *runs: Run | Path | str,
     by: str | None = None,
@@ -288,4 +357,84 @@ def _path(run: Run | Path | str) -> Path:
 
 
 def _study(study: StudyLike) -> Study:
+    if not isinstance(study, Study | Mapping | Path | str):
+        said = "a study is a file, the name of a packaged one, a dictionary or a Study"
+        raise TypeError(f"{said}, not {type(study).__name__}")
     return study if isinstance(study, Study) else load_study(study)
+
+
+def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
+    """The arguments of ``launch``. Raises ``TypeError`` with one sentence."""
+    import numpy as np
+
+    if not isinstance(kernel, Study | Mapping | Path | str | Workload):
+        said = "launch takes a study (file, name or dictionary), a system or a workload"
+        raise TypeError(f"{said}, not {type(kernel).__name__}")
+    if factors is not None and not isinstance(factors, Mapping):
+        said = "factors is a dictionary of factors and levels"
+        raise TypeError(f"{said}, not {type(factors).__name__}; or write them as factor=level")
+    if not isinstance(device, str) and not hasattr(device, "facts"):
+        raise TypeError(f"device is a name such as 'sim:mini', not {type(device).__name__}")
+    if buffers is not None and not isinstance(buffers, Mapping):
+        said = "buffers is a dictionary of NumPy arrays by their buffers"
+        raise TypeError(f"{said}, not {type(buffers).__name__}")
+    for name, array in (buffers or {}).items():
+        if not isinstance(array, np.ndarray):
+            said = f"buffers[{name!r}] is a NumPy array, not {type(array).__name__}"
+            raise TypeError(f"{said}; np.asarray makes one")
+
+
+def _python(level: Any) -> Any:
+    """A number of NumPy's as Python's own."""
+    return level.item() if hasattr(level, "item") else level
+
+
+def _kernel(
+    kernel: StudyLike | Workload, given: Mapping[str, Level], facts: DeviceFacts
+) -> tuple[Workload, dict[str, Level]]:
+    """The workload that is meant, and the levels that it has where none are given."""
+    from nqbench import workloads
+    from nqbench.study.packaged import studies
+
+    if isinstance(kernel, Workload):
+        return kernel, {}
+    if isinstance(kernel, str) and not kernel.endswith((".yaml", ".yml")):
+        if any(kernel in workload.systems for workload in workloads.with_systems()):
+            return workloads.find_system(kernel)[0], {SYSTEM: kernel}
+        if kernel not in studies() or kernel in workloads.names():
+            return workloads.get(kernel), {}
+    if isinstance(kernel, Mapping):
+        whole = kernel if KERNEL in kernel or "workload" in kernel else {KERNEL: kernel}
+        size = {"n": given["n"]} if "n" in given else {}
+        kernel = {"name": KERNEL, **size, **whole}
+    study = _study(kernel)
+    workload = workloads.register(study.external)
+    return workload, _first_levels(study, workload, given, facts)
+
+
+def _first_levels(
+    study: Study, workload: Workload, given: Mapping[str, Level], facts: DeviceFacts
+) -> dict[str, Level]:
+    """The first level of everything that the first sweep of a study gives, and the smallest size.
+
+    A system that is asked for keeps its own levels; what the study calculates is left to the
+    workload.
+    """
+    from nqbench.study.check import is_expression
+
+    sweep = study.sweeps[0]
+    axes = {name: axis.on(facts.kind) for name, axis in sweep.given.items()}
+    sizes = axes.pop("n", ()) or (study.n.on(facts.kind) if study.n else ())
+    levels = {name: items[0].value for name, items in axes.items() if items}
+    if levels.get(SYSTEM) in sweep.programs:
+        del levels[SYSTEM]
+    system = given.get(SYSTEM)
+    own = workload.systems.get(str(system), {}) if system else {}
+    levels = {
+        name: level
+        for name, level in levels.items()
+        if name == SYSTEM
+        or (name not in own and not is_expression(level, workload.factors.get(name)))
+    }
+    smallest = min((item.value for item in sizes if isinstance(item.value, int)), default=None)
+    return levels if smallest is None else {**levels, "n": smallest}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswer
@@ -15,13 +15,18 @@ from nqbench.point import labels
 from nqbench.system.suggest import suggestion
 from nqbench.workloads import launch_factors
 from nqbench.workloads.base import FAULT
+from nqbench.workloads.own.kernel import OwnKernel
+from nqbench.workloads.own.launch import OwnPlan
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nqbench.compiler.static import Progress, StaticRow
     from nqbench.device import Device
     from nqbench.facts import DeviceFacts
+    from nqbench.plan import Buffer, Outputs, Plan
     from nqbench.point import Level, Point
-    from nqbench.workloads.base import Workload
+    from nqbench.workloads.base import Compared, Workload
 
 SYSTEM: Final = "system"
 """Key of the named system among the factors, as in a study; the others override its levels."""
@@ -41,6 +46,7 @@ class Launched:
     ``wall_s``     seconds in all, including making the input and compiling
     ``factors``    every factor with its resolved level
     ``findings``   what the workload reports in addition to the answer
+    ``outputs``    arrays after the launch by name: of an own kernel every buffer, in its shape
     """
 
     answer: int | None
@@ -53,6 +59,7 @@ class Launched:
     factors: Mapping[str, Level]
     findings: Mapping[str, int | float | str] = field(default_factory=dict)
     split_s: float | None = None
+    outputs: Outputs = field(default_factory=dict)
 
 
 def launch(
@@ -60,23 +67,26 @@ def launch(
     factors: Mapping[str, Level],
     device: str | Device = "auto",
     *,
+    buffers: Mapping[str, NDArray[Any]] | None = None,
+    check: bool = True,
     warm_up: bool = False,
 ) -> Launched:
     """Resolve, plan, prepare and launch one configuration, and check its answer.
 
     ``workload`` is one by name, ``package.module:object`` or the object itself. ``factors`` holds
-    ``n`` and any factor; a ``system`` among them gives the rest. ``warm_up`` launches once before,
-    so that ``kernel_s`` does not pay for loading the module.
-
-    Raises ``StudyError`` for a name, factor or level that does not exist, ``InfeasibleError`` where
-    the configuration cannot run, ``DeviceError`` and ``CompileError`` where it fails, and
-    ``WrongAnswer`` if the answer is wrong.
+    ``n`` and any factor; a ``system`` among them gives the rest. The other arguments are those of
+    ``nqbench.launch``, and so are the errors.
     """
     from nqbench import workloads
     from nqbench.devices.cpu import CpuDevice
     from nqbench.devices.registry import open_device
 
     workload = workloads.get(workload) if isinstance(workload, str) else workload
+    if buffers:
+        if not isinstance(workload, OwnKernel):
+            said = f"{workload.name} makes its own buffers; only a study's own kernel takes arrays"
+            raise StudyError(said)
+        workload = workload.with_contents(buffers)
     name, factors = _configuration(workload, factors)
     with ExitStack() as stack:
         if isinstance(device, str):
@@ -84,6 +94,8 @@ def launch(
         started = time.perf_counter()
         resolved = workload.resolve(factors, name, device.facts).factors
         plan = workload.plan(resolved, name, device.facts)
+        if isinstance(plan, OwnPlan):
+            plan = replace(plan, buffers=tuple(map(_fetched, plan.buffers)))
         runs_on = CpuDevice() if plan.on_cpu and not device.cpu_plans else device
         prepared = stack.enter_context(runs_on.prepare(plan))
         if warm_up:
@@ -91,14 +103,22 @@ def launch(
         done = prepared.launch()
         outputs = prepared.fetch()
         resources = dict(prepared.resources)
+        compared = _compared(workload, device, plan, outputs, resolved) if check else None
     answer, expected = workload.answer(plan, outputs), workload.expected(resolved)
     findings = dict(workload.findings(plan, outputs))
     fault = findings.pop(FAULT, "") or "do not trust this device; run the GPU tests"
-    if expected is not None and answer != expected:
+    who = f"{name or workload.name} on {device.spec}"
+    if check and expected is not None and answer != expected:
         raise WrongAnswer(
-            f"{name or workload.name} on {device.spec} answered {answer} for n={resolved['n']}, but"
-            f" {expected} is right: {fault}"
+            f"{who} answered {answer} for n={resolved['n']}, but {expected} is right: {fault}"
         )
+    if compared is not None and compared.fault:
+        raise WrongAnswer(
+            f"{who}: {compared.fault}; {compared.right} of {compared.total} elements are right"
+            " (`check=False` returns them)"
+        )
+    if isinstance(plan, OwnPlan):
+        outputs = {one: found.reshape(plan.shapes[one]) for one, found in outputs.items()}
     return Launched(
         answer=answer,
         expected=expected,
@@ -110,7 +130,30 @@ def launch(
         factors=resolved,
         findings=findings,
         split_s=plan.split_s,
+        outputs=outputs,
     )
+
+
+def _fetched(buffer: Buffer) -> Buffer:
+    """A buffer that comes back, and that a launch may change."""
+    return replace(buffer, output=True, restore=buffer.data is not None)
+
+
+def _compared(
+    workload: Workload,
+    device: Device,
+    plan: Plan,
+    outputs: Outputs,
+    factors: Mapping[str, Level],
+) -> Compared | None:
+    """The outputs compared with the right ones; another configuration may have to make these."""
+    levels, right = workload.reference(factors), None
+    if levels is not None:
+        other = workload.plan(levels, None, device.facts)
+        with device.prepare(other) as prepared:
+            prepared.launch()
+            right = prepared.fetch()
+    return workload.compared(plan, outputs, right)
 
 
 def _configuration(
@@ -119,7 +162,7 @@ def _configuration(
     """The named system, if there is one, and the other factors."""
     system = given.get(SYSTEM)
     if system is not None and system not in workload.systems:
-        known = suggestion(system, workload.systems)
+        known = suggestion(system, workload.systems) if workload.systems else "it has none"
         raise StudyError(f"no system {system!r} in workload {workload.name}; {known}")
     levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
     return None if system is None else str(system), levels

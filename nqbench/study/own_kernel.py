@@ -28,7 +28,7 @@ from nqbench.system.yaml_marks import Key, ParsedFile, innermost
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays
-from nqbench.workloads.own.block import BRACES, NUMPY_FILE
+from nqbench.workloads.own.block import BRACES, NUMPY_FILE, is_text
 from nqbench.workloads.own.kernel import OwnKernel
 
 TIME: Final = "time"
@@ -168,7 +168,9 @@ class CheckFile(_Short):
 class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
-    source: str = Field(description="The .cu file, named from the study's folder.")
+    source: str = Field(
+        description="The .cu file, named from the study's folder; or the kernel itself, as text."
+    )
     entry: str = Field(
         min_length=1,
         description="The __global__ function; parts in braces are replaced by factors:"
@@ -318,8 +320,9 @@ class _KernelChecks:
             if not name.isidentifier():
                 raise self.error(f"'{name}' cannot be the name of a macro", "macros", name)
             self.number(text, self.known, "macros", name)
-        for key in ("entry", "source"):
-            self.text(getattr(file, key), key)
+        self.text(file.entry, "entry")
+        if not is_text(file.source):
+            self.text(file.source, "source")
         for index, option in enumerate(file.options):
             self.text(option, "options", index)
         readable = [*self.known, TIME, *phases(), *COUNTERS]
@@ -421,7 +424,8 @@ class _KernelChecks:
             raise self.error(f"'{innermost(keys)}': there is no {what} {name}{hint}", *keys)
 
     def named_files(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        yield ("source",), self.file.source
+        if not is_text(self.file.source):
+            yield ("source",), self.file.source
         for index, folder in enumerate(self.file.include):
             yield ("include", index), folder
         for group in ("arguments", "variables"):

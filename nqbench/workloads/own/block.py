@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from numpy.typing import NDArray
+
 from nqbench.errors import StudyError
+from nqbench.system.files import cache_folder, replacing
 from nqbench.workloads.base import Factor
 
 NOT_COMPUTED: Final = ("factors", "systems", "metrics")
@@ -29,6 +33,8 @@ class Block:
         self._folder = folder
         self.variables: Mapping[str, Part] = data.get("variables", {})
         self.values: Mapping[str, Any] = data.get("values", {})
+        self.contents: Mapping[str, NDArray[Any]] = {}
+        """A caller's arrays in place of the contents that the block describes."""
 
     @property
     def folder(self) -> Path:
@@ -36,6 +42,21 @@ class Block:
         if self._folder is None:
             raise StudyError("the folder of this kernel's study is not known here")
         return self._folder
+
+    @cached_property
+    def written(self) -> Path | None:
+        """The file of a kernel that the block holds as text, in nqbench's cache; ``None`` where it
+        names a file."""
+        text = str(self.data["source"])
+        if not is_text(text):
+            return None
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        file = cache_folder() / "sources" / digest / "kernel.cu"
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(file) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        return file
 
     @cached_property
     def arguments(self) -> dict[str, Part]:
@@ -95,7 +116,7 @@ class Block:
 
     def files(self) -> list[Path]:
         """The source, the data files, and the Python files in the folders of its functions."""
-        named = [self.data["source"]]
+        named = [str(self.written or self.data["source"])]
         for _, given in self.arrays():
             named += [given["contents"]] if is_file(given.get("contents")) else []
         for given in self.checks.values():
@@ -115,3 +136,8 @@ class Block:
 def is_file(what: object) -> bool:
     """Whether contents are a file's."""
     return isinstance(what, str) and what.endswith(NUMPY_FILE)
+
+
+def is_text(source: str) -> bool:
+    """Whether the key ``source`` holds the kernel itself, not the name of its file."""
+    return "\n" in source or "__global__" in source

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.system.crash import where_raised
 from nqbench.system.python_files import load_function
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays, differences
@@ -50,6 +52,21 @@ class OwnKernel(Workload):
         self.defaults = {n: given["default"] for n, given in named.items() if "default" in given}
         self.systems = {study: {}, **data.get("systems", {})}
         self._kept = arrays.Kept()
+
+    def with_contents(self, given: Mapping[str, NDArray[Any]]) -> OwnKernel:
+        """The same kernel with a caller's arrays in its buffers and module variables.
+
+        Raises ``StudyError`` for a name that it has not.
+        """
+        known = [name for name, _ in self.block.arrays()]
+        for name in given:
+            if name not in known:
+                said = suggestion(name, known) if known else "it has none"
+                raise StudyError(f"the kernel has no buffer {name!r}; {said}")
+        made = copy(self)
+        made.block, made._kept = copy(self.block), arrays.Kept()
+        made.block.contents = given
+        return made
 
     # What a study asks of a workload.
 
@@ -84,6 +101,8 @@ class OwnKernel(Workload):
             launch = OwnLaunch(self.block, resolved.factors, device)
             return launch.plan(self._kept, device, resolved.derived)
         except StudyError as error:  # numpy, or a file: known only with the point's numbers
+            if self.block.contents:
+                raise  # one launch from Python: the caller's arrays are at fault
             raise InfeasibleError(error.message) from error
 
     def work(self, factors: Mapping[str, Level]) -> float:

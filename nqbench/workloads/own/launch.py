@@ -182,6 +182,9 @@ class OwnLaunch:
         made: dict[str, NDArray[Any]] = {}
         for name, given in self.block.arrays():
             what = given.get("contents")
+            if name in self.block.contents:
+                made[name] = self._given(name, given)
+                continue
             if what is None or (what == "zeros" and name in self.block.buffers):
                 continue
             every = {**known, **made}
@@ -194,6 +197,16 @@ class OwnLaunch:
                 read = [every[one] for one in sorted(arrays.names_in(str(what))) if one in every]
             made[name] = kept.get(form, read, array)
         return made
+
+    def _given(self, name: str, given: Part) -> NDArray[Any]:
+        """The caller's array in place of the study's contents."""
+        array, dtype, shape = self.block.contents[name], self.dtype(given), self.shape(name)
+        if array.dtype != dtype:
+            said = f"'{name}' holds {dtype}, not {array.dtype}; convert it: array.astype('{dtype}')"
+            raise StudyError(said)
+        if shape is not None and array.shape not in (shape, (math.prod(shape),)):
+            raise StudyError(f"'{name}' has the shape {shape}, not {array.shape}")
+        return np.ascontiguousarray(array).reshape(shape or array.shape)
 
     def _array(self, name: str, given: Part, known: Mapping[str, Any]) -> NDArray[Any]:
         what, dtype, shape = str(given["contents"]), self.dtype(given), self.shape(name)
@@ -233,10 +246,12 @@ class OwnLaunch:
         options = [self.text(("options",), option) for option in data.get("options", ())]
         macros = data.get("macros", {}).items()
         options += [f"-D{n}={in_cuda(self.value(('macros', n), text))}" for n, text in macros]
-        file = self.text(("source",), data["source"])
-        source = self.block.folder / file
-        if not source.is_file():
-            raise StudyError(f"there is no file {file}")
+        source = self.block.written
+        if source is None:
+            file = self.text(("source",), data["source"])
+            source = self.block.folder / file
+            if not source.is_file():
+                raise StudyError(f"there is no file {file}")
         return OwnPlan(
             source=source,
             entry=self.text(("entry",), data["entry"]),
@@ -273,7 +288,7 @@ class OwnLaunch:
             self.dtype(given),
             length,
             data=data,
-            zero=str(given.get("contents")) == "zeros",
+            zero=data is None and str(given.get("contents")) == "zeros",
             restore=restore,
             output=checked or watched,
         )
