@@ -122,7 +122,7 @@ def test_what_a_launch_leaves_out_is_the_first_of_its_study() -> None:
         (ADD, {"buffers": {"a": np.ones(9, "f4")}}, StudyError, r"the shape \(8,\), not \(9,\)"),
         (ADD, {"buffers": {"a": np.ones(8)}}, StudyError, "holds float32, not float64; convert"),
         ("counting", {"buffers": {"a": np.ones(8)}}, StudyError, "only a study's own kernel takes"),
-        (ADD, {"system": "x"}, StudyError, "no system 'x' .* it has none"),
+        (ADD, {"system": "x"}, StudyError, "no system 'x' .* choose from kernel"),
         (ADD, {"block": 3}, StudyError, "has no factor 'block'"),
         ({}, {}, StudyError, "'kernel' is empty"),
         ("conv.yaml", {}, StudyError, "there is no study file conv.yaml"),
