@@ -30,17 +30,21 @@ if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings
     from nqbench.device import Device
     from nqbench.facts import DeviceFacts
+    from nqbench.inspection import Checked
     from nqbench.measure.run_state import Listener, RunOutcome
     from nqbench.point import Level, Point
     from nqbench.record import Record
+    from nqbench.report.explain import Explained
     from nqbench.report.writer import RunReport
 
 __all__ = [
     "Launched",
     "Run",
     "Study",
+    "check",
     "compare",
     "expand",
+    "explain",
     "judge",
     "launch",
     "load",
@@ -191,7 +195,7 @@ def run(
     from nqbench.study import expand as expand_study
 
     loaded = _study(study)
-    spec = choose_device(device, loaded.needs).spec
+    spec = choose_device(_named(device), loaded.needs).spec
     facts, warn = facts_for(spec), listener.message if listener else None
     command = ["nqbench", "run", printable(loaded.path), "--device", spec]
     if loaded.source.in_memory:
@@ -232,7 +236,7 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
     from nqbench.devices.registry import facts_for
     from nqbench.study import expand as expand_study
 
-    return expand_study(_study(study), facts_for(device))
+    return expand_study(_study(study), facts_for(_named(device)))
 
 
 def launch(
@@ -270,6 +274,44 @@ def launch(
     workload, first = _kernel(kernel, given, facts)
     asked = first | given
     return launching.launch(workload, asked, device, buffers=buffers, check=check, warm_up=warm_up)
+
+
+def check(
+    subject: StudyLike, device: str = "sim:mini", **levels: Level | Sequence[Level]
+) -> Checked:
+    """Look for memory errors, races and divergent barriers in the simulator; needs no GPU.
+
+    ``subject`` is a study or the name of a system, ``device`` a simulator. ``levels`` choose
+    points: a level, or a list of levels of a factor, of ``n``, ``system`` or ``sweep``; without
+    ``n`` each configuration is taken at its smallest size. The result has ``mistakes`` (each with
+    its line, count, first threads and values), the labels of the points ``checked``, and
+    ``skipped`` and ``failed`` ones with their reasons; ``as_json()`` is its plain form.
+
+    Raises ``TypeError``, ``StudyError`` and ``InfeasibleError`` as ``nqbench check`` refuses.
+    """
+    from nqbench.devices.registry import open_simulator
+    from nqbench.inspection import check_points
+
+    simulator = open_simulator(_named(device), checked=True)
+    return check_points(_points(subject, simulator.facts, levels), simulator)
+
+
+def explain(
+    subject: StudyLike, device: str = "sim:mini", **levels: Level | Sequence[Level]
+) -> list[Explained]:
+    """Count by source line in the simulator: a result for each kernel of each point.
+
+    ``subject``, ``device`` and ``levels`` as in :func:`check`. ``table()`` of a result is a
+    DataFrame with a row per line: its text, instructions, issue slots, divergent branches, bank
+    conflicts, sectors; ``counters`` has those of the whole launch.
+
+    Raises what :func:`check` raises, and ``CompileError`` or ``DeviceError`` where a launch fails.
+    """
+    from nqbench.devices.registry import facts_for
+    from nqbench.inspection import explain_points
+
+    points = _points(subject, facts_for(_named(device)), levels)
+    return [one for kernels in explain_points(points, device) for one in kernels]
 
 
 def static(
@@ -373,8 +415,8 @@ def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
     if factors is not None and not isinstance(factors, Mapping):
         said = "factors is a dictionary of factors and levels"
         raise TypeError(f"{said}, not {type(factors).__name__}; or write them as factor=level")
-    if not isinstance(device, str) and not hasattr(device, "facts"):
-        raise TypeError(f"device is a name such as 'sim:mini', not {type(device).__name__}")
+    if not hasattr(device, "facts"):
+        _named(device)
     if buffers is not None and not isinstance(buffers, Mapping):
         said = "buffers is a dictionary of NumPy arrays by their buffers"
         raise TypeError(f"{said}, not {type(buffers).__name__}")
@@ -382,6 +424,13 @@ def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
         if not isinstance(array, np.ndarray):
             said = f"buffers[{name!r}] is a NumPy array, not {type(array).__name__}"
             raise TypeError(f"{said}; np.asarray makes one")
+
+
+def _named(device: Any) -> str:
+    """A device's name. Raises ``TypeError``."""
+    if not isinstance(device, str):
+        raise TypeError(f"device is a name such as 'sim:mini', not {type(device).__name__}")
+    return device
 
 
 def _python(level: Any) -> Any:
@@ -403,13 +452,39 @@ def _kernel(
             return workloads.find_system(kernel)[0], {SYSTEM: kernel}
         if kernel not in studies() or kernel in workloads.names():
             return workloads.get(kernel), {}
-    if isinstance(kernel, Mapping):
-        whole = kernel if KERNEL in kernel or "workload" in kernel else {KERNEL: kernel}
-        size = {"n": given["n"]} if "n" in given else {}
-        kernel = {"name": KERNEL, **size, **whole}
-    study = _study(kernel)
+    study = _study_of(kernel, given)
     workload = workloads.register(study.external)
     return workload, _first_levels(study, workload, given, facts)
+
+
+def _study_of(given: StudyLike, levels: Mapping[str, Any]) -> Study:
+    """A study, also of a dictionary that is only its key ``kernel``; the levels give its sizes."""
+    if isinstance(given, Mapping):
+        whole = given if KERNEL in given or "workload" in given else {KERNEL: given}
+        return load_study(
+            {"name": KERNEL, **({"n": levels["n"]} if "n" in levels else {}), **whole}
+        )
+    return _study(given)
+
+
+def _points(
+    subject: StudyLike, facts: DeviceFacts, levels: Mapping[str, Level | Sequence[Level]]
+) -> list[Point]:
+    """The points of a study or system that have some levels."""
+    from nqbench.point import text
+    from nqbench.study.asked import chosen_points
+
+    words = []
+    for name, given in levels.items():
+        several = given if isinstance(given, list | tuple) else [given]
+        words.append(f"{name}={','.join(text(_python(level)) for level in several)}")
+    if isinstance(subject, Path):
+        subject = str(subject)
+    named = subject if isinstance(subject, str) else _study_of(subject, levels)
+    try:
+        return chosen_points(named, facts, words)
+    except StudyError as error:
+        raise StudyError(error.message.removeprefix("--point "), error.place) from error
 
 
 def _first_levels(

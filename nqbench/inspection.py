@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from nqbench.analysis import wording
+from nqbench.analysis.answer import ANSWERING, DECISIVE, MODELLED
+from nqbench.analysis.data.quantities import metrics_of, quantity
 from nqbench.devices.registry import open_simulator
 from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
 from nqbench.measure.variants import workload_of
@@ -17,9 +20,11 @@ from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.sanitizer import CodePlace
-from nqbench.workloads import launch_factors
+from nqbench.workloads import KERNEL, launch_factors
+from nqbench.workloads.own.kernel import OwnKernel
 
 if TYPE_CHECKING:
+    from nqbench.analysis.data.quantities import Quantity
     from nqbench.compiler.static import Progress
     from nqbench.devices.simulator import SimDevice
     from nqbench.facts import DeviceFacts
@@ -120,7 +125,9 @@ def _check_point(
         gather(found.mistakes, kernel, finding, label)
 
 
-def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -> list[Explained]:
+def explain_points(
+    points: Sequence[Point], spec: str, *, trace: bool = False
+) -> list[list[Explained]]:
     """The kernels of each point, by source line. ``trace`` runs them once more, in the checked
     mode, and follows the first warp.
 
@@ -128,25 +135,90 @@ def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -
     """
     device = open_simulator(spec)
     tracer = open_simulator(spec, checked=True) if trace else None
-    launch = launch_factors(points[0].workload)
-    found = []
-    for label, point in zip(labels(points, launch), points, strict=True):
-        plan = _plan(label, point, device.facts)
-        with device.prepare(plan) as prepared:
+    names = labels(points, launch_factors(points[0].workload))
+    return [_explained(*one, device, tracer) for one in zip(names, points, strict=True)]
+
+
+def _explained(
+    label: str, point: Point, device: SimDevice, tracer: SimDevice | None = None
+) -> list[Explained]:
+    plan = _plan(label, point, device.facts)
+    with device.prepare(plan) as prepared:
+        counters = prepared.launch(TIMEOUT_S).counters or {}
+        counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
+    watches: dict[Kernel, LaunchWatch] = {}
+    if tracer is not None:
+        with tracer.prepare(plan) as prepared:
             prepared.launch(TIMEOUT_S)
-            counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
-        watches: dict[Kernel, LaunchWatch] = {}
-        if tracer is not None:
-            with tracer.prepare(plan) as prepared:
-                prepared.launch(TIMEOUT_S)
-                watches = dict(prepared.watches())
-        for kernel, rows in counted:
-            name = kernel.entry if len(counted) > 1 else ""
-            lines = _lines(kernel, rows)
-            watch = watches.get(kernel)
-            steps = watch.steps() if watch else ()
-            found.append(Explained(label, name, lines, steps))
+            watches = dict(prepared.watches())
+    found = []
+    for kernel, rows in counted:
+        name = kernel.entry if len(counted) > 1 else ""
+        watch = watches.get(kernel)
+        steps = watch.steps() if watch else ()
+        found.append(Explained(label, name, _lines(kernel, rows), steps, counters))
     return found
+
+
+def side_by_side(
+    sides: Sequence[Sequence[Point]], spec: str, listener: Progress | None = None
+) -> tuple[list[Point], str]:
+    """The two points to put side by side, the first to compare with, and why these; or the only
+    one. Of one side of more than two points the worst and the best, of two sides the best of each:
+    among the points of one sweep and size, by the first quantity in which they clearly differ.
+
+    Raises what :func:`explain_points` raises if no point can be launched.
+    """
+    groups = [_alike(side) for side in sides]
+    points = [point for group in groups for point in group]
+    if len(points) == len(sides) <= 2 or len(points) == 2:
+        return points, ""
+    device, rows, refused = open_simulator(spec), {}, []
+    if listener is not None:
+        listener.stage("count every candidate in the simulator", len(points))
+    for point in points:
+        try:
+            first = _explained(point.label(), point, device)[0]
+            rows[id(point)] = {**first.counters, **point.factors, **point.derived}
+        except NqbenchError as error:
+            refused.append(error)
+        if listener is not None:
+            listener.advanced()
+    groups = [[point for point in group if id(point) in rows] for group in groups]
+    if not all(groups):
+        raise refused[0]
+    what = _telling(points[0], list(rows.values()), device.facts)
+    worse = -1 if what.better == "higher" else 1
+    for group in groups:
+        group.sort(key=lambda point: worse * what.of(rows[id(point)]))
+    chosen = [groups[0][-1], groups[-1][0]] if len(groups) == 1 else [g[0] for g in groups]
+    values = [wording.amount(what.of(rows[id(point)]), what) for point in chosen]
+    which = "A is the worst and B the best" if len(groups) == 1 else "A and B are the best"
+    return chosen, f"{which} of {len(rows)} by {what.plain}: {values[0]} and {values[1]}."
+
+
+def _alike(points: Sequence[Point]) -> list[Point]:
+    """Those of the sweep and size with the most points that can run; if none can, the first."""
+    groups: dict[tuple[str, int], list[Point]] = {}
+    for point in points:
+        if not point.skip and point.program is None:
+            groups.setdefault((point.sweep, point.n), []).append(point)
+    return max(groups.values(), key=len, default=list(points[:1]))
+
+
+def _telling(point: Point, rows: Sequence[dict[str, Any]], facts: DeviceFacts) -> Quantity:
+    """The first of the quantities that answer for a run in which the rows clearly differ."""
+    workload = workload_of(point)
+    study = {KERNEL: workload.block.data} if isinstance(workload, OwnKernel) else {}
+    metrics = metrics_of(study, facts.as_dict())
+    differing = []
+    for what in (quantity(MODELLED), *metrics.values(), *map(quantity, ANSWERING)):
+        values = [what.of(row) for row in rows]
+        if what.better and all(map(math.isfinite, values)) and min(values) < max(values):
+            differing.append(what)
+            if max(values) >= DECISIVE * min(values):
+                return what
+    return differing[0] if differing else quantity("issue_slots")
 
 
 def _plan(label: str, point: Point, facts: DeviceFacts) -> Plan:

@@ -10,11 +10,11 @@ import pytest
 from nqbench.devices.registry import open_simulator
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import NqbenchError
-from nqbench.inspection import explain_points
+from nqbench.inspection import explain_points, side_by_side
 from nqbench.measure.variants import workload_of
-from nqbench.report.explain import listing
+from nqbench.report.explain import Pair, whole
 from nqbench.simulator.tally import SOURCE_COUNTS
-from nqbench.study.asked import chosen_points
+from nqbench.study.asked import chosen_points, sides
 from tests.cli.call import call
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -34,7 +34,7 @@ LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
 def test_lines_add_up_to_the_counters_of_the_launch(subject: str, spec: str) -> None:
     device = open_simulator(spec)
     points = chosen_points(subject, device.facts)
-    (found,) = explain_points(points, spec)
+    ((found,),) = explain_points(points, spec)
     (point,) = points
     plan = workload_of(point).plan(point.configuration, point.system, device.facts)
     with device.prepare(plan) as prepared:
@@ -47,15 +47,47 @@ def test_lines_add_up_to_the_counters_of_the_launch(subject: str, spec: str) -> 
 def test_the_dear_line_is_the_one_that_the_example_is_about() -> None:
     study = str(EXAMPLES / "transpose" / "transpose.yaml")
     points = chosen_points(study, SimDevice().facts, ["pad=0", "rows=1"])
-    for one in explain_points(points, "sim:mini"):
+    for (one,) in explain_points(points, "sim:mini"):
         dearest = max(one.lines, key=lambda line: line.counts["bank_conflicts"])
         assert "tile[threadIdx.x]" in dearest.text
-        assert all(len(text) <= 72 for text in listing(one, 72))
+
+
+def test_lines_of_two_points_side_by_side() -> None:
+    """A line that only one has costs the other nothing; the sums are those of the launches."""
+    study = str(EXAMPLES / "transpose" / "transpose.yaml")
+    points = chosen_points(study, SimDevice().facts, ["rows=1"])
+    (a, b), why = side_by_side([points], "sim:mini")
+    assert why.startswith(f"A is the worst and B the best of {len(points)} by ")
+    pair = Pair(*map(whole, explain_points([a, b], "sim:mini")))
+    for side, one in enumerate((pair.a, pair.b)):
+        slots = [lines[side].counts["issue_slots"] for lines in pair.lines]
+        assert sum(slots) == one.counters["issue_slots"]
+    gaps = [abs(x.counts["issue_slots"] - y.counts["issue_slots"]) for x, y in pair.lines]
+    assert gaps == sorted(gaps, reverse=True)
+    assert side_by_side([[a], [b]], "sim:mini") == ([a, b], "")
+    best, why = side_by_side([points[:2], points[2:]], "sim:mini")
+    assert best[0] in points[:2]
+    assert why.startswith("A and B are the best")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("", [""]),
+        ("a=1 b=2", ["a=1 b=2"]),
+        ("a=1 a=2", ["a=1", "a=2"]),
+        ("a=1 b=2 a=3 b=4", ["a=1 b=2", "a=3 b=4"]),
+        ("c=0 a=1 a=2", ["c=0 a=1", "c=0 a=2"]),
+        ("a=1 a=2 c=0", ["a=1 c=0", "a=2 c=0"]),
+    ],
+)
+def test_the_second_level_of_a_factor_begins_the_second_point(words: str, found: list[str]) -> None:
+    assert list(map(sorted, sides(words.split()))) == [sorted(one.split()) for one in found]
 
 
 def test_the_first_warp_is_followed_block_by_block() -> None:
     points = chosen_points(SYSTEM, SimDevice().facts, LAYOUTS, [9])
-    for one in explain_points(points, "sim:mini", trace=True):
+    for (one,) in explain_points(points, "sim:mini", trace=True):
         assert one.steps[0][1] == 0xFFFFFFFF
         issued = sum(length for length, _ in one.steps)
         assert issued < sum(line.counts["warp_instructions"] for line in one.lines)
@@ -64,14 +96,24 @@ def test_the_first_warp_is_followed_block_by_block() -> None:
 def test_the_command(tmp_path: Path) -> None:
     done = call("explain", SYSTEM, "--n", 8, "--out", tmp_path, "-f", "html")
     assert done.code == 0
-    assert " | " in done.out
     assert [path.name for path in tmp_path.iterdir()] == ["explain.html"]
     data = json.loads(call("explain", SYSTEM, "--json").out)
     assert data[0]["lines"][0]["lane_efficiency"] <= 1
-    many = call("explain", EXAMPLES / "stencil" / "stencil.yaml")
-    assert (many.code, "choose at most 6" in many.err) == (2, True)
-    cpu = call("explain", EXAMPLES / "external_program" / "study.yaml")
-    assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
+    stencil = EXAMPLES / "stencil" / "stencil.yaml"
+    out = call("explain", stencil, "--out", tmp_path / "pair").out
+    assert "A is the worst and B the best of" in out
+    assert "only B" in out
+    page = (tmp_path / "pair" / "explain.html").read_text()
+    assert page.count("B against A, by source line</h2>") == 1
+    other = SYSTEM.replace("conflict", "no_conflict")
+    assert f"A  {SYSTEM} N=8\nB  {other} N=8" in call("explain", SYSTEM, other, "--n", 8).out
+    for words, said in (
+        ([EXAMPLES / "external_program" / "study.yaml"], "runs on the CPU"),
+        ([SYSTEM, other, SYSTEM], "name two subjects"),
+        ([SYSTEM, *("--point layout=padded " * 3).split()], "two points stand side by side"),
+    ):
+        done = call("explain", *words)
+        assert (done.code, said in done.err) == (2, True), done.err
 
 
 def test_points_of_a_system() -> None:

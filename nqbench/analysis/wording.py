@@ -254,8 +254,8 @@ def mark(found: Estimate, what: Quantity) -> str:
 
 def amount(value: float, what: Quantity) -> str:
     """A value for people, three digits: ``9.78 ms``, ``5.65 M``, ``62%``, ``3,888``."""
-    if what.unit == "s":
-        return time(value, 3)
+    if what.unit == "s" or what.name == "modelled_ms":
+        return time(value if what.unit else value / 1000, 3)
     if what.name == "lane_efficiency":
         return percent(value)
     for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):

@@ -11,8 +11,6 @@ from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 SIMULATOR: Final = "sim:mini"
-MAX_POINTS: Final = 6
-"""Points whose listings a person still compares."""
 Subject = Annotated[
     str,
     argument(
@@ -63,43 +61,63 @@ def check(
 
 
 def explain(
-    subject: Subject,
-    point: Conditions = None,
+    subjects: Annotated[
+        list[str],
+        argument(
+            "SYSTEM|CONFIG...",
+            "A system or a study (file or name); two to put side by side.",
+            completion.systems_or_studies,
+        ),
+    ],
+    point: Annotated[
+        list[str] | None,
+        option(
+            "--point",
+            "Only such points; repeatable. A factor's second level begins the second point.",
+            metavar="FACTOR=LEVEL",
+        ),
+    ] = None,
     n: Sizes = None,
     device: Simulator = SIMULATOR,
     as_json: options.Json = False,
     out: options.OutFolder = None,
     formats: options.Formats = None,
 ) -> None:
-    """Show counters by source line, in the simulator; needs no GPU.
+    """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
 
-    With --out also a page with a figure of one warp: its lanes over time.
+    Two points stand side by side; of more, the worst and the best. With --out also a page with a
+    figure of one warp: its lanes over time.
     """
     from nqbench.cli.show import console, listings, results
+    from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import facts_for
-    from nqbench.inspection import explain_points
-    from nqbench.point import varied
-    from nqbench.report.explain import write_explained
+    from nqbench.inspection import explain_points, side_by_side
+    from nqbench.report.explain import Pair, whole, write_explained
     from nqbench.report.table import Source
-    from nqbench.study.asked import chosen_points
-    from nqbench.system.suggest import listing
+    from nqbench.study import asked
 
-    facts = facts_for(device)
-    points = chosen_points(subject, facts, point or (), n or (), warn=console.note)
-    if len(points) > MAX_POINTS:
-        differ = listing(["system", *varied(points)] if points[0].system else varied(points), "and")
-        raise StudyError(
-            f"{subject} has {len(points)} such points, which differ in {differ}; choose at most"
-            f" {MAX_POINTS} with --point FACTOR=LEVEL"
-        )
-    found = explain_points(points, device, trace=out is not None)
-    source = Source(facts.name, "simulated", options.shown_line(), subject)
+    facts, groups = facts_for(device), asked.sides(point or ())
+    if len(subjects) * len(groups) > 2:
+        raise StudyError("explain puts two points side by side; name two subjects, or two --point")
+    sides = [
+        asked.chosen_points(subject, facts, words, n or (), warn=console.note)
+        for subject in subjects
+        for words in groups
+    ]
+    with progress() as listener:
+        points, why = side_by_side(sides, device, listener)
+    kernels_of = explain_points(points, device, trace=out is not None)
+    found = [one for of_point in kernels_of for one in of_point]
+    source = Source(facts.name, "simulated", options.shown_line(), " and ".join(subjects))
+    pair = Pair(whole(kernels_of[0]), whole(kernels_of[1]), why) if len(points) == 2 else None
     if as_json:
         console.print_json([one.as_json() for one in found])
+    elif pair is not None:
+        listings.show_pair(pair, source)
     else:
         listings.show_explained(found, source)
     if out is not None:
-        paths = write_explained(found, source, out, formats or ())
+        paths = write_explained(found, source, out, formats or (), pair)
         if not as_json:
             results.show_paths(paths)
 

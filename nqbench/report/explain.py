@@ -1,19 +1,27 @@
-"""What each line of a kernel's source costs: a table, and a figure of one warp."""
+"""What each line of a kernel's source costs, of one point or of two side by side: tables, and a
+figure of one warp."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nqbench.analysis import wording
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.report.figures import style
-from nqbench.report.page import FORMATS, Page
+from nqbench.report.page import FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, slug, tabulate
+from nqbench.runs.frame import table_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 LANES: Final = 32
@@ -25,7 +33,13 @@ NOTE: Final = (
     " conflicts: bank conflicts; sectors per request to local and global memory"
 )
 SHOWN: Final = 12
-"""Lines in the sorted table on a terminal; the listing has all."""
+"""Lines on a terminal; the page has all."""
+TOTALS: Final = (
+    *("issue_slots", "warp_instructions", "lane_efficiency", "off_chip_sectors", "bank_conflicts"),
+    *("divergent_branches", "modelled_ms"),
+)
+"""Counters of a whole launch that stand above the lines of two points."""
+SLOTS: Final = quantity("issue_slots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +61,35 @@ class SourceLine:
 
     @property
     def efficiency(self) -> float:
-        """Active lanes of an instruction as a fraction of all."""
-        return self.counts["thread_instructions"] / (LANES * self.counts["warp_instructions"])
+        """Active lanes of an instruction as a fraction of all; NaN without an instruction."""
+        issued = self.counts["warp_instructions"]
+        return self.counts["thread_instructions"] / (LANES * issued) if issued else math.nan
+
+    @property
+    def off_chip(self) -> int:
+        """Sectors of local and global memory."""
+        return self.counts["local_sectors"] + self.counts["global_sectors"]
 
     @property
     def sectors(self) -> float | None:
         """Sectors per request to local and global memory; ``None`` without requests."""
         requests = self.counts["local_requests"] + self.counts["global_requests"]
-        found = self.counts["local_sectors"] + self.counts["global_sectors"]
-        return found / requests if requests else None
+        return self.off_chip / requests if requests else None
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A kernel of a point: its lines, and the life of its first warp.
 
-    ``steps``   instructions and lanes (a bit mask) of each basic block that the warp ran
+    ``counters``  of the whole launch, by their names
+    ``steps``     instructions and lanes (a bit mask) of each basic block that the warp ran
     """
 
     label: str
     kernel: str
     lines: Sequence[SourceLine]
     steps: Sequence[tuple[int, int]] = ()
+    counters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def slots(self) -> int:
@@ -80,31 +101,87 @@ class Explained:
         """What it is called in tables and figures."""
         return f"{self.label}, {self.kernel}" if self.kernel else self.label
 
+    def share(self, line: SourceLine) -> float:
+        """The line's part of the issue slots."""
+        return line.counts["issue_slots"] / self.slots if self.slots else 0.0
+
+    @property
+    def dearest(self) -> list[SourceLine]:
+        """The lines, those with the most issue slots first."""
+        return sorted(self.lines, key=lambda line: -line.counts["issue_slots"])
+
     def as_json(self) -> dict[str, Any]:
         """Plain form."""
+        lines = [_row(line) for line in self.lines]
         return {
             "point": self.label,
             "kernel": self.kernel,
-            "lines": [
-                {
-                    **{"file": line.file, "line": line.line, "text": line.text},
-                    **line.counts,
-                    "lane_efficiency": line.efficiency,
-                    "sectors_per_request": line.sectors,
-                }
-                for line in self.lines
-            ],
+            "counters": dict(self.counters),
+            "lines": lines,
         }
+
+    def table(self) -> pd.DataFrame:
+        """One row per line, in the order of the source: ``file``, ``line``, ``text``, its counters,
+        ``lane_efficiency`` (0 to 1), ``sectors_per_request``."""
+        return table_of([_row(line) for line in self.lines])
+
+
+def _row(line: SourceLine) -> dict[str, Any]:
+    return {
+        **{"file": line.file, "line": line.line, "text": line.text},
+        **line.counts,
+        "lane_efficiency": line.efficiency,
+        "sectors_per_request": line.sectors,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two points side by side: what B is against A, and why these two."""
+
+    a: Explained
+    b: Explained
+    why: str = ""
+
+    @property
+    def lines(self) -> list[tuple[SourceLine, SourceLine]]:
+        """Every line of A and of B, the largest difference in issue slots first; a line that one of
+        them lacks has counts of zero there."""
+        sides = [{line.place: line for line in one.lines} for one in (self.a, self.b)]
+        found = []
+        for place in dict.fromkeys(place for side in sides for place in side):
+            known = next(side[place] for side in sides if place in side)
+            none = replace(known, counts=dict.fromkeys(known.counts, 0))
+            found.append((sides[0].get(place, none), sides[1].get(place, none)))
+        return sorted(found, key=lambda pair: -abs(_slots(pair[1]) - _slots(pair[0])))
+
+    @property
+    def different(self) -> list[tuple[SourceLine, SourceLine]]:
+        """Those in which some count differs."""
+        return [(a, b) for a, b in self.lines if a.counts != b.counts]
+
+
+def _slots(line: SourceLine) -> int:
+    return line.counts["issue_slots"]
+
+
+def whole(found: Sequence[Explained]) -> Explained:
+    """All kernels of a point as one."""
+    sums: dict[str, SourceLine] = {}
+    for line in (line for one in found for line in one.lines):
+        seen = sums.get(line.place)
+        counts = {k: n + (seen.counts[k] if seen else 0) for k, n in line.counts.items()}
+        sums[line.place] = replace(line, counts=counts)
+    return replace(found[0], kernel="", lines=list(sums.values()))
 
 
 def lines_table(found: Explained, source: Source) -> Table:
     """The lines, those with the most issue slots first."""
-    ranked = sorted(found.lines, key=lambda line: -line.counts["issue_slots"])
     columns, rows = tabulate(
-        ranked,
+        found.dearest,
         (Column("line"), lambda line: line.place),
         (Column("issue slots", "number"), lambda line: line.counts["issue_slots"]),
-        (Column("share", "number", "%"), lambda line: 100 * _share(line, found)),
+        (Column("share", "number", "%"), lambda line: 100 * found.share(line)),
         (Column("warps", "number"), lambda line: line.counts["warp_instructions"]),
         (Column("threads", "number"), lambda line: line.counts["thread_instructions"]),
         (Column("lanes", "number", "%"), lambda line: 100 * line.efficiency),
@@ -116,61 +193,125 @@ def lines_table(found: Explained, source: Source) -> Table:
     return Table(slug("lines", found.title), found.title, columns, rows, source, (NOTE,))
 
 
-def dearest(found: Explained) -> tuple[list[str], list[list[str]]]:
-    """The first lines of the table in few columns, for a terminal: headings and rows."""
-    names = ["line", "share", "slots", "threads", "lanes", "div.", "confl.", "s/req"]
-    ranked = sorted(found.lines, key=lambda line: -line.counts["issue_slots"])
+def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
+    """The counters of both launches, and the lines of both."""
+    columns, rows = tabulate(
+        _totals(pair),
+        (Column("quantity"), lambda what: what.plain),
+        (Column("A", "number"), lambda what: what.of(pair.a.counters)),
+        (Column("B", "number"), lambda what: what.of(pair.b.counters)),
+        (_AGAINST, lambda what: _difference(pair, what)),
+    )
+    totals = Table("pair-counters", "B against A, in all", columns, rows, source)
+    columns, rows = tabulate(
+        pair.lines,
+        (Column("line"), lambda ab: ab[0].place),
+        (Column("slots A", "number"), lambda ab: _slots(ab[0])),
+        (Column("slots B", "number"), lambda ab: _slots(ab[1])),
+        (_AGAINST, lambda ab: _of_line(*ab)),
+        *(
+            (Column(f"{name} {side}", "number"), partial(_count, of, index))
+            for name, of in _beside(pair.lines).items()
+            for index, side in enumerate("AB")
+        ),
+        (Column("source"), lambda ab: ab[0].text.strip()),
+    )
+    return totals, Table(
+        "pair-lines", "B against A, by source line", columns, rows, source, (NOTE,)
+    )
+
+
+def _count(
+    of: Callable[[SourceLine], int], index: int, pair: tuple[SourceLine, SourceLine]
+) -> int | None:
+    return of(pair[index]) or None
+
+
+_AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
+_BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
+    "sectors": lambda line: line.off_chip,
+    "conflicts": lambda line: line.counts["bank_conflicts"],
+    "divergent": lambda line: line.counts["divergent_branches"],
+}
+"""Counters of a line beside its issue slots."""
+
+
+def _beside(
+    pairs: Sequence[tuple[SourceLine, SourceLine]],
+) -> dict[str, Callable[[SourceLine], int]]:
+    """Those counters that some line has."""
+    return {n: of for n, of in _BESIDE.items() if any(of(one) for ab in pairs for one in ab)}
+
+
+def _totals(pair: Pair) -> list[Quantity]:
+    """The counters that both launches have."""
+    both = [pair.a.counters, pair.b.counters]
+    found = map(quantity, TOTALS)
+    return [what for what in found if all(math.isfinite(what.of(one)) for one in both)]
+
+
+def _difference(pair: Pair, what: Quantity) -> wording.Difference:
+    return _ratio(what.of(pair.a.counters), what.of(pair.b.counters), what)
+
+
+def _of_line(a: SourceLine, b: SourceLine) -> wording.Difference:
+    return _ratio(_slots(a), _slots(b), SLOTS)
+
+
+def _ratio(a: float, b: float, what: Quantity) -> wording.Difference:
+    ratio = b / a if a else (math.inf if b else 1.0)
+    return wording.Difference(Estimate(ratio, exact=True), what, (float(a), float(b)))
+
+
+Rows = tuple[list[str], list[list[str]]]
+"""Headings and rows for a terminal."""
+
+
+def shown_lines(found: Explained) -> Rows:
+    """The dearest lines with their source."""
     rows = []
-    for line in ranked[:SHOWN]:
-        counts = ("divergent_branches", "bank_conflicts")
+    for line in found.dearest[:SHOWN]:
+        counts = [line.counts[key] for key in ("divergent_branches", "bank_conflicts")]
         rows.append(
             [
-                *(Path(line.place).name, f"{_share(line, found):.1%}"),
-                *(_short(line.counts[key]) for key in ("issue_slots", "thread_instructions")),
+                *(Path(line.place).name, f"{found.share(line):.1%}", f"{_slots(line):,}"),
                 f"{line.efficiency:.0%}",
-                *(_short(line.counts[key]) if line.counts[key] else "" for key in counts),
+                *(f"{count:,}" if count else "" for count in counts),
                 "" if line.sectors is None else f"{line.sectors:.1f}",
+                line.text.strip(),
             ]
         )
-    return names, rows
+    return ["line", "share", "slots", "lanes", "divergent", "conflicts", "sect/req", "source"], rows
 
 
-def _share(line: SourceLine, found: Explained) -> float:
-    return line.counts["issue_slots"] / found.slots if found.slots else 0.0
+def shown_totals(pair: Pair) -> Rows:
+    """The counters of both launches."""
+    rows = []
+    for what in _totals(pair):
+        values = [wording.amount(what.of(one.counters), what) for one in (pair.a, pair.b)]
+        rows.append([what.plain, *values, str(_difference(pair, what))])
+    return ["", "A", "B", "B against A"], rows
 
 
-def listing(found: Explained, width: int) -> list[str]:
-    """The source with its numbers, one text per line, cut to ``width``.
-
-    Only lines that cost something, and the gaps between them; lines of files that could not be read
-    have no text.
-    """
-    head = f"{'slots':>6} {'lanes':>5} {'confl.':>7} {'s/req':>5} {'line':>5}"
-    texts = [f"{head} | {found.title}"[:width]]
-    for file in dict.fromkeys(line.file for line in found.lines if line.file):
-        texts.append(f"{file}:"[:width])
-        last = 0
-        for line in (line for line in found.lines if line.file == file):
-            if last and line.line > last + 1:
-                texts.append(f"{'...':>{len(head)}} |")
-            last = line.line
-            conflicts = line.counts["bank_conflicts"]
-            numbers = (
-                f"{_share(line, found):>6.1%} {line.efficiency:>5.0%}"
-                f" {_short(conflicts) if conflicts else '':>7}"
-                f" {'' if line.sectors is None else format(line.sectors, '.1f'):>5} {line.line:>5}"
-            )
-            texts.append(f"{numbers} | {line.text}"[:width].rstrip())
-    return texts
+def shown_pair(pair: Pair) -> Rows:
+    """The lines that differ most, with their source; of other counters those that some line has."""
+    pairs = pair.different[:SHOWN]
+    beside = _beside(pairs)
+    rows = [
+        [
+            Path(a.place).name,
+            *(f"{_slots(one):,}" if _slots(one) else "" for one in (a, b)),
+            "only A" if not _slots(b) else str(_of_line(a, b)) if _slots(a) else "only B",
+            *(_from_to(of(a), of(b)) for of in beside.values()),
+            a.text.strip(),
+        ]
+        for a, b in pairs
+    ]
+    return ["line", "slots A", "slots B", "B against A", *beside, "source"], rows
 
 
-def _short(number: int) -> str:
-    """At most seven characters."""
-    for factor, unit in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if number >= factor:
-            scale = 1000 if unit == "k" else factor
-            return f"{number / scale:.1f}{unit}"
-    return str(number)
+def _from_to(a: int, b: int) -> str:
+    return "" if not (a or b) else f"{a:,}" if a == b else f"{a:,} -> {b:,}"
 
 
 def lanes_figure(found: Sequence[Explained], source: Source) -> style.Drawing:
@@ -209,14 +350,25 @@ def _lanes_panel(ax: Axes, one: Explained) -> None:
 
 
 def write_explained(
-    found: Sequence[Explained], source: Source, out: Path, formats: Sequence[str] = ()
+    found: Sequence[Explained],
+    source: Source,
+    out: Path,
+    formats: Sequence[str] = (),
+    pair: Pair | None = None,
 ) -> list[Path]:
-    """Write a page with the tables and figures into a folder; returns the files, the page first."""
+    """Write a page with the tables and figures into a folder; returns the files, the page first.
+    Of a ``pair`` the two stand side by side first, the lines of each closed below."""
     page = Page(out, tuple(formats) or FORMATS)
     page.heading(f"Counters by source line: {source.run}", 1)
+    if pair is not None:
+        said = [f"A: {pair.a.title}", f"B: {pair.b.title}", pair.why]
+        page.add(Bullets(tuple(filter(None, said))))
+        page.table(pair_tables(pair, source)[0])
     with style.styled():
         if any(one.steps for one in found):
             page.drawing(lanes_figure(found, source), source)
+    if pair is not None:
+        page.table(pair_tables(pair, source)[1])
     for one in found:
-        page.table(lines_table(one, source))
+        page.table(lines_table(one, source), folded=pair is not None)
     return page.write("explain")

@@ -33,14 +33,32 @@ PARTS: Final = "parts"
 _PER_SM: Final = re.compile(r"(\d+)/SM", re.IGNORECASE)
 
 
+def sides(conditions: Sequence[str]) -> list[list[str]]:
+    """The conditions of one point, or of two to put side by side: the second condition on a factor
+    begins the second point. What one of them leaves out is taken from the other.
+
+    Raises ``StudyError`` for a third.
+    """
+    found: list[dict[str, str]] = [{}]
+    for word in conditions:
+        name, _ = _condition(word)
+        if name in found[-1]:
+            found.append({})
+        found[-1][name] = word
+    if len(found) > 2:
+        said = "two points stand side by side; write FACTOR=LEVEL,LEVEL to take several"
+        raise StudyError(f"--point {conditions[-1]}: {said}")
+    return [list({**found[-1], **found[0], **one}.values()) for one in found]
+
+
 def chosen_points(
-    subject: str,
+    subject: str | Study,
     facts: DeviceFacts,
     conditions: Sequence[str] = (),
     sizes: Sequence[int] = (),
     warn: Callable[[str], object] | None = None,
 ) -> list[Point]:
-    """Points of a named system, or of a study (a file, or the name of a packaged one).
+    """Points of a named system, or of a study (a file, the name of a packaged one, or itself).
 
     ``conditions`` are ``factor=level`` words: levels of a system, or what the points of a study
     must have (``system`` and ``sweep`` too); ``factor=a,b`` takes both levels. Without ``sizes``
@@ -48,10 +66,14 @@ def chosen_points(
 
     Raises ``StudyError`` and ``InfeasibleError``.
     """
-    named = any(subject in workload.systems for workload in with_systems())
-    if named and not Path(subject).exists():
-        return _of_system(subject, facts, conditions, sizes)
-    points = expand(load_study(Path(subject)), facts, warn=warn)
+    if isinstance(subject, str):
+        named = any(subject in workload.systems for workload in with_systems())
+        if named and not Path(subject).exists():
+            return _of_system(subject, facts, conditions, sizes)
+        study = load_study(Path(subject))
+    else:
+        study, subject = subject, subject.name
+    points = expand(study, facts, warn=warn)
     wanted = dict(_condition(word) for word in conditions)
     _check_conditions(subject, points, wanted, sizes)
     chosen = [

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from nqbench.doctor import Report
     from nqbench.inspection import Checked
     from nqbench.point import Point
-    from nqbench.report.explain import Explained
+    from nqbench.report.explain import Explained, Pair
     from nqbench.report.table import Source
     from nqbench.selftest.device import SelfTest
     from nqbench.simulator.mistakes import Mistake
     from nqbench.workloads.base import Workload
 
+SLOTS: Final = "slots: issue slots (a count, not a time)"
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
@@ -125,18 +126,41 @@ def show_mistake(mistake: Mistake) -> None:
 
 
 def show_explained(found: Sequence[Explained], source: Source) -> None:
-    """For each kernel the dearest lines, then the annotated source."""
+    """For each kernel the dearest lines."""
     from nqbench.report import explain
 
-    out = console()
     for one in found:
         say(f"{one.title} ({source})")
-        show_table(*explain.dearest(one))
-        for line in explain.listing(one, out.width):
-            out.print(line, markup=False, soft_wrap=True)
-        say("")
-    if found:
-        say(explain.NOTE)
+        _show_lines(explain.shown_lines(one), len(one.lines))
+    say(
+        f"{SLOTS}; lanes: active ones of an instruction; sect/req: sectors per request off the chip"
+    )
+
+
+def show_pair(pair: Pair, source: Source) -> None:
+    """What the two are, their counters, and the lines that differ most."""
+    from nqbench.report import explain
+
+    say(f"A  {pair.a.title}")
+    say(f"B  {pair.b.title}")
+    say(f"{pair.why} Both: {source}.".strip())
+    say("")
+    show_table(*explain.shown_totals(pair))
+    say("")
+    _show_lines(explain.shown_pair(pair), len(pair.different))
+    alike = len(pair.lines) - len(pair.different)
+    say(f"+ better, - worse; {SLOTS}" + (f"; {many(alike, 'line')} cost the same" * bool(alike)))
+
+
+def _show_lines(found: tuple[list[str], list[list[str]]], lines: int) -> None:
+    """A table whose last column, the source, is cut to the width of the terminal."""
+    heads, rows = found
+    out = console()
+    columns = [max(map(len, cells)) + 2 for cells in zip(heads[:-1], *rows, strict=False)]
+    room = max(20, out.width - sum(columns))
+    show_table(heads, [[*row[:-1], row[-1][:room]] for row in rows])
+    if lines > len(rows):
+        say(f"{many(lines - len(rows), 'line')} more: `--out DIR` writes them all")
 
 
 def show_doctor(report: Report) -> None:
