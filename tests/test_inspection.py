@@ -58,7 +58,8 @@ def test_lines_of_two_points_side_by_side() -> None:
     points = chosen_points(study, SimDevice().facts, ["rows=1"])
     (a, b), why = side_by_side([points], "sim:mini")
     assert why.startswith(f"A is the worst and B the best of {len(points)} by ")
-    pair = Pair(*map(whole, explain_points([a, b], "sim:mini")))
+    of_a, of_b = explain_points([a, b], "sim:mini")
+    pair = Pair(whole(of_a), whole(of_b))
     for side, one in enumerate((pair.a, pair.b)):
         slots = [lines[side].counts["issue_slots"] for lines in pair.lines]
         assert sum(slots) == one.counters["issue_slots"]

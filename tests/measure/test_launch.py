@@ -92,7 +92,8 @@ extern "C" __global__ void add(const float* a, const float* b, float* sums, int 
 
 def test_an_own_kernel_on_arrays() -> None:
     a = np.arange(100, dtype="float32")
-    found = nqbench.launch(ADD, n=np.int64(100), device="sim:mini", buffers={"a": a})
+    size: Any = np.int64(100)
+    found = nqbench.launch(ADD, n=size, device="sim:mini", buffers={"a": a})
     assert found.outputs["sums"].tolist() == (a + 1).tolist()
     assert found.outputs["b"].shape == (2, 50)
     wrong = {**ADD, "check": {"sums": "a - b.ravel()"}}
