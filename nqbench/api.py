@@ -195,7 +195,7 @@ def run(
     from nqbench.study import expand as expand_study
 
     loaded = _study(study)
-    spec = choose_device(_named(device), loaded.needs).spec
+    spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
     facts, warn = facts_for(spec), listener.message if listener else None
     command = ["nqbench", "run", printable(loaded.path), "--device", spec]
     if loaded.source.in_memory:

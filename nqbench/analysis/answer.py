@@ -15,7 +15,7 @@ from typing import Final
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
 from nqbench.analysis.factorial.effects import (
     FactorEffect,
     Interaction,
@@ -91,19 +91,12 @@ class Answer:
         return tuple(p for p in self.data.points if PART not in p.levels)
 
     @cached_property
-    def programs_only(self) -> bool:
-        """Whether every point is a program on the CPU."""
-        return bool(self.whole) and all(p.cpu for p in self.whole)
-
-    @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
         """What the run answers in, the most telling first."""
         if self.value:
             return (self.data.quantity(self.value),)
-        if self.programs_only:
-            return (CPU_TIME,)
         if not self.data.simulated:
-            return (TIME,)
+            return self.data.quantities()
         names = [MODELLED, *self.data.metrics, *ANSWERING]
         found = [self.data.quantity(name) for name in names]
         valued = [q for q in found if any(p.values(q) for p in self.whole)]

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer, Best, FactorStep
+from nqbench.analysis.answer import Answer, Best, FactorStep, best_first
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.wording import verdicts
-from nqbench.analysis.data.dataset import Dataset, load_dataset
+from nqbench.analysis.data.dataset import Dataset, load_dataset, point_ratio
 from nqbench.analysis.data.estimate import NOTEWORTHY
+from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import PART
-from nqbench.system.suggest import many
+from nqbench.system.suggest import listing, many
 
 WANTED: Final = 5
 """Sentences that are read at a glance."""
@@ -83,14 +84,30 @@ def opening(answer: Answer) -> str:
 
 
 def programs(answer: Answer) -> str:
-    """Of a study of programs which is faster than which, over all points."""
+    """Which program is faster than which, over all points; of kernels beside programs, how much
+    faster the best kernel is than each program at its fastest."""
+    if not answer.data.programs_only:
+        return _beside_kernels(answer)
     systems = dict.fromkeys(p.system for p in answer.whole if p.ok)
-    if not answer.programs_only or len(systems) < 2:
+    if len(systems) < 2:
         return ""
     try:
         return verdicts(compare_datasets([answer.data], by=f"system={','.join(systems)}"))[0]
     except (AnalysisError, StudyError):  # no two of them have a point in common
         return ""
+
+
+def _beside_kernels(answer: Answer) -> str:
+    if not answer.best or answer.best[0].what is not TIME:
+        return ""
+    best = answer.best[0]
+    ranked = best_first(answer.data.select(best.sweep, (best.n,), cpu=True), TIME)
+    told = []
+    for name in dict.fromkeys(p.name for p in ranked):
+        gain = point_ratio(next(p for p in ranked if p.name == name), best.point, TIME)
+        if gain.value > 1 and gain.differs_from(1):
+            told.append(f"{wording.better_by(gain, TIME)} than {name}")
+    return f"The fastest kernel is {listing(told, 'and')} (N = {best.n})." if told else ""
 
 
 def superlative(best: Best) -> str:

@@ -84,7 +84,8 @@ def run(
     if dry_run:
         if target:
             raise StudyError("--dry-run plans for one device of this computer; name no cluster")
-        _dry_run(study, choose(device, study.needs, study.name), as_json=as_json)
+        spec = choose(study.device(device), study.needs, study.name)
+        _dry_run(study, spec, as_json=as_json)
         return
     if target:
         from nqbench.cluster.devices import run_on_cluster
@@ -102,7 +103,7 @@ def run(
             )
         spec = ""
     else:
-        spec = choose(device, study.needs, study.name)
+        spec = choose(study.device(device), study.needs, study.name)
         outcomes = [measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)]
     races = look_for_races(study, config, outcomes, "" if no_check else spec)
     conclude(outcomes, draw=not no_report, as_json=as_json, races=races)

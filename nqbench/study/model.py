@@ -14,7 +14,7 @@ from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
 from nqbench.system.yaml_marks import KeyPath, ParsedFile
-from nqbench.workloads import KERNEL, ExternalWorkload
+from nqbench.workloads import KERNEL, ExternalWorkload, register
 
 NAME_LENGTH: Final = 64
 NAME_PATTERN: Final = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{NAME_LENGTH - 1}}}$"
@@ -213,6 +213,23 @@ class Study:
             place = self.source.place(("kernel", "arguments", name))
             lines[name] = f"{place.path.name}:{place.line}: " if place.line else ""
         return ExternalWorkload(self.name, folder, self.workload, self.kernel, lines)
+
+    def device(self, asked: str) -> str:
+        """The device that a command means: the CPU in place of ``auto`` where every system runs
+        there, at sizes that the study gives for it."""
+        if asked != "auto" or self.needs:
+            return asked
+        on_cpu = register(self.external).cpu_systems
+        for sweep in self.sweeps:
+            named, sizes = sweep.given.get("system"), sweep.given.get("n", self.n)
+            names = [str(item.value) for item in named.items()] if named else [""]
+            programs = {name: one.program for name, one in sweep.programs.items()}
+            if not (sizes and sizes.on("cpu")) or not all(
+                programs[name].device == "cpu" if name in programs else name in on_cpu
+                for name in names
+            ):
+                return asked
+        return "cpu"
 
     def check_device(self, spec: str, facts: DeviceFacts) -> None:
         """Raise ``DeviceUnavailable`` for a device that the study says it cannot use."""

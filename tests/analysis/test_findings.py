@@ -75,7 +75,7 @@ def test_simulated_findings_speak_of_counters_only() -> None:
 
 
 def test_noise_alone_is_not_a_finding() -> None:
-    told = findings(factorial(noise=0.02, seed=5, value=lambda levels: 0.01).data())
+    told = findings(factorial(noise=0.015, seed=5, value=lambda levels: 0.01).data())
     assert told[0].startswith("No variant is clearly best")
     assert told[1:] == ["No change matters: every effect is below 2% or unclear."]
 
@@ -115,6 +115,16 @@ def by_threads() -> Builder:
     builder = Builder(sweeps=[{"name": "s", "matrix": {"threads": []}}])
     chosen = ({"threads": 1}, 1.0), ({"threads": 16}, 1 / 16)
     return points(builder, *chosen, system="cpu.multicore")
+
+
+def programs(device: dict[str, Any], *, kernel: bool = False) -> Builder:
+    builder = Builder(
+        device, sweeps=[{"name": "s", "systems": [], "matrix": {"order": []}}], noise=0.015
+    )
+    for order in "up", "down":
+        for system, value in (("cpu.slow", 3.0), ("cpu.fast", 1.0), ("cpu.like", 1.01)):
+            points(builder, ({"order": order}, value), system=system)
+    return points(builder, ({}, 0.05), system="own") if kernel else builder
 
 
 def by_seed() -> Builder:
@@ -175,6 +185,8 @@ def turning(*, noise: bool) -> Builder:
             "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster",
             "default ",
         ),
+        (lambda: programs(MINI), "3.00x faster ±2.5% than cpu.slow", "The fastest kernel"),
+        (lambda: programs(H100, kernel=True), "The fastest kernel is 19.8x faster", "cpu.fast is"),
         (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),

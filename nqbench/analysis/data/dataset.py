@@ -16,7 +16,14 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, combine
-from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, metrics_of, quantity
+from nqbench.analysis.data.quantities import (
+    CPU_TIME,
+    SHOWN_COUNTERS,
+    TIME,
+    Quantity,
+    metrics_of,
+    quantity,
+)
 from nqbench.errors import StudyError
 from nqbench.facts import FAKE_NAME
 from nqbench.record import Record
@@ -131,7 +138,12 @@ class Dataset:
     @cached_property
     def simulated(self) -> bool:
         """Whether kernels were simulated: counters, not times."""
-        return bool(self._device.get("kind") == "sim")
+        return self._device.get("kind") == "sim" and not self.programs_only
+
+    @cached_property
+    def programs_only(self) -> bool:
+        """Whether every point is a program on the CPU, whatever the device of the run."""
+        return bool(self.points) and all(p.cpu for p in self.points)
 
     def about_device(self, part: str) -> Mapping[str, Any]:
         """What the manifest has on the device: its ``identity`` (name, compute capability, clocks),
@@ -152,6 +164,8 @@ class Dataset:
     @cached_property
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
+        if self.programs_only:
+            return self.cpu
         spec = str(self._device.get("spec", "unknown device"))
         identity, facts = self.about_device("identity"), self.about_device("facts")
         name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
@@ -256,7 +270,7 @@ class Dataset:
             return (self.quantity(asked),)
         if self.simulated:
             return tuple(quantity(name) for name in SHOWN_COUNTERS)
-        return (TIME,)
+        return (CPU_TIME if self.programs_only else TIME,)
 
     def quantity(self, name: str) -> Quantity:
         """A quantity, or a derived metric of the study. Raises ``AnalysisError`` if unknown."""

@@ -289,7 +289,7 @@ def _tables(
         raise AnalysisError(
             f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
         )
-    points = [p for p in data.select(sweep, sizes, cpu=False) if p.ok]
+    points = [p for p in data.select(sweep, sizes, cpu=data.programs_only) if p.ok]
     for factor in factors:
         if len({p.level(factor) for p in points}) < 2:
             raise AnalysisError(f"{factor} has only one level in sweep {sweep!r}: no effect")
@@ -321,7 +321,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     A factor that merely follows another one (its number of words follows its memory) is left out:
     its effect cannot be separated from the other's. The study's own list of factors comes first.
     """
-    points = data.select(sweep, cpu=False)
+    points = data.select(sweep, cpu=data.programs_only)
     varying = _varying(points)
     listed = [f for f in _listed_factors(data, sweep) if f in varying]
     if listed:

@@ -62,7 +62,7 @@ def show_next(answer: Answer, *, checked: bool = False) -> None:
     """Commands that go on from here: a time, the races (unless ``checked``), the lines behind the
     numbers."""
     study = _study(answer.data.command)
-    if not study or answer.programs_only:
+    if not study or answer.data.programs_only:
         return
     model = answer.data.spec.removeprefix("sim:").partition(":")[0]
     steps = {
@@ -88,8 +88,8 @@ def _study(command: str) -> str:
 def manner(answer: Answer) -> str:
     """How the numbers came about, in a few words."""
     data = answer.data
-    if answer.programs_only or not data.simulated:
-        return data.cpu_provenance if answer.programs_only else data.provenance
+    if not data.simulated:
+        return data.provenance
     if any(q.name == MODELLED for q in answer.quantities):
         return "simulated, exact counts, modelled times"
     return "simulated, exact counts, no times"
@@ -98,7 +98,7 @@ def manner(answer: Answer) -> str:
 def _changes(answer: Answer) -> None:
     """A table of what the strongest step of each factor does: by quantity, or of times by size."""
     first = answer.changes[0]
-    where = f"{first.sweep}, {len(answer.data.select(first.sweep, (first.n,), cpu=False))} kernels"
+    where = f"{first.sweep}, {_of(answer, first)}"
     title = f"What each change does, everything else equal ({where}, N = {first.n})"
     console.say(f"{title:<{WIDTH - 22}}  + better  - worse")
     shown = answer.changes[:ROWS]
@@ -110,6 +110,12 @@ def _changes(answer: Answer) -> None:
         for change, row in zip(shown, cells, strict=True)
     ]
     console.show_table(["", "", *heads], rows)
+
+
+def _of(answer: Answer, step: FactorStep) -> str:
+    programs = answer.data.programs_only
+    points = answer.data.select(step.sweep, (step.n,), cpu=programs)
+    return f"{len(points)} {'points' if programs else 'kernels'}"
 
 
 def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:

@@ -35,7 +35,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     sweep = sweep_of(data, item)
     if not item.x or not item.y:
         raise AnalysisError("a heat map needs two factors: give x and y")
-    points = data.select(sweep, item.n, cpu=False)
+    points = data.select(sweep, item.n, cpu=data.programs_only)
     shown = data.quantities(item.value)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     wanted = sizes_of(item, sweep, fit, shown[0])

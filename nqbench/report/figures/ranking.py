@@ -49,7 +49,9 @@ def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
-    points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok and p.values(shown[0])]
+    points = [
+        p for p in data.select(sweep, item.n, cpu=data.programs_only) if p.ok and p.values(shown[0])
+    ]
     wanted = sizes_of(item, sweep, points, shown[0])
     shown = timed_as(data, shown, points)
     return [partial(_one, data, item, shown, [p for p in points if p.n == n]) for n in wanted]
