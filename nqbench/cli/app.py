@@ -53,7 +53,7 @@ RENAMED: Final[Mapping[str, Sequence[str]]] = {
     "roofline": ("report", "--roofline"),
     "export": ("report", "--csv"),
     "effects": ("claims", "--matrix"),
-    "schema": ("init", "--schema"),
+    "schema": ("init", "--schema", "--json"),
 }
 """Former commands, and the words that stand for them now."""
 REMOVED_COMMANDS: Final[Mapping[str, str]] = {

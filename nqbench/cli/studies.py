@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,32 +15,50 @@ from nqbench.errors import StudyError
 if TYPE_CHECKING:
     from nqbench.study import Study
 
+OWN: Final = "kernel"
+COUNTING: Final = "counting"
+"""The workloads that studies are begun with."""
+
 
 def init(
     name: Annotated[str, argument("NAME", "Name of the study; NAME.yaml.")] = "",
-    kernel: Annotated[
-        bool, option("--kernel", "A study of a kernel of your own, with its NAME.cu.")
-    ] = False,
+    workload: Annotated[
+        str, option("--workload", "kernel (your own, NAME.cu) or counting.", metavar="WORKLOAD")
+    ] = OWN,
     schema: Annotated[
-        bool, option("--schema", "Print the JSON Schema of study files instead.")
+        bool, option("--schema", "Also write nqbench.schema.json, from which editors complete.")
     ] = False,
+    as_json: Annotated[bool, option("--json", "With --schema: print the schema instead.")] = False,
+    kernel: Annotated[bool, typer.Option("--kernel", hidden=True)] = False,
 ) -> None:
-    """Write a commented study to start from: NAME.yaml in this folder."""
+    """Write a commented study of a kernel of yours to start from: NAME.yaml and NAME.cu."""
     from nqbench.cli.show import console
     from nqbench.study import schema as study_schema
-    from nqbench.study.packaged import write_template
+    from nqbench.study.packaged import write_schema, write_template
 
-    if schema:
-        options.refuse({name: name, "--kernel": kernel}, "--schema prints the schema alone")
+    if as_json:
+        options.refuse({name: name}, "--json prints the schema alone")
         console.print_json(study_schema())
         return
-    if not name:
+    if not name and not schema:
         raise StudyError("init needs a name for the study: nqbench init my-study")
-    name = name.removesuffix(".yaml")
-    path = Path(f"{name}.yaml")
-    written = write_template(name, path, kernel=kernel)
-    named = " and ".join(map(str, written))
-    typer.echo(f"{named}: edit it, then `nqbench run {path} --dry-run` shows its points")
+    if workload not in (OWN, COUNTING):
+        raise StudyError(
+            f"--workload {workload}: there are templates for kernel and counting; for another"
+            f" workload write `workload: {workload}` in that of counting"
+        )
+    if kernel:
+        console.note("--kernel is what init does now; leave it out")
+    written: list[Path] = []
+    if name:
+        name = name.removesuffix(".yaml")
+        path = Path(f"{name}.yaml")
+        written += write_template(name, path, kernel=workload == OWN)
+    if schema:
+        written.append(write_schema(Path()))
+    typer.echo(f"written: {', '.join(map(str, written))}")
+    if name:
+        typer.echo(f"edit it, then `nqbench run {path} --dry-run` shows its points")
 
 
 def run(

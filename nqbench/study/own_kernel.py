@@ -385,6 +385,15 @@ class _KernelChecks:
         """An expression of numpy; ``also`` are words that can stand in its place. Raises
         ``StudyError`` for one that is not allowed."""
         with self.source.at((KERNEL, *keys), f"'{innermost(keys)}': "):
+            try:
+                arrays.parse(text)
+            except StudyError as error:
+                way_out = "A Python function can do more: {function: check.py:expected}"
+                if keys[0] != "check":
+                    way_out = "A file of np.save can hold anything: contents: x.npy"
+                said = error.message.rstrip("?")
+                end = "? " if said != error.message else ". "
+                raise StudyError(f"{said}{end}{way_out}") from error
             arrays.check_names(text, known, also)
 
     def checks(self) -> None:

@@ -5,6 +5,7 @@ In a checkout they are next to the package (``configs/``, ``experiments/``); a w
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import Final, Literal
 
 from nqbench.errors import StudyError
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
+from nqbench.study.schema import schema
 from nqbench.system.suggest import nearest, shown
 
+SCHEMA_FILE: Final = "nqbench.schema.json"
+"""The JSON Schema beside studies: their first line names it for editors."""
 STUDY: Final = "study.yaml"
 """The study in the folder of a paper."""
 EXPERIMENTS: Final = Path("experiments")
@@ -64,9 +68,10 @@ def find_study(given: Path) -> Path:
     raise StudyError(f"there is no study file {name} and no packaged study of that name; {hint}")
 
 
-def write_template(name: str, path: Path, *, kernel: bool = False) -> list[Path]:
-    """Write a commented study called ``name`` to start from; with ``kernel`` one of a kernel of the
-    user's own, and its .cu file. Returns the files, the study first.
+def write_template(name: str, path: Path, *, kernel: bool = True) -> list[Path]:
+    """Write a commented study called ``name`` to start from: one of a kernel of the user's own, and
+    its .cu file; without ``kernel`` one of the counting workload. Returns the files, the study
+    first.
 
     Raises ``StudyError`` for a name that a results folder cannot have, and if a file exists or
     cannot be written.
@@ -81,10 +86,27 @@ def write_template(name: str, path: Path, *, kernel: bool = False) -> list[Path]
             raise StudyError(f"{file} exists; nothing was written: choose another name")
     for file, template in templates.items():
         text = files("nqbench.study").joinpath(template).read_text(encoding="utf-8")
-        text = text.replace("name: NAME", f"name: {name}", 1).replace("FILE", str(path))
-        try:
-            with file.open("x", encoding="utf-8") as written:
-                written.write(text.replace("NAME.cu", f"{name}.cu"))
-        except OSError as error:
-            raise StudyError(f"{file} cannot be written: {error.strerror}") from error
+        text = (
+            text.replace("name: NAME", f"name: {name}", 1)
+            .replace("FILE", str(path))
+            .replace("[NAME,", f"[{name},")
+        )
+        text = text.replace("SCHEMA", SCHEMA_FILE)
+        _write(file, text.replace("NAME.cu", f"{name}.cu"), "x")
     return list(templates)
+
+
+def write_schema(folder: Path) -> Path:
+    """Write the JSON Schema of study files where templates say that it is, in place of an older
+    one. Raises ``StudyError`` if it cannot be written."""
+    file = folder / SCHEMA_FILE
+    _write(file, json.dumps(schema(), indent=1) + "\n", "w")
+    return file
+
+
+def _write(file: Path, text: str, mode: Literal["x", "w"]) -> None:
+    try:
+        with file.open(mode, encoding="utf-8") as written:
+            written.write(text)
+    except OSError as error:
+        raise StudyError(f"{file} cannot be written: {error.strerror}") from error

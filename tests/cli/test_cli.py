@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from nqbench import __version__
 from nqbench.cli.app import COMMANDS, HIDDEN, REMOVED_COMMANDS, RENAMED
@@ -192,7 +194,8 @@ RUN = ("run", "study.yaml", "--device")
         (("report", "--site", "--json"), ("--json has no effect here",)),
         (("report", ".", "--counters", "."), ("only --roofline takes them",)),
         (("init",), ("init needs a name",)),
-        (("init", "a", "--schema"), ("a has no effect here",)),
+        (("init", "a", "--schema", "--json"), ("a has no effect here",)),
+        (("init", "a", "--workload", "fitness"), ("write `workload: fitness`",)),
         (("init", "a/b"), ("cannot be the name of a study",)),
         (("init", "study"), ("study.yaml exists", "another name")),
         (("init", "study.yaml"), ("study.yaml exists", "another name")),
@@ -233,10 +236,19 @@ def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
     assert not (folder / "plots").exists()
 
 
-def test_init_writes_a_study_that_runs(tmp_path: Path) -> None:
-    made = call("init", "my-study", cwd=tmp_path)
+@pytest.mark.parametrize("words", [(), ("--kernel",), ("--workload", "counting", "--schema")])
+def test_init_writes_a_study_that_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+    made = call("init", "my-study", *words, cwd=tmp_path)
     assert made.code == 0
     assert "nqbench run my-study.yaml --dry-run" in made.out
+    assert ("leave it out" in made.err) == ("--kernel" in words)
+    files = {"my-study.yaml", "nqbench.schema.json" if "--schema" in words else "my-study.cu"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    study = (tmp_path / "my-study.yaml").read_text()
+    assert study.startswith("# yaml-language-server: $schema=nqbench.schema.json\n")
+    if "--schema" in words:
+        form = json.loads((tmp_path / "nqbench.schema.json").read_text())
+        assert not list(jsonschema.Draft202012Validator(form).iter_errors(yaml.safe_load(study)))
     shown = call("run", "my-study.yaml", "--dry-run", "-d", "sim", cwd=tmp_path)
     assert shown.code == 0, shown.err
     assert "points to measure" in shown.out
@@ -282,7 +294,7 @@ def test_schema_is_json() -> None:
 def test_output_that_cannot_be_written_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "nqbench", "init", "--schema"],
+            [sys.executable, "-m", "nqbench", "init", "--schema", "--json"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -71,7 +71,7 @@ def test_a_wrong_name(elsewhere: Path, given: str, said: str) -> None:
 
 def test_the_template_runs_and_names_every_key(elsewhere: Path) -> None:
     file = elsewhere / "my-study.yaml"
-    write_template("my-study", file)
+    write_template("my-study", file, kernel=False)
     study = load_study(file)
     assert (study.name, "my-study.yaml --dry-run" in study.text) == ("my-study", True)
     points = expand(study, load_model("mini").facts)
@@ -82,7 +82,7 @@ def test_the_template_runs_and_names_every_key(elsewhere: Path) -> None:
 
 
 def test_the_template_of_a_kernel_runs_and_names_every_key(elsewhere: Path) -> None:
-    study, source = write_template("mine", elsewhere / "mine.yaml", kernel=True)
+    study, source = write_template("mine", elsewhere / "mine.yaml")
     assert source.name == "mine.cu"
     points = expand(load_study(study), load_model("mini").facts)
     assert len(points) == 9
@@ -104,6 +104,6 @@ def test_a_template_is_not_written(elsewhere: Path, name: str, file: str, said: 
     for there in ("mine.yaml", "mine.cu"):
         (elsewhere / there).write_text("mine")
     with pytest.raises(StudyError, match=said):
-        write_template(name, elsewhere / file, kernel=True)
+        write_template(name, elsewhere / file)
     assert sorted(path.name for path in elsewhere.iterdir()) == ["mine.cu", "mine.yaml"]
     assert (elsewhere / "mine.yaml").read_text() == "mine"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from simpleeval import EvalWithCompoundTypes
 
 from nqbench.errors import StudyError
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import nearest, suggestion
 
 Shape = tuple[int, ...] | None
 MAX_LENGTH: Final = 1000
@@ -104,6 +104,7 @@ _NODES: Final = (
     ast.List,
     *(*_ARITHMETIC, *_OTHERS),
 )
+_LOOPS: Final = (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
 _NUMBERS: Final = (int, float, complex, np.ndarray, np.generic)
 
 
@@ -120,7 +121,15 @@ def parse(text: str) -> ast.Expression:
         raise StudyError(
             f"`{text}` is not an expression over arrays, such as a.T or np.cumsum(x)"
         ) from error
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:  # loops first: what is said of their parts would mislead
+        if not isinstance(node, _NODES):
+            what = "a loop" if isinstance(node, _LOOPS) else type(node).__name__
+            raise StudyError(
+                f"`{text}` is not allowed: {what} is not part of expressions over arrays, which"
+                " have numpy's functions, operators and slices"
+            )
+    for node in nodes:
         _check(node, text)
     return tree
 
@@ -157,20 +166,15 @@ def value(text: str, names: Mapping[str, Any], seed: Any = 0) -> Any:
 
 
 def _check(node: ast.AST, text: str) -> None:
-    if not isinstance(node, _NODES):
-        raise StudyError(
-            f"`{text}` is not allowed: {type(node).__name__} is not part of expressions over"
-            " arrays; use `function: FILE.py:NAME` for more than numpy's functions, operators and"
-            " slices"
-        )
     if isinstance(node, ast.keyword) and (node.arg is None or node.arg == "out"):
         raise StudyError(f"`{text}` is not allowed: name every argument, and do not give `out`")
     if isinstance(node, ast.Attribute):
         _check_attribute(node, text)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in PLAIN:
         name = node.func.id
-        hint = f"write np.{name}" if name in FUNCTIONS else suggestion(name, PLAIN)
-        raise StudyError(f"`{text}` calls {name}(), which is not available; {hint}")
+        close = name if name in FUNCTIONS else nearest(name, sorted(FUNCTIONS))
+        hint = f"; write np.{name}" if name in FUNCTIONS else f"; did you mean 'np.{close}'?"
+        raise StudyError(f"`{text}` calls {name}(), which is not available{hint * bool(close)}")
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
         raise StudyError(f"`{text}` is not allowed: only functions by name can be called")
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -194,9 +198,11 @@ def _check_attribute(node: ast.Attribute, text: str) -> None:
     elif owner.startswith("np."):
         known = INNER.get(owner[3:], frozenset())
     if name not in known:
-        whose = owner or "an array"
-        hint = suggestion(name, sorted(known))
-        raise StudyError(f"`{text}` uses {name} of {whose}, which is not available; {hint}")
+        whole = ast.unparse(node)
+        used = whole if re.fullmatch(r"[\w.]+", whole) else f"{name} of an array"
+        close = f"np.{name}" if name in FUNCTIONS else nearest(name, sorted(known))
+        hint = f"; did you mean '{close}'?" if close else ""
+        raise StudyError(f"`{text}` uses {used}, which is not available{hint}")
 
 
 def _owner(node: ast.Attribute) -> str:

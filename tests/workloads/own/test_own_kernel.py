@@ -312,6 +312,22 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a word": ({"kernel/arguments/x/contents": "zero"}, "did you mean 'zeros'"),
     "no contents": ({"kernel/check/y": "y"}, "unknown name 'y'"),
+    "loop": ({"kernel/check/y": "sum(x[j] for j in range(5))"}, "a loop is not part of "),
+    "view": ({"kernel/check/y": "np.lib.view(x, 3)"}, "uses np.lib, which is not"),
+    "scipy": ({"kernel/check/y": "scipy.signal.fir(x)"}, "uses scipy.signal.fir, which"),
+    "bare function": (
+        {"kernel/check/y": "sqrt(x)"},
+        "calls sqrt(), which is not available; write np.sqrt",
+    ),
+    "method": (
+        {"kernel/check/y": "x.t + 1"},
+        "uses x.t, which is not available; did you mean 'T'? A",
+    ),
+    "contents": ({"kernel/arguments/x/contents": "lambda: 3"}, "save can hold anything: contents"),
+    "python's word": (
+        {"kernel/arguments/in": "int32"},
+        "expressions could not read it; call it in_",
+    ),
     "missing source": ({"kernel/source": "scael.cu"}, "no file scael.cu; did you mean scale.cu"),
     "missing file": ({"kernel/arguments/x/contents": "a.npy"}, "there is no file a.npy"),
     "missing python": ({"kernel/check/y": {"function": "chek.py:f"}}, "did you mean check.py"),
