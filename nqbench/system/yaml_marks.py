@@ -283,6 +283,7 @@ class _NodeReader:
     def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
+        in_braces = not self.as_text and getattr(node, "flow_style", False)
         for key_node, value_node in node.value:
             if key_node.tag == _TAG + "merge":
                 merged = self.merge(value_node, path) | merged
@@ -295,7 +296,7 @@ class _NodeReader:
                     " keep one of them",
                     key_node,
                 )
-            if scalar and node.flow_style and not (value_node.value or value_node.style):
+            if in_braces and scalar and not (value_node.value or value_node.style):
                 raise self.error(_unquoted(node, key, innermost(path)), key_node)
             self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
             result[key] = self.value(value_node, (*path, key))

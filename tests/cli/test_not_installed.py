@@ -20,7 +20,7 @@ import contextlib, sys
 from nqbench.cli import app
 from nqbench.system.versions import installed
 print(installed("nqbench"), installed("numba") is None)
-for words in ("--version", "--help", "devices", "kernels", "init --schema"):
+for words in ("--version", "--help", "devices", "kernels", "init --schema --json"):
     sys.argv = ["nqbench", *words.split()]
     with contextlib.suppress(SystemExit):
         app.main()
