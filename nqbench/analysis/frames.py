@@ -122,7 +122,9 @@ def run_html(answer: Answer) -> str:
         for change in answer.changes
     ]
     tables = [table_of(rows).fillna("") for rows in (best, changes) if rows]
-    return "\n".join([*parts, *(table.to_html(index=False, border=0) for table in tables)])
+    return "\n".join(
+        [*parts, *(table.to_html(index=False, border=0, justify="left") for table in tables)]
+    )
 
 
 def _sweeps(data: Dataset, sweep: str | None) -> Sequence[str]:

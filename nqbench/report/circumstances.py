@@ -216,6 +216,8 @@ def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> s
     named = any(point.system in workload.systems for workload in with_systems())
     if point.cpu or (point.system and not named and not data.study.get(KERNEL)):
         return ""
+    if not named and data.command.startswith("nqbench.run"):
+        return ""  # a study of Python's, which no command can name
     levels = {name: point.level(name) for name in free}
     # The study as the run's command named it.
     files = [word for word in shlex.split(data.command) if word.endswith((".yaml", ".yml"))]

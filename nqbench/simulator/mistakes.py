@@ -13,6 +13,7 @@ from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.simulator.launching import prepare
 from nqbench.simulator.sanitizer import CodePlace, Finding, Thread
 from nqbench.simulator.simulation import Simulation
+from nqbench.system.files import cache_folder
 
 TIMEOUT_S: Final = 120.0
 """Of a launch in the checked mode, which is 15 to 210 times slower than an ordinary one."""
@@ -157,7 +158,7 @@ def source_line(kernel: Kernel, place: CodePlace) -> LineText:
     try:
         shown = path.resolve().relative_to(Path.cwd())
     except ValueError:
-        shown = path
+        shown = Path(path.name) if path.is_relative_to(cache_folder()) else path
     return LineText(str(shown), place.line, text)
 
 

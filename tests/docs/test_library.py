@@ -106,6 +106,8 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (within,) = nqbench.compare(run, by=by, margin="5%").comparisons
     assert within.margin == 0.05
     assert run.report(tmp_path / "page", "csv").paths[1].suffix == ".csv"
+    page = Path(run.report(tmp_path / "page", "html").paths[0]).read_text(encoding="utf-8")
+    assert "nqbench explain" not in page, "no command can name a dictionary"
     assert capfd.readouterr() == ("", "")
 
 
