@@ -23,14 +23,17 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "answers.md")
 BLOCK: Final = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.DOTALL | re.MULTILINE)
-TERMINAL: Final = {"COLUMNS": "100", "FORCE_COLOR": "1", "PYTHONPATH": str(ROOT)}
+COLUMNS: Final = 100
+TERMINAL: Final = {"COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "PYTHONPATH": str(ROOT)}
 MASKED: Final = {
     r"\x1b\[[0-9;]*m": "",
-    r"(points right, ).*": r"\1... s",
+    r"(configurations?), [\d.]+ m?s\)": r"\1, ... s)",
     r"file://\S*?/(?=plots/)": "file:///.../",
     r"[ \t]+$": "",
 }
 """What differs from time to time, and what stands in its place."""
+HEADLINE: Final = re.compile(r"^(.*?) +(\d+ of \d+ points right), .*$", re.MULTILINE)
+"""With the time, which stands at the right edge."""
 LINKED: Final = ("configs", "experiments", "results/reference")
 CODES: Final = (0, 1)
 """Exit codes of commands that did their work; 1: a kernel is wrong, which a page may show."""
@@ -78,7 +81,9 @@ def printed(command: str, folder: Path) -> str:
     text = done.stdout
     for form, instead in MASKED.items():
         text = re.sub(form, instead, text, flags=re.MULTILINE)
-    return text
+    return HEADLINE.sub(
+        lambda line: f"{line[1]}{line[2] + ', ... s':>{COLUMNS - len(line[1])}}", text
+    )
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class ProgressRow(Listener):
             self.current.pop(name, None)
             if record.status == "ok":
                 counted = record.counters.get(COUNTED)
-                value = "verified" if counted is None else f"{counted:,.0f} warp instr."
+                value = "verified" if counted is None else f"{counted:,.0f} instructions"
                 value = value if record.value_s is None else duration(record.value_s)
                 self.display.values.append((value, name))
             elif record.status != "skipped":
