@@ -88,6 +88,29 @@ class Cards:
 
 
 @dataclass(frozen=True, slots=True)
+class Tile:
+    """A page that another one leads to: what it is of, its question, its answer, a small figure.
+
+    ``label``  the device, in a word or two
+    ``asks``   empty where the title says it
+    """
+
+    title: str
+    target: str
+    label: str = ""
+    asks: str = ""
+    texts: tuple[str, ...] = ()
+    svg: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Pages beside each other, on HTML pages."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Provenance, device, how much came out, and the command."""
 
@@ -198,7 +221,7 @@ class Details:
 
 
 Text = Heading | Paragraph | Bullets | Cards | Origin | Link
-PageBlock = Text | Shown | Picture | Beside | Facts | Code | Details
+PageBlock = Text | Shown | Picture | Beside | Tiles | Facts | Code | Details
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +281,7 @@ def _markdown(block: PageBlock) -> list[str]:
             return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
         case Link(text, target):
             return _links(((text, target),))
-        case Beside() | Facts() | Code() | Details():
+        case Beside() | Tiles() | Facts() | Code() | Details():
             return []
 
 

@@ -1,70 +1,71 @@
 """The gallery: a page for each paper, run and comparison of recorded runs, and their index.
 
-Every page is one file. The index has the findings and the matrix of effects.
+Every page is one file. The index has a tile for each, with question and answer, and the matrix of
+effects.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nqbench.analysis.answer import Answer, best_first
+from nqbench.analysis.claims.judge import WORDS, Verdict
 from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
+from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.observed import Observed, with_baseline
 from nqbench.analysis.matrix import short
+from nqbench.analysis.wording import amount
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.comparison import title_of, write_comparison
 from nqbench.report.exporters import HTML
 from nqbench.report.items import ReadRun, read_run
 from nqbench.report.matrix import ABLATION, add_effects
-from nqbench.report.page import Bullets, Link, Page, Paragraph, unused
-from nqbench.report.papers.verdicts import counted
+from nqbench.report.page import Page, Paragraph, Tile, Tiles, unused
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.reading import PLOTS, RESULTS, recorded_runs
 from nqbench.system.files import shown_command
+from nqbench.system.suggest import many
 from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
 INDEX: Final = "index"
 GalleryRuns = Mapping[Path, ReadRun]
 """The runs of the gallery, by folder."""
-TITLE: Final = "nqbench: what each change to a GPU kernel is worth"
 SECTIONS: Final = {
-    "papers": "Papers, reproduced",
+    "papers": "Papers, run again",
     ABLATION: "The ablation: every combination of four optimizations",
-    "compare": "Architectures compared, measured and simulated",
+    "compare": "Compared: other devices, other runs",
     "frontier": "The fastest counter, trick by trick",
-    "examples": "Examples: kernels of your own",
-    "other": "Ceilings, baselines and checks",
+    "examples": "Kernels of your own",
+    "other": "Other studies",
 }
 """Kinds of pages, in the order of the index."""
-MIXED: Final = ("examples", "other")
-"""Kinds of several studies: the index says what each is about."""
 ABOUT: Final = (
-    "Drawn from the records of {} runs, measured or simulated from {} to {}. Each page is one file,"
-    " which holds its numbers, its figures and the commands that make them again."
+    "Each page is one file: its numbers, its figures, and the commands that make them again"
 )
+NAMED: Final = 3
+"""Runs that the title names; of more it says how many there are."""
+SHOWN: Final = 2
+"""Sentences on a tile."""
 PAGE_LINK: Final = re.compile(rf'href="([\w./-]+\.{HTML})"')
 
 
 @dataclass(frozen=True, slots=True)
 class GalleryEntry:
-    """A page of the gallery, and what the index says about it.
-
-    ``kind``  a key of ``SECTIONS``
-    ``link``  its file, relative to the gallery
-    """
+    """A page of the gallery, and how the index shows it; ``kind`` is a key of ``SECTIONS``."""
 
     kind: str
-    title: str
-    link: str
-    about: tuple[str, ...]
+    tile: Tile
 
 
 def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -> Iterator[Path]:
@@ -85,7 +86,7 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
     for make in (_papers, _reports, _comparisons):
         for entry in make(read, out):
             entries.append(entry)
-            yield out / entry.link
+            yield out / entry.tile.target
     yield _index(read, out, command, entries)
 
 
@@ -117,8 +118,19 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
             report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
-            title = f"{short(paper)}: {paper.title}"
-            yield GalleryEntry("papers", title, link, counted(report.verdicts))
+            tile = Tile(f"{short(paper)}: {paper.title}", link, "", "", _scores(report.verdicts))
+            yield GalleryEntry("papers", tile)
+
+
+def _scores(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """How many claims got which word, by device."""
+    words: dict[str, Counter[str]] = {}
+    for verdict in verdicts:
+        words.setdefault(chip(verdict.device.partition(" (")[0]), Counter())[verdict.word] += 1
+    return tuple(
+        f"{device}: {', '.join(f'{own[word]} {word}' for word in WORDS if own[word])}"
+        for device, own in words.items()
+    )
 
 
 def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
@@ -134,9 +146,45 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
         if kind not in SECTIONS:
             own = str(data.study.get("workload", "")).startswith(f"{KERNEL}:")
             kind = "examples" if own else "other"
-        asked = str(data.study.get("about") or "") if kind in MIXED else ""
-        about = (*[asked] * bool(asked), *run.findings[:1])
-        yield GalleryEntry(kind, f"{data.name}: {data.device}", link, about)
+        asked = " ".join(str(data.study.get("about") or "").split())
+        title, figure = (
+            f"{data.name} on {data.chip}",
+            thumbnail(run.answer, f"thumbnail-{len(taken)}"),
+        )
+        how = data.cpu_provenance if run.answer.programs_only else data.provenance
+        tile = Tile(title, link, how, asked, tuple(run.findings[:1]), figure)
+        yield GalleryEntry(kind, tile)
+
+
+def thumbnail(answer: Answer, name: str) -> str:
+    """The ranking of the sweep that answers, in little: a dot for each point from the best to the
+    worst, its height the logarithm; ``name`` is its id. Empty where there is nothing to rank."""
+    what = next(iter(answer.quantities), None)
+    points = [p for p in answer.whole if p.sweep == answer.sweep and p.cpu == answer.programs_only]
+    ranked = best_first(points, what) if what else []
+    if what is None or len(ranked) < 2:
+        return ""
+    heights = [math.log1p(max(p.value(what), 0) * (1e9 if what.unit else 1)) for p in ranked]
+    low, high = min(heights), max(heights)
+    if low == high:
+        return ""
+    width, height, radius, marks = 300, 70, 2.4, (' class="best"', "")
+    step = (width - 4 * radius) / (len(ranked) - 1)
+    dots = "".join(
+        f'<circle cx="{2 * radius + i * step:.1f}" r="{radius if i else 2 * radius}"'
+        f' cy="{height - 8 - (height - 18) * (value - low) / (high - low):.1f}"'
+        f"{marks[min(i, 1)]}/>"
+        for i, value in enumerate(heights)
+    )
+    best, worst = (amount(p.value(what), what) for p in (ranked[0], ranked[-1]))
+    said = f"{len(ranked)} points by {what.plain}: {best} to {worst}"
+    return (
+        f'<svg viewBox="0 0 {width} {height + 14}" role="img" aria-labelledby="{name}">'
+        f'<title id="{name}">{said}</title>{dots}'
+        f'<text x="0" y="{height + 11}" class="best">{best}</text>'
+        f'<text x="{width // 2}" y="{height + 11}" text-anchor="middle">{what.plain}</text>'
+        f'<text x="{width}" y="{height + 11}" text-anchor="end">{worst}</text></svg>'
+    )
 
 
 def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
@@ -158,26 +206,40 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             except (AnalysisError, StudyError):
                 continue  # no point in common, or of different kinds
             write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
-            about = tuple(wording.verdicts(findings))
-            yield GalleryEntry("compare", title_of(findings), link, about)
+            label = "simulated" if simulated else "measured"
+            said = tuple(wording.verdicts(findings)[:SHOWN])
+            yield GalleryEntry("compare", Tile(title_of(findings), link, label, "", said))
+
+
+def _title(runs: GalleryRuns) -> str:
+    """What was run: each study with its device, or of many how many and where."""
+    named = [f"{run.data.name} on {run.data.chip}" for run in runs.values()]
+    if len(named) <= NAMED:
+        return ", ".join(named)
+    timed = [run.data for run in runs.values() if not run.data.simulated]
+    measured = [data.chip if data.spec != "cpu" else "CPU" for data in timed]
+    simulated = {run.data.spec for run in runs.values() if run.data.simulated}
+    where = sorted(set(measured), key=lambda name: (-measured.count(name), name))
+    where += [many(len(simulated), "simulated device")] * bool(simulated)
+    return f"{len(named)} recorded runs: {', '.join(where)}"
 
 
 def _index(runs: GalleryRuns, out: Path, command: str, entries: Sequence[GalleryEntry]) -> Path:
     page = Page(out, (HTML,))
-    page.heading(TITLE, 1)
+    page.heading(_title(runs), 1, short="All pages")
     dates = sorted(run.data.manifest.get("created", "")[:10] for run in runs.values())
-    page.add(Paragraph(ABOUT.format(len(runs), dates[0], dates[-1])))
+    when = f"on {dates[0]}" if dates[0] == dates[-1] else f"from {dates[0]} to {dates[-1]}"
+    page.add(Paragraph(f"Measured or simulated {when}. {ABOUT}"))
     for kind, title in SECTIONS.items():
-        if mine := [entry for entry in entries if entry.kind == kind]:
+        if mine := tuple(entry.tile for entry in entries if entry.kind == kind):
             page.heading(title)
-        for entry in mine:
-            page.add(Link(entry.title, entry.link), Bullets(entry.about))
+            page.add(Tiles(mine))
     with suppress(AnalysisError):  # no paper and no ablation among the runs
         add_effects(page, _observed(runs, *paper_names(), ABLATION), command)
     index, stale = out / f"{INDEX}.{HTML}", set()
     if index.exists():  # the pages that an earlier index links
         stale = set(PAGE_LINK.findall(index.read_text(encoding="utf-8")))
     page.write(INDEX)
-    for link in stale - {entry.link for entry in entries}:
+    for link in stale - {entry.tile.target for entry in entries}:
         (out / link).unlink(missing_ok=True)
     return index

@@ -41,7 +41,7 @@ def verdicts(findings: Findings) -> list[str]:
     if findings.standings:
         told = [_standing(list(own)) for _, own in groupby(findings.standings, lambda s: s.name)]
         told += [_fastest(r) for r in findings.rankings if r.best]
-        return [f"{'; '.join(told)}."]
+        return [f"{'; '.join(dict.fromkeys(told))}."]
     equal = [c for c in findings.comparisons if c.equal_everywhere]
     told = [_counted(c) for c in findings.comparisons if c not in equal]
     return [*told, *([_equal(equal)] if equal else [])]
