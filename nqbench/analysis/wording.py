@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.data.dataset import PointResult
-from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
+from nqbench.analysis.data.estimate import CONFIDENCE, NOTEWORTHY, Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import FactorEffect
 
@@ -127,12 +127,19 @@ class Difference:
 
     ``totals``  the two values, if they are known
     ``verdict`` what was judged otherwise than by the ratio alone: ``same``, ``unclear``, ``+1``
+    ``turned``  data formats have the first over the second: times as fast
     """
 
     ratio: Estimate
     quantity: Quantity
     totals: tuple[float, float] | None = None
     verdict: str = ""
+    turned: bool = False
+
+    @property
+    def plain(self) -> Estimate:
+        """What data formats have."""
+        return self.ratio.inverse() if self.turned else self.ratio
 
     def __str__(self) -> str:
         """With its sign: ``16% less +``, ``unclear ±3%``."""
@@ -152,7 +159,8 @@ def weight(found: Estimate, what: Quantity, totals: tuple[float, float] | None =
 
 def factor(value: float) -> str:
     """A factor of at least 1 as people read it: ``1.91x``, ``45.3x``, ``167,000x``; ``1.004x``."""
-    digits = max(0, 2 - math.floor(math.log10(value))) if value < 1000 else 0
+    size = math.log10(float(f"{value:.3g}"))
+    digits = max(0, 2 - math.floor(size)) if value < 1000 else 0
     digits += value < 1.01
     step = 10 ** max(0, math.floor(math.log10(value)) - 2)
     rounded = round(value / step) * step if value >= 1000 else value
@@ -184,11 +192,17 @@ def effect(
         return "same" if before == after else f"{before} -> {after}"
     if not 0 < found.value < math.inf:
         return "none left" if found.value == 0 else "none before"
-    if max(found.value, 1 / found.value) < SAME and (found.exact or not found.differs_from(1)):
+    if max(found.value, 1 / found.value) < SAME and (found.exact or _within(found)):
         return "same"
     if not found.exact and found.bounded and not found.differs_from(1):
         return f"unclear{_margin(found)}"
     return _size(found.value, what) + (_margin(found) if spread else "")
+
+
+def _within(found: Estimate) -> bool:
+    """Whether an interval has 1 and nothing far from it."""
+    low, high = found.low or 0.0, found.high or math.inf
+    return 1 / NOTEWORTHY < low <= 1 <= high < NOTEWORTHY
 
 
 def is_few(totals: tuple[float, float] | None, what: Quantity) -> bool:

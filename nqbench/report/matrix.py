@@ -13,12 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixRow, effects_matrix, short
-from nqbench.analysis.wording import number
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.matrix import (
+    SIMULATED,
+    Matrix,
+    MatrixCell,
+    MatrixRow,
+    effects_matrix,
+    short,
+)
+from nqbench.analysis.wording import Difference, factor, number
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures import style
-from nqbench.report.figures.axes import digits, ratio_axis
+from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
 from nqbench.report.table import Column, Source, Table, joint, source_of
@@ -28,12 +36,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PAGE: Final = "effects"
-TITLE: Final = "Speed-up of each change"
+TITLE: Final = "What each change is worth"
 ABLATION: Final = "ablation"
 """The study whose recorded runs are shown beside the papers'."""
 MEANING: Final = (
-    "How many times as fast a program becomes: 2 is twice as fast, below 1 is slower."
-    " Printed values are the papers', for the GPUs named"
+    "What each change does to the time of a program, everything else equal. Printed values are the"
+    " papers', for the GPUs named"
 )
 BIG: Final = 20.0
 """Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
@@ -68,7 +76,7 @@ def write_effects(
     """
     page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS)
     table, cells = add_effects(page, observe_all(runs, cpu), command, level=1)
-    page.table(cells, inline=False, size=f"{cells.size}: ")
+    page.table(cells, inline=False, size=f"{cells.size}: ", folded=True)
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
 
@@ -90,8 +98,9 @@ def add_effects(
     with style.styled():
         drawing = effects_figure(matrix, source)
     page.drawing(drawing, source, level=0)
-    page.table(table, level=level + 1)
-    page.heading("Runs", level + 1)
+    page.heading("Every change, with intervals", level + 1, folded=True)
+    page.table(table, level=0)
+    page.heading("Runs", level + 1, folded=True)
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
     about = [
         f"{name}: {run.data.name} on {source_of(run.data)}; {run.path.as_posix()};"
@@ -134,15 +143,15 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     columns = [Column("source"), Column("change"), Column("N", "number"), Column("printed")]
     for device in matrix.devices:
         unit = "simulated" if device in matrix.simulated else ""
-        columns.append(Column(device, "ratio", unit, spread=True))
+        plain = f"{device} times as fast"
+        columns.append(Column(device, "ratio", unit, spread=True, plain=plain))
     rows = []
     for row in matrix.rows:
         by_text: dict[str, list[str]] = {}  # devices with the same words together
         for printed in row.printed:
             by_text.setdefault(printed.printed, []).append(printed.device)
-        texts = (f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
-        cells = (row.cell(device) for device in matrix.devices)
-        values = (cell.value if cell else None for cell in cells)
+        texts = (f"{_printed(text)} ({', '.join(chips)})" for text, chips in by_text.items())
+        values = (_difference(row.cell(device)) for device in matrix.devices)
         rows.append((row.group, row.label, row.n, ", ".join(texts), *values))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
 
@@ -152,21 +161,39 @@ def cells_table(matrix: Matrix, source: Source) -> Table:
     columns = (
         *(Column("source"), Column("effect"), Column("change"), Column("N", "number")),
         *(Column("device"), Column("provenance")),
-        *(Column("times as fast", "ratio", spread=True), Column("printed")),
+        *(Column("effect", "ratio", spread=True, plain="times as fast"), Column("printed")),
     )
     rows = tuple(
-        (row.group, row.name, row.label, c.n, c.device, c.provenance, c.value, c.printed)
+        (row.group, row.name, row.label, c.n, c.device, c.provenance, _difference(c), c.printed)
         for row in matrix.rows
         for c in row.cells
     )
     return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
 
 
+def _difference(cell: MatrixCell | None) -> Difference | None:
+    """A cell, which is how many times as fast, as a difference of the time, or of what stands for
+    it."""
+    if cell is None or cell.value is None:
+        return None
+    what = SIMULATED if cell.provenance == "simulated" else TIME
+    return Difference(cell.value.inverse(), what, turned=True)
+
+
+def _printed(text: str) -> str:
+    """What a paper prints, its digits kept, in words: ``1.08x faster``."""
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return f"{text}x faster" if value >= 1 else f"{factor(1 / value)} slower"
+
+
 def _notes(matrix: Matrix) -> Iterator[str]:
     yield MEANING
     yield (
-        "Brackets are 95% intervals over the rounds, as in the verdicts and in the tables of"
-        " effects; a paper that prints no number is quoted in words"
+        "±, or both bounds in brackets: 95% intervals over the rounds, as in the verdicts; a paper"
+        " that prints no number is quoted in words"
     )
     studies = dict.fromkeys(run.data.name for _, run in matrix.runs)
     papers = [load_paper(name) for name in studies if name in paper_names()]
@@ -178,8 +205,8 @@ def _notes(matrix: Matrix) -> Iterator[str]:
         )
     for device in matrix.simulated:
         yield (
-            f"{device}: ratios of simulated {SIMULATED.label} at N = {_sizes(matrix, device)},"
-            " exact; they are not times"
+            f"{device}: simulated {SIMULATED.label} at N = {_sizes(matrix, device)}, exact; they"
+            " are not times"
         )
     for device in (name for name in matrix.devices if name not in matrix.simulated):
         groups = [
@@ -230,7 +257,7 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     heights = [len(lines) + _HEAD_ROWS for lines in shown]
     if not few:  # a legend at the top would reach the title
         heights.append(0.7 * (2 + len(matrix.devices) // 2))
-    columns = {"N": 0.5, **({"printed": 0.88} if any(row.printed for row in matrix.rows) else {})}
+    columns = {"N": 0.5, **({"printed": 1.05} if any(row.printed for row in matrix.rows) else {})}
     columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices if few}
     figure = style.new_figure(1.0 + _ROW_IN * sum(heights))
     widths = (_PLOT_IN, sum(columns.values()))
@@ -246,7 +273,7 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
         for ax in axes[-1]:
             ax.set_axis_off()
         axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
-    subtitle = "Times as fast through the change (below 1: slower)"
+    subtitle = "How many times faster through the change; with a minus: slower"
     if len(matrix.devices) > len(matrix.simulated):
         subtitle += ". Bars: 95% intervals"
     if len(shown) > 1:
@@ -338,7 +365,13 @@ def _short(row: MatrixRow, head: str) -> str:
     if head == "printed":
         values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
         if values:
-            return "\u2013".join(dict.fromkeys((values[0][1], values[-1][1])))
+            ends = (f"{text}x" if v >= 1 else _signed(v) for v, text in (values[0], values[-1]))
+            return "…".join(dict.fromkeys(ends))
         return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
     cell = row.cell(head)
-    return digits(cell.value.value, keep_zeros=True) if cell and cell.value else ""
+    return _signed(cell.value.value) if cell and cell.value else ""
+
+
+def _signed(value: float) -> str:
+    """Times as fast, in few characters: ``1.26x``, ``-1.08x`` where it is slower."""
+    return factor(value) if value >= 1 else f"-{factor(1 / value)}"

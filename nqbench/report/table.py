@@ -238,7 +238,7 @@ def _estimate(cell: Estimate, column: Column) -> str:
 def _data(cell: Cell, column: Column, plain: Callable[[float | None], str]) -> list[str]:
     """A cell in a data format, with its bounds where the column has them."""
     if isinstance(cell, Difference):
-        cell = cell.ratio
+        cell = cell.plain
     if isinstance(cell, Estimate):
         values = [cell.value, cell.low, cell.high] if column.spread else [cell.value]
         return [plain(v) for v in values]

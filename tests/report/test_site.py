@@ -315,7 +315,21 @@ def test_the_index_names_every_run(site: Path) -> None:
     assert "nqbench reproduce H100/again" not in paper
     others = "H100/again, H200/feinbube2010"
     assert f"feinbube2010: {others} against H100/feinbube2010" in index
-    assert re.search(r"NVIDIA H100 \(cuda:0\): (\d+ \w+, )+\d+ not measured", index)
+    assert re.search(r"<p>H100: (\d+ [a-z ]+, )+\d+ not measured", index)
+    assert ">5 recorded runs: " in index
+    assert "Fastest of 24 (N = 16): memory shared" in index, "the first finding"
+    assert re.search(r"24 points by kernel time: [\d.]+ ms to [\d.]+ ms</title>", index)
+
+
+def test_the_fold_of_index_and_comparison(tabs: Tabs) -> None:
+    """Answers and a figure are seen without scrolling; on a phone nothing is cut."""
+    index, comparison = tabs("index").page, tabs("comparison").page
+    for place in (index.locator(".tile svg").first, comparison.locator(".table").first):
+        box = place.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] < 900
+    said = comparison.locator(".lead-in").inner_text()
+    assert "faster ±0.9% than H200/feinbube2010 (5 points: 1 faster, 4 unclear)" in said
 
 
 def test_pages_of_an_earlier_gallery_go(site: Path) -> None:
