@@ -153,12 +153,11 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             f"{data.name} on {data.chip}",
             thumbnail(run.answer, f"thumbnail-{len(taken)}"),
         )
-        how = data.cpu_provenance if run.answer.programs_only else data.provenance
         said = tuple(run.findings[:1])
         if data.name == SELFTEST:  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):
                 said = tuple(wording.verdicts(compare_datasets([data], by="sweep=a,b")))
-        tile = Tile(title, link, how, asked, said, figure)
+        tile = Tile(title, link, data.provenance, asked, said, figure)
         yield GalleryEntry(kind, tile)
 
 
@@ -166,7 +165,9 @@ def thumbnail(answer: Answer, name: str) -> str:
     """The ranking of the sweep that answers, in little: a dot for each point from the best to the
     worst, its height the logarithm; ``name`` is its id. Empty where there is nothing to rank."""
     what = next(iter(answer.quantities), None)
-    points = [p for p in answer.whole if p.sweep == answer.sweep and p.cpu == answer.programs_only]
+    points = [
+        p for p in answer.whole if p.sweep == answer.sweep and p.cpu == answer.data.programs_only
+    ]
     ranked = best_first(points, what) if what else []
     if what is None or len(ranked) < 3:
         return ""
@@ -223,7 +224,7 @@ def _title(runs: GalleryRuns) -> str:
     if len(named) <= NAMED:
         return ", ".join(named)
     timed = [run.data for run in runs.values() if not run.data.simulated]
-    measured = [data.chip if data.spec != "cpu" else "CPU" for data in timed]
+    measured = ["CPU" if data.programs_only else data.chip for data in timed]
     simulated = {run.data.spec for run in runs.values() if run.data.simulated}
     where = sorted(set(measured), key=lambda name: (-measured.count(name), name))
     where += [many(len(simulated), "simulated device")] * bool(simulated)

@@ -190,7 +190,9 @@ class Dataset:
     @property
     def chip(self) -> str:
         """Device in a word or two: the head of a column."""
-        return self.spec if self.simulated else chip(self.device.removesuffix(f" ({self.spec})"))
+        if self.simulated:
+            return self.spec
+        return chip(self.device.removesuffix(f" ({self.spec})").removesuffix(" (cpu)"))
 
     @property
     def synthetic(self) -> bool:
