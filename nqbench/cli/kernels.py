@@ -112,10 +112,8 @@ def explain(
     pair = Pair(whole(kernels_of[0]), whole(kernels_of[1]), why) if len(points) == 2 else None
     if as_json:
         console.print_json([one.as_json() for one in found])
-    elif pair is not None:
-        listings.show_pair(pair, source)
     else:
-        listings.show_explained(found, source)
+        listings.show_explained(found, pair, source)
     if out is not None:
         paths = write_explained(found, source, out, formats or (), pair)
         if not as_json:

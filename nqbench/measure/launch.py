@@ -12,7 +12,6 @@ from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswe
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.variants import workload_of
 from nqbench.point import labels
-from nqbench.system.suggest import suggestion
 from nqbench.workloads import launch_factors
 from nqbench.workloads.base import FAULT
 from nqbench.workloads.own.kernel import OwnKernel
@@ -87,12 +86,14 @@ def launch(
             said = f"{workload.name} makes its own buffers; only a study's own kernel takes arrays"
             raise StudyError(said)
         workload = workload.with_contents(buffers)
-    name, factors = _configuration(workload, factors)
+    levels = {factor: level for factor, level in factors.items() if factor != SYSTEM}
+    system = factors.get(SYSTEM)
+    name = None if system is None else str(system)
     with ExitStack() as stack:
         if isinstance(device, str):
             device = stack.enter_context(closing(open_device(device)))
         started = time.perf_counter()
-        resolved = workload.resolve(factors, name, device.facts).factors
+        resolved = workload.resolve(levels, name, device.facts).factors
         plan = workload.plan(resolved, name, device.facts)
         if isinstance(plan, OwnPlan):
             plan = replace(plan, buffers=tuple(map(_fetched, plan.buffers)))
@@ -147,25 +148,13 @@ def _compared(
     factors: Mapping[str, Level],
 ) -> Compared | None:
     """The outputs compared with the right ones; another configuration may have to make these."""
-    levels, right = workload.reference(factors), None
-    if levels is not None:
-        other = workload.plan(levels, None, device.facts)
+    of_right, right = workload.reference(factors), None
+    if of_right is not None:
+        other = workload.plan(of_right, None, device.facts)
         with device.prepare(other) as prepared:
             prepared.launch()
             right = prepared.fetch()
     return workload.compared(plan, outputs, right)
-
-
-def _configuration(
-    workload: Workload, given: Mapping[str, Level]
-) -> tuple[str | None, Mapping[str, Level]]:
-    """The named system, if there is one, and the other factors."""
-    system = given.get(SYSTEM)
-    if system is not None and system not in workload.systems:
-        known = suggestion(system, workload.systems) if workload.systems else "it has none"
-        raise StudyError(f"no system {system!r} in workload {workload.name}; {known}")
-    levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
-    return None if system is None else str(system), levels
 
 
 def compile_point(point: Point, facts: DeviceFacts) -> Measurement:

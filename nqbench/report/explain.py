@@ -19,6 +19,7 @@ from nqbench.report.figures import style
 from nqbench.report.page import FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 from nqbench.runs.frame import table_of
+from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,13 +28,12 @@ if TYPE_CHECKING:
 LANES: Final = 32
 MAX_BINS: Final = 600
 """Columns of the picture of a warp's life: about as many as a panel has dots."""
+SLOTS_NOTE: Final = "slots: issue slots (a count, not a time)"
 NOTE: Final = (
-    "slots: issue slots (a count, not a time); warps, threads: PTX instructions, per warp and per"
+    f"{SLOTS_NOTE}; warps, threads: PTX instructions, per warp and per"
     " active thread; lanes: active ones of an instruction; divergent: branches whose lanes part;"
     " conflicts: bank conflicts; sectors per request to local and global memory"
 )
-SHOWN: Final = 12
-"""Lines on a terminal; the page has all."""
 TOTALS: Final = (
     *("issue_slots", "warp_instructions", "lane_efficiency", "off_chip_sectors", "bank_conflicts"),
     *("divergent_branches", "modelled_ms"),
@@ -77,6 +77,14 @@ class SourceLine:
         return self.off_chip / requests if requests else None
 
 
+BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
+    "sectors": lambda line: line.off_chip,
+    "conflicts": lambda line: line.counts["bank_conflicts"],
+    "divergent": lambda line: line.counts["divergent_branches"],
+}
+"""Counters of a line beside its issue slots."""
+
+
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A kernel of a point: its lines, and the life of its first warp.
@@ -101,24 +109,10 @@ class Explained:
         """What it is called in tables and figures."""
         return f"{self.label}, {self.kernel}" if self.kernel else self.label
 
-    def share(self, line: SourceLine) -> float:
-        """The line's part of the issue slots."""
-        return line.counts["issue_slots"] / self.slots if self.slots else 0.0
-
-    @property
-    def dearest(self) -> list[SourceLine]:
-        """The lines, those with the most issue slots first."""
-        return sorted(self.lines, key=lambda line: -line.counts["issue_slots"])
-
     def as_json(self) -> dict[str, Any]:
         """Plain form."""
-        lines = [_row(line) for line in self.lines]
-        return {
-            "point": self.label,
-            "kernel": self.kernel,
-            "counters": dict(self.counters),
-            "lines": lines,
-        }
+        about = {"point": self.label, "kernel": self.kernel, "counters": dict(self.counters)}
+        return {**about, "lines": [_row(line) for line in self.lines]}
 
     def table(self) -> pd.DataFrame:
         """One row per line, in the order of the source: ``file``, ``line``, ``text``, its counters,
@@ -155,11 +149,6 @@ class Pair:
             found.append((sides[0].get(place, none), sides[1].get(place, none)))
         return sorted(found, key=lambda pair: -abs(_slots(pair[1]) - _slots(pair[0])))
 
-    @property
-    def different(self) -> list[tuple[SourceLine, SourceLine]]:
-        """Those in which some count differs."""
-        return [(a, b) for a, b in self.lines if a.counts != b.counts]
-
 
 def _slots(line: SourceLine) -> int:
     return line.counts["issue_slots"]
@@ -178,10 +167,10 @@ def whole(found: Sequence[Explained]) -> Explained:
 def lines_table(found: Explained, source: Source) -> Table:
     """The lines, those with the most issue slots first."""
     columns, rows = tabulate(
-        found.dearest,
+        sorted(found.lines, key=_slots, reverse=True),
         (Column("line"), lambda line: line.place),
-        (Column("issue slots", "number"), lambda line: line.counts["issue_slots"]),
-        (Column("share", "number", "%"), lambda line: 100 * found.share(line)),
+        (Column("slots", "number"), _slots),
+        (Column("share", "number", "%"), lambda line: 100 * _slots(line) / (found.slots or 1)),
         (Column("warps", "number"), lambda line: line.counts["warp_instructions"]),
         (Column("threads", "number"), lambda line: line.counts["thread_instructions"]),
         (Column("lanes", "number", "%"), lambda line: 100 * line.efficiency),
@@ -194,31 +183,37 @@ def lines_table(found: Explained, source: Source) -> Table:
 
 
 def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
-    """The counters of both launches, and the lines of both."""
+    """The counters that both launches have, and the lines that differ."""
+    a, b = pair.a.counters, pair.b.counters
     columns, rows = tabulate(
-        _totals(pair),
+        [what for what in map(quantity, TOTALS) if math.isfinite(what.of(a) + what.of(b))],
         (Column("quantity"), lambda what: what.plain),
-        (Column("A", "number"), lambda what: what.of(pair.a.counters)),
-        (Column("B", "number"), lambda what: what.of(pair.b.counters)),
-        (_AGAINST, lambda what: _difference(pair, what)),
+        (Column("A", "number"), lambda what: what.of(a)),
+        (Column("B", "number"), lambda what: what.of(b)),
+        (_AGAINST, lambda what: _difference(what.of(a), what.of(b), what)),
     )
     totals = Table("pair-counters", "B against A, in all", columns, rows, source)
+    lines = [(one, two) for one, two in pair.lines if one.counts != two.counts]
     columns, rows = tabulate(
-        pair.lines,
+        lines,
         (Column("line"), lambda ab: ab[0].place),
         (Column("slots A", "number"), lambda ab: _slots(ab[0])),
         (Column("slots B", "number"), lambda ab: _slots(ab[1])),
-        (_AGAINST, lambda ab: _of_line(*ab)),
+        (_AGAINST, lambda ab: _difference(_slots(ab[0]), _slots(ab[1]), SLOTS)),
         *(
             (Column(f"{name} {side}", "number"), partial(_count, of, index))
-            for name, of in _beside(pair.lines).items()
+            for name, of in BESIDE.items()
+            if any(of(one) for ab in lines for one in ab)
             for index, side in enumerate("AB")
         ),
         (Column("source"), lambda ab: ab[0].text.strip()),
     )
-    return totals, Table(
-        "pair-lines", "B against A, by source line", columns, rows, source, (NOTE,)
-    )
+    same = len(pair.lines) - len(lines)
+    notes = (SLOTS_NOTE, *([f"{many(same, 'line')} cost the same in both"] * bool(same)))
+    return totals, Table("pair-lines", "B against A, by line", columns, rows, source, notes)
+
+
+_AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
 
 
 def _count(
@@ -227,91 +222,9 @@ def _count(
     return of(pair[index]) or None
 
 
-_AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
-_BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
-    "sectors": lambda line: line.off_chip,
-    "conflicts": lambda line: line.counts["bank_conflicts"],
-    "divergent": lambda line: line.counts["divergent_branches"],
-}
-"""Counters of a line beside its issue slots."""
-
-
-def _beside(
-    pairs: Sequence[tuple[SourceLine, SourceLine]],
-) -> dict[str, Callable[[SourceLine], int]]:
-    """Those counters that some line has."""
-    return {n: of for n, of in _BESIDE.items() if any(of(one) for ab in pairs for one in ab)}
-
-
-def _totals(pair: Pair) -> list[Quantity]:
-    """The counters that both launches have."""
-    both = [pair.a.counters, pair.b.counters]
-    found = map(quantity, TOTALS)
-    return [what for what in found if all(math.isfinite(what.of(one)) for one in both)]
-
-
-def _difference(pair: Pair, what: Quantity) -> wording.Difference:
-    return _ratio(what.of(pair.a.counters), what.of(pair.b.counters), what)
-
-
-def _of_line(a: SourceLine, b: SourceLine) -> wording.Difference:
-    return _ratio(_slots(a), _slots(b), SLOTS)
-
-
-def _ratio(a: float, b: float, what: Quantity) -> wording.Difference:
+def _difference(a: float, b: float, what: Quantity) -> wording.Difference:
     ratio = b / a if a else (math.inf if b else 1.0)
     return wording.Difference(Estimate(ratio, exact=True), what, (float(a), float(b)))
-
-
-Rows = tuple[list[str], list[list[str]]]
-"""Headings and rows for a terminal."""
-
-
-def shown_lines(found: Explained) -> Rows:
-    """The dearest lines with their source."""
-    rows = []
-    for line in found.dearest[:SHOWN]:
-        counts = [line.counts[key] for key in ("divergent_branches", "bank_conflicts")]
-        rows.append(
-            [
-                *(Path(line.place).name, f"{found.share(line):.1%}", f"{_slots(line):,}"),
-                f"{line.efficiency:.0%}",
-                *(f"{count:,}" if count else "" for count in counts),
-                "" if line.sectors is None else f"{line.sectors:.1f}",
-                line.text.strip(),
-            ]
-        )
-    return ["line", "share", "slots", "lanes", "divergent", "conflicts", "sect/req", "source"], rows
-
-
-def shown_totals(pair: Pair) -> Rows:
-    """The counters of both launches."""
-    rows = []
-    for what in _totals(pair):
-        values = [wording.amount(what.of(one.counters), what) for one in (pair.a, pair.b)]
-        rows.append([what.plain, *values, str(_difference(pair, what))])
-    return ["", "A", "B", "B against A"], rows
-
-
-def shown_pair(pair: Pair) -> Rows:
-    """The lines that differ most, with their source; of other counters those that some line has."""
-    pairs = pair.different[:SHOWN]
-    beside = _beside(pairs)
-    rows = [
-        [
-            Path(a.place).name,
-            *(f"{_slots(one):,}" if _slots(one) else "" for one in (a, b)),
-            "only A" if not _slots(b) else str(_of_line(a, b)) if _slots(a) else "only B",
-            *(_from_to(of(a), of(b)) for of in beside.values()),
-            a.text.strip(),
-        ]
-        for a, b in pairs
-    ]
-    return ["line", "slots A", "slots B", "B against A", *beside, "source"], rows
-
-
-def _from_to(a: int, b: int) -> str:
-    return "" if not (a or b) else f"{a:,}" if a == b else f"{a:,} -> {b:,}"
 
 
 def lanes_figure(found: Sequence[Explained], source: Source) -> style.Drawing:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
@@ -15,6 +17,7 @@ from nqbench.cli.show.console import (
     plain_table,
     print_fitting,
     say,
+    show_report_table,
     show_table,
     wrapped,
 )
@@ -27,11 +30,20 @@ if TYPE_CHECKING:
     from nqbench.point import Point
     from nqbench.report.explain import Explained, Pair
     from nqbench.report.table import Source
+    from nqbench.report.table import Table as ReportTable
     from nqbench.selftest.device import SelfTest
     from nqbench.simulator.mistakes import Mistake
     from nqbench.workloads.base import Workload
 
-SLOTS: Final = "slots: issue slots (a count, not a time)"
+SHOWN: Final = 12
+"""Lines of a source on a terminal; the page has all."""
+LINE_COLUMNS: Final = (
+    *("line", "share", "slots", "lanes", "divergent", "conflicts", "sectors/request", "source"),
+)
+PAIR_COLUMNS: Final = (
+    *("line", "slots A", "slots B", "B against A", "sectors A", "sectors B"),
+    *("conflicts A", "conflicts B", "source"),
+)
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
@@ -125,42 +137,36 @@ def show_mistake(mistake: Mistake) -> None:
     say("")
 
 
-def show_explained(found: Sequence[Explained], source: Source) -> None:
-    """For each kernel the dearest lines."""
+def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source) -> None:
+    """For each kernel the dearest lines; of a pair the counters, and the lines that differ most."""
     from nqbench.report import explain
 
-    for one in found:
-        say(f"{one.title} ({source})")
-        _show_lines(explain.shown_lines(one), len(one.lines))
-    say(
-        f"{SLOTS}; lanes: active ones of an instruction; sect/req: sectors per request off the chip"
-    )
-
-
-def show_pair(pair: Pair, source: Source) -> None:
-    """What the two are, their counters, and the lines that differ most."""
-    from nqbench.report import explain
-
-    say(f"A  {pair.a.title}")
-    say(f"B  {pair.b.title}")
-    say(f"{pair.why} Both: {source}.".strip())
+    if pair is None:
+        for one in found:
+            _show_lines(explain.lines_table(one, source), LINE_COLUMNS)
+        return
+    for sentence in (f"A  {pair.a.title}", f"B  {pair.b.title}", *filter(None, [pair.why]), ""):
+        say(sentence)
+    totals, lines = explain.pair_tables(pair, source)
+    show_report_table(totals, source=False)
     say("")
-    show_table(*explain.shown_totals(pair))
-    say("")
-    _show_lines(explain.shown_pair(pair), len(pair.different))
-    alike = len(pair.lines) - len(pair.different)
-    say(f"+ better, - worse; {SLOTS}" + (f"; {many(alike, 'line')} cost the same" * bool(alike)))
+    _show_lines(lines, PAIR_COLUMNS)
 
 
-def _show_lines(found: tuple[list[str], list[list[str]]], lines: int) -> None:
-    """A table whose last column, the source, is cut to the width of the terminal."""
-    heads, rows = found
-    out = console()
-    columns = [max(map(len, cells)) + 2 for cells in zip(heads[:-1], *rows, strict=False)]
-    room = max(20, out.width - sum(columns))
-    show_table(heads, [[*row[:-1], row[-1][:room]] for row in rows])
-    if lines > len(rows):
-        say(f"{many(lines - len(rows), 'line')} more: `--out DIR` writes them all")
+def _show_lines(table: ReportTable, names: Sequence[str]) -> None:
+    """The first rows of a table, and some of its columns, the source cut to the terminal."""
+    present = [column.name for column in table.columns]
+    chosen = [present.index(name) for name in names if name in present]
+    rows = [[Path(row[0]).name, *row[1:]] for row in islice(table.texts(), SHOWN)]
+    heads = [table.columns[i].heading for i in chosen]
+    cells = [[row[i] for i in chosen] for row in rows]
+    taken = sum(max(map(len, column)) + 2 for column in zip(heads[:-1], *cells, strict=False))
+    room = max(20, console().width - taken)
+    say(f"{table.title} ({table.source})")
+    show_table(heads, [[*row[:-1], row[-1][:room]] for row in cells])
+    more = len(table.rows) - len(rows)
+    for note in (*table.notes, *([f"{many(more, 'line')} more: `--out DIR`"] * bool(more))):
+        say(note)
 
 
 def show_doctor(report: Report) -> None:
