@@ -105,26 +105,18 @@ def run_html(answer: Answer) -> str:
     ok = sum(point.ok for point in data.points)
     head = f"{data.name} on {data.device_short}: {data.provenance}"
     parts = [f"<p><b>{html.escape(head)}</b>, {ok} of {len(data.points)} points right</p>"]
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in findings(answer))
-    parts.append(f"<ul>{told}</ul>")
-    best: list[dict[str, Any]] = [
-        {
-            "best by": superlative(one),
-            "point": one.name,
-            "value": wording.amount(one.value.value, one.what),
-            "gain": ", ".join(gains(one)),
-        }
-        for one in answer.best
-    ]
+    for sentences in (findings(answer), best_table(answer, answer.sweep).get("text", ())):
+        told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        parts.append(f"<ul>{told}</ul>" if told else "")
     changes = [
         {"factor": change.factor, "change": f"{change.base} -> {change.level}"}
-        | {q.plain: wording.marked(e) for q, e in _effects(answer, change)}
+        | {e.quantity.plain: wording.marked(e) for e in change.effects.values()}
         for change in answer.changes
     ]
-    tables = [table_of(rows).fillna("") for rows in (best, changes) if rows]
-    return "\n".join(
-        [*parts, *(table.to_html(index=False, border=0, justify="left") for table in tables)]
-    )
+    if changes:
+        table = table_of(changes).fillna("")
+        parts.append(table.to_html(index=False, border=0, justify="left"))
+    return "\n".join(parts)
 
 
 def _sweeps(data: Dataset, sweep: str | None) -> Sequence[str]:
@@ -216,11 +208,6 @@ def _effect(effect: FactorEffect) -> dict[str, Any]:
         "pairs": effect.pairs,
         "method": effect.method,
     }
-
-
-def _effects(answer: Answer, change: FactorStep) -> list[tuple[Quantity, FactorEffect]]:
-    by = change.effects
-    return [(what, by[what.name]) for what in answer.quantities if what.name in by]
 
 
 def _change_json(change: FactorStep) -> dict[str, Any]:
