@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nqbench.measure.run_state import RunOutcome
     from nqbench.study import Study
 
-CHECK_S: Final = 10.0
+CHECK_S: Final = 20.0
 """What the check that ends a run may take; or as long as the run itself."""
 NO_BARRIER: Final = "a barrier missing?"
 """In reasons of the simulator that a race may explain."""
