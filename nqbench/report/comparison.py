@@ -108,6 +108,9 @@ def write_comparison(
         page.table(one, level=0, size=f"{one.size}: ")
     for one in _effects(findings):
         page.table(one, size=f"{one.size}: ")
+        if findings.effects[0].quantity.kind == "time":
+            with style.styled():
+                page.drawing(_effects_figure(findings), _source(findings), level=0)
     if told := tuple(wording.turned(findings)):
         page.heading("What changes order")
         page.add(Bullets(told))
@@ -274,6 +277,30 @@ def _effects(findings: Findings) -> Iterator[Table]:
     title = f"What each change does (sweep {change.sweep}, N = {change.n})"
     notes = ("Everything else equal, over the points that all sides have; + better, - worse",)
     yield Table("effects", title, columns, rows, source, notes)
+
+
+def _effects_figure(findings: Findings) -> style.Drawing:
+    """How many times faster each change makes each side."""
+    from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow
+    from nqbench.report.matrix import effects_figure
+
+    names = tuple(map(wording.side, findings.names))
+    rows = [
+        MatrixRow(
+            change.sweep,
+            change.factor,
+            f"{change.factor}: {change.base} → {change.level}",
+            change.n,
+            tuple(
+                MatrixCell(name, "measured", effect.ratio.inverse(), effect.n)
+                for name, effect in zip(names, one.effects, strict=True)
+                if effect
+            ),
+        )
+        for one in findings.effects
+        for change in (one.change,)
+    ]
+    return effects_figure(Matrix(tuple(rows), names, ()), _source(findings))
 
 
 def _reversals(findings: Findings) -> Iterator[Table]:
