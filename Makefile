@@ -18,7 +18,8 @@ help: ## this list
 ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simulator; tables and figures
 	$(BIN)/nqbench run configs/ablation.yaml --device $(DEVICE)
 
-verdict: setup ## run the kernels of one paper (PAPER=zhang2011) on the first GPU, else in the simulator; judge its claims
+verdict: setup ## the main claims of one paper (PAPER=zhang2011): what recorded GPU runs say, then a run on the first GPU or simulator beside them
+	$(BIN)/nqbench claims --paper $(PAPER)
 	@# 1: some points failed, which a paper's own findings may be among; the output says which.
 	$(BIN)/nqbench reproduce $(PAPER) --device $(DEVICE) || [ $$? -eq 1 ]
 

@@ -244,6 +244,33 @@ def better_by(found: Estimate, what: Quantity) -> str:
     return f"{size} {_more(what.better == 'higher', what)}{_margin(found)}"
 
 
+def measured(value: Estimate | str, unit: str = "") -> str:
+    """A value with its interval, whole numbers as such; alone if it came out in every resample."""
+    if isinstance(value, str):
+        return value
+    known = [b for b in (value.value, value.low, value.high) if b is not None]
+    whole = all(b.is_integer() for b in known)
+    texts = [number(b) if whole else ratio(Estimate(b)) for b in known]
+    interval = f" [{', '.join(texts[1:])}]" if len(set(known)) > 1 else ""
+    return f"{texts[0]}{interval}{unit}"
+
+
+def times_as_fast(found: Estimate) -> str:
+    """How many times as fast something is, of old over new: ``1.57x faster ±0.4%``."""
+    value = found.value
+    if not 0 < value < math.inf:
+        return number(value)
+    return f"{factor(max(value, 1 / value))} {'slower' if value < 1 else 'faster'}{_margin(found)}"
+
+
+def times(found: Estimate) -> str:
+    """A number of times with its interval: ``0.637x (0.35 to 0.975)``."""
+    if 1 <= found.value < math.inf:
+        return f"{factor(found.value)}{_margin(found)}"
+    interval = f" ({found.low:.3g} to {found.high:.3g})" if found.bounded else ""
+    return f"{found.value:.3g}x{interval}"
+
+
 def _margin(found: Estimate) -> str:
     """The interval of a ratio: ``±0.4%`` where it is about symmetric, else both bounds."""
     if found.low is None or found.high is None:

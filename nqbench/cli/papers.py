@@ -74,10 +74,11 @@ def _reproduce(
     name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
+    from nqbench.analysis.data.observed import with_programs
     from nqbench.cli.show import results
     from nqbench.papers import load_paper, paper_folder
     from nqbench.report.items import read_run
-    from nqbench.report.papers.write import with_programs, write_paper
+    from nqbench.report.papers.write import recorded_beside, write_paper
     from nqbench.report.writer import write_report
     from nqbench.runs.reading import default_out
     from nqbench.study import load_study
@@ -93,8 +94,9 @@ def _reproduce(
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)
         write_report([run], out)
-        made = write_paper(load_paper(name), with_programs([run.observed], cpu), out, full=full)
-        results.show_decided(made)
+        beside = recorded_beside(name, outcome.path)
+        own = with_programs([run.observed], cpu)
+        made = write_paper(load_paper(name), own, out, beside=beside, full=full)
         results.show_paper(made, outcome.path)
     return exit_code(outcome)
 
@@ -124,10 +126,11 @@ def claims(
 ) -> None:
     """Judge every claim of a paper by recorded runs.
 
-    The exit code is 0 whatever the verdicts.
+    With --paper and without a run: the paper's scorecard, from the runs under results/. The exit
+    code is 0 whatever the verdicts.
     """
     from nqbench.cli.show import console, results
-    from nqbench.report.papers.write import claims_tables
+    from nqbench.report.papers.write import claims_tables, recorded_scorecard
 
     console.hush(quiet)
     results.note_incomplete(runs or ())
@@ -135,9 +138,17 @@ def claims(
         options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
         _matrix(runs or [], cpu, out, formats or [], as_json=as_json)
         return
-    if not runs:
-        raise StudyError("claims needs the runs to judge by: nqbench claims RUN")
     options.refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
+    if paper and not runs:
+        options.refuse({"--full": full}, "the scorecard counts nothing anew")
+        card, scores = recorded_scorecard(paper, cpu)
+        if as_json:
+            console.print_json({"outcome": card.outcome, **scores.as_json("claims")})
+        else:
+            results.show_scorecard(card, scores)
+        return
+    if not runs:
+        raise StudyError("claims needs the runs to judge by: nqbench claims RUN, or --paper PAPER")
     if full:
         console.note("counting on large boards where the numbers are not cached yet: minutes, once")
     tables = claims_tables(runs, paper, full=full, cpu=cpu)

@@ -101,7 +101,7 @@ class _Check:
         self.labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
         self.known: dict[str, Collection[str]] = {
             "hardware": [h.id for h in paper.hardware],
-            "data": [part.id for part in paper.data],
+            "data": [*(part.id for part in paper.data), *(table.id for table in paper.tables)],
             "factor": sorted(workload.factors),
             "phase": phases(),
             "counter": (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES),

@@ -79,6 +79,19 @@ class Today(_Part):
     n: list[int] | None = None
 
 
+class Headline(_Part):
+    """How a claim of the abstract or the conclusion stands in the scorecard; where these state no
+    result, one that carries the paper.
+
+    ``label``  what is compared, in a few words
+    ``reads``  what its value says: how many times ``faster`` (a ratio, if not said) or ``slower``
+               something is, or just how many ``times``; other values stand as they are
+    """
+
+    label: str
+    reads: Literal["", "faster", "slower", "times"] = ""
+
+
 class Claim(_Part):
     """A statement of the paper in a form that can be tested (docs/papers.md has the language).
 
@@ -91,6 +104,7 @@ class Claim(_Part):
     """
 
     id: str
+    headline: Headline | None = None
     statement: str
     section: str
     hardware: list[DeviceName] = []
@@ -307,10 +321,12 @@ class Known(_Part):
 
 class PaperFigure(_Part):
     """A figure. ``unknown`` lists what it draws without printing numbers, ``draw`` says how it is
-    reproduced (``none``: it is not, and ``note`` says why), ``data`` names the data file of its
-    published points, ``subtitle`` explains what is shown here."""
+    reproduced (``none``: it is not, and ``note`` says why), ``data`` names the data file or the
+    table of its published points, ``subtitle`` explains what is shown here. ``headline`` figures
+    stand below the scorecard."""
 
     id: str
+    headline: bool = False
     number: str
     title: str
     hardware: list[DeviceName]

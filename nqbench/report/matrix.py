@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.observed import Observed, observe_all
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.matrix import (
     SIMULATED,
@@ -28,7 +28,7 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.write import observe_all, recorded, with_cpu
+from nqbench.report.papers.write import recorded, with_cpu
 from nqbench.report.table import Column, Source, Table, joint, source_of
 from nqbench.runs.reading import PLOTS, RESULTS
 

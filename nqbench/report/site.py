@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.answer import Answer, best_first
-from nqbench.analysis.claims.judge import WORDS, Verdict
 from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
-from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.observed import Observed, with_baseline
 from nqbench.analysis.matrix import short
@@ -119,20 +116,13 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
     for name in paper_names():
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
-            report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
-            tile = Tile(f"{short(paper)}: {paper.title}", link, "", "", _scores(report.verdicts))
-            yield GalleryEntry("papers", tile)
-
-
-def _scores(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """How many claims got which word, by device."""
-    words: dict[str, Counter[str]] = {}
-    for verdict in verdicts:
-        words.setdefault(chip(verdict.device.partition(" (")[0]), Counter())[verdict.word] += 1
-    return tuple(
-        f"{device}: {', '.join(f'{own[word]} {word}' for word in WORDS if own[word])}"
-        for device, own in words.items()
-    )
+            used = {run.path for run in found}
+            again = [run.observed for path, run in runs.items() if path not in used]
+            again = [run for run in again if run.data.name == name]
+            folder = (out / link).parent
+            report = write_paper(paper, found, folder, (HTML,), again=again, home=_home(link))
+            title = f"{short(paper)}: {paper.title}"
+            yield GalleryEntry("papers", Tile(title, link, texts=(report.card.outcome,)))
 
 
 def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:

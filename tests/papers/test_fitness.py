@@ -13,11 +13,10 @@ import pytest
 from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.select import NotMeasured
-from nqbench.analysis.limits.ceilings import ceilings_beside
+from nqbench.analysis.limits.ceilings import MOVED, ceilings_beside, peaks
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.cells import MOVED, peaks
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from tests.builders import MINI, Builder
@@ -185,6 +184,6 @@ def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
             "nqbench.analysis.limits.ceilings.ceilings_beside", lambda *_, it=beside: it
         )
         peaks.cache_clear()
-        assert peaks(own)[0] == (known or {"copy_per_s": 2.0e12})
-        assert told in peaks(own)[1]
+        assert peaks(own.path, own.data)[0] == (known or {"copy_per_s": 2.0e12})
+        assert told in peaks(own.path, own.data)[1]
         assert told in reproduced_table(paper, paper.table("limits_table"), own).notes[0]

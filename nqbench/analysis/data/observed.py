@@ -125,6 +125,31 @@ def with_baseline(run: Observed, baseline: Observed | None) -> Observed:
     return replace(run, data=replace(run.data, points=points), baseline=baseline)
 
 
+def observe_all(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
+    """Runs, with the CPU programs of the run ``cpu``.
+
+    Raises ``StudyError`` if that has none, or where a run is given twice.
+    """
+    for i, run in enumerate(runs):
+        if run.resolve() in {other.resolve() for other in runs[:i]}:
+            raise StudyError(f"{run} is given twice; name each run once")
+    return with_programs([observe(run) for run in runs], cpu)
+
+
+def with_programs(runs: Sequence[Observed], cpu: Path | None) -> list[Observed]:
+    """Runs with the CPU programs of the run ``cpu`` in the place of their own.
+
+    Raises ``StudyError`` if that has none.
+    """
+    baseline = observe(cpu) if cpu is not None else None
+    if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
+        raise StudyError(
+            f"--cpu {cpu}: the run has no CPU program; `nqbench run cpu_baseline --device cpu`"
+            " measures one"
+        )
+    return [with_baseline(run, baseline) for run in runs]
+
+
 def device_names(runs: Sequence[Observed]) -> list[str]:
     """The device of each run, for people; with the run's folder where two runs have the same."""
     devices = [run.data.device for run in runs]

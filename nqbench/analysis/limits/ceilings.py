@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,6 +29,9 @@ CEILINGS: Final[Mapping[str, tuple[str, WorkKind, str]]] = {
     "logic": ("32-bit logic", "integer", "integer_operations"),
 }
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
+MOVED: Final = {"copy_per_s": "copy", "logic_per_s": "logic"}
+"""Limits on bytes and integers by their names in formulas of papers, and the ceilings that are
+taken where both were measured. Logic does not fuse two operations, as some additions do."""
 STUDY: Final = "ceilings"
 """The study that measures them, and the folder of its run next to other runs."""
 
@@ -130,6 +134,19 @@ def peak_per_s(data: Dataset, what: str) -> float | None:
     if not (per_clock and units and clock_mhz):
         return None
     return per_clock * float(units) * float(clock_mhz) * 1e6
+
+
+@lru_cache(maxsize=8)
+def peaks(run: Path, data: Dataset) -> tuple[dict[str, float], str]:
+    """Peak bytes and integer operations per second of a GPU, as far as known, and where from:
+    measured if a run of all ceilings of that GPU is next to the run, else from data sheets."""
+    beside = ceilings_beside(run, data.device)
+    if beside is not None and set(MOVED.values()) <= set(beside.found):
+        found = {name: beside.found[of].per_s.value for name, of in MOVED.items()}
+        return found, "measured (configs/ceilings.yaml: copy; 32-bit logic)"
+    sheet = {"copy_per_s": "bytes", "logic_per_s": "int32"}
+    known = {name: peak_per_s(data, what) for name, what in sheet.items()}
+    return {name: value for name, value in known.items() if value}, "from the data sheet"
 
 
 def device_number(data: Dataset, name: str) -> float:

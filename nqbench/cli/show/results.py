@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from nqbench.cli.show.console import (
-    EMPTY,
     console,
     duration,
     note,
@@ -23,6 +22,7 @@ from nqbench.measure.measurement import PRINTED
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nqbench.analysis.claims.scorecard import Scorecard
     from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
@@ -42,8 +42,6 @@ COLOURS: Final = {
 }
 SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
-DECIDED: Final = ("verdict", "size", "statement", "measured", "paper")
-"""What a newcomer wants to know of a claim."""
 
 
 def show_failures(outcome: RunOutcome) -> None:
@@ -133,23 +131,28 @@ def show_claims(table: Table) -> None:
     show_report_table(table, [*SHOWN[:3], *extra, *SHOWN[3:]], COLOURS)
 
 
-def show_decided(report: PaperReport) -> None:
-    """The claims that could be tested, in the paper's words, and why most others could not."""
-    names = [column.name for column in report.claims.columns]
-    columns = [names.index(name) for name in DECIDED]
-    for row in report.claims.texts():
-        word, size, statement, measured, printed = (row[i] for i in columns)
-        if word != "not measured":
-            head = word if size == EMPTY else f"{word}, {size}"
-            here = f"Here: {measured}" + ("" if printed == EMPTY else f"; paper: {printed}")
-            say(f"{statement} {here}.", bullet=f"{head:<19}")
-    reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
-    for reason, number in reasons.most_common(1):
-        say(f"Not measured: {reasons.total()} claims, {number} of them because {reason}")
+def show_scorecard(card: Scorecard, scores: Table) -> None:
+    """The main claims of a paper, those that hold first; what was not measured in one line."""
+    say(f"{card.paper.id}: {card.paper.title}")
+    say(card.outcome)
+    from nqbench.report.papers.verdicts import scorecard_table
+
+    brief = scorecard_table(card, scores.source, spread=False)
+    names = [column.name for column in brief.columns if column.name != "runs"]
+    rows = [row[: len(names)] for row in brief.texts()]
+    show_table(names, rows)
+    for row in card.rows:
+        if row.runs.startswith("fragile"):
+            say(f"{row.runs}: {row.headline.label}")
+    for sentence in scores.notes:
+        say(sentence)
 
 
 def show_paper(report: PaperReport, records: Path | None = None) -> None:
-    """The verdicts in one line, and where the files are."""
+    """The scorecard, all verdicts in one line, and where the files are."""
+    show_scorecard(report.card, report.scores)
     counts = Counter(verdict.word for verdict in report.verdicts)
-    say(f"verdicts: {', '.join(f'{number} {word}' for word, number in counts.items())}")
+    words = ", ".join(f"{number} {word}" for word, number in counts.items())
+    every = f"; nqbench claims {records} has all" if records else ""
+    say(f"all {sum(counts.values())} verdicts: {words}{every}")
     show_files(report, records)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Final
@@ -37,9 +37,6 @@ from nqbench.vocabulary import of_kernel
 
 PEAKS: Final = {"fp32_per_s": "fp32", "roots_per_s": "roots", "bytes_per_s": "bytes"}
 """Limits of a GPU from its data sheet, by their names in formulas."""
-MOVED: Final = {"copy_per_s": "copy", "logic_per_s": "logic"}
-"""Likewise of bytes and integers, and the ceilings that are taken where both were measured. Logic
-does not fuse two operations, as some additions do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +164,13 @@ class PointRow:
             "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
             **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
-            **{peak: partial(peaks(run)[0].get, peak) for peak in MOVED if peak == name},
+            **{peak: partial(self._peak, peak) for peak in ceilings.MOVED},
         }
         value = found[name]() if name in found else self.level(name)
         return math.nan if value is None else value
+
+    def _peak(self, name: str) -> float | None:
+        return ceilings.peaks(self.run.path, self.run.data)[0].get(name)
 
     def level(self, name: str, system: str = "") -> Any:
         """A level or a recorded number of the row's point, or of a system's main one."""
@@ -457,7 +457,8 @@ PUBLISHED: Final = "published"
 
 def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observed:
     """Published times as a run of one round: those of a data file with those of the file of many
-    systems, or else those that tables print. A time of 0, below its last digit, is left out."""
+    systems, or else those that tables print (all of them, or the one that ``data`` names). A time
+    of 0, below its last digit, is left out."""
     points: list[PointResult] = []
 
     def add(system: str, n: int, seconds: float, levels: Mapping[str, int]) -> None:
@@ -465,7 +466,8 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
             row = {0: {"value_s": seconds}}
             points.append(PointResult(PUBLISHED, system, n, levels, False, True, "ok", "", row))
 
-    if data:
+    files = {part.id for part in paper.data}
+    if data in files:
         mine = paper.series(data)
         of_all = next((part for part in paper.data if not part.system), mine)
         for part in dict.fromkeys((mine.id, of_all.id)):
@@ -473,23 +475,11 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
                 if part == mine.id or row.system != mine.system:
                     add(row.system, row.n, row.seconds, row.levels)
     else:
-        for table in paper.tables:
+        for table in (t for t in paper.tables if data in ("", t.id)):
             for series in (s for s in table.series if s.quantity == "time"):
                 for n in table.sizes:
                     with suppress(ValueError):  # a cell may be words
-                        add(series.system, n, float(table.printed(series.label, n)), {})
+                        levels = {k: int(v) for k, v in series.levels.items() if v.isdecimal()}
+                        add(series.system, n, float(table.printed(series.label, n)), levels)
     device = {"spec": PUBLISHED, "kind": PUBLISHED, "identity": {"name": name}}
     return Observed(Path(PUBLISHED), Dataset(paper.id, {"device": device}, tuple(points), 1))
-
-
-@lru_cache(maxsize=8)
-def peaks(run: Observed) -> tuple[dict[str, float], str]:
-    """Peak bytes and integer operations per second of a GPU, as far as known, and where from:
-    measured if a run of all ceilings of that GPU is next to the run, else from data sheets."""
-    beside = ceilings.ceilings_beside(run.path, run.data.device)
-    if beside is not None and set(MOVED.values()) <= set(beside.found):
-        found = {name: beside.found[of].per_s.value for name, of in MOVED.items()}
-        return found, "measured (configs/ceilings.yaml: copy; 32-bit logic)"
-    sheet = {"copy_per_s": "bytes", "logic_per_s": "int32"}
-    known = {name: ceilings.peak_per_s(run.data, what) for name, what in sheet.items()}
-    return {name: value for name, value in known.items() if value}, "from the data sheet"

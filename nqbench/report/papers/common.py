@@ -51,7 +51,7 @@ def bracketed(quotient: float) -> str:
 
 def printed_on(paper: Paper, figure: PaperFigure) -> str:
     """Whose numbers a figure's published ones are: its data file's, or its device's."""
-    if figure.data:
+    if figure.data in {part.id for part in paper.data}:
         return paper.series(figure.data).origin
     return next((paper.device(name).name for name in figure.hardware), "the paper")
 

@@ -13,6 +13,7 @@ from typing import Final
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured, launch_text, no_time
+from nqbench.analysis.limits import ceilings
 from nqbench.analysis.wording import grouped
 from nqbench.papers.forms import HereRow, PointColumn
 from nqbench.papers.schema import Paper, PaperTable
@@ -140,8 +141,8 @@ def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
         yield f"paper: {devices}; {part.origin}: {part.file}{more}"
         yield common.COMPARE_RATIOS
         yield DATA_QUOTIENTS
-    if any(name in column.value for column in table.shown for name in cells.MOVED):
-        known, how = cells.peaks(run)
+    if any(name in column.value for column in table.shown for name in ceilings.MOVED):
+        known, how = ceilings.peaks(run.path, run.data)
         units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
         bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
         unknown = "the limits of this device are unknown"

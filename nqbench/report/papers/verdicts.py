@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict
+from nqbench.analysis.claims.scorecard import Score, Scorecard
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
-from nqbench.analysis.wording import number, ratio
+from nqbench.analysis.wording import measured
 from nqbench.papers.schema import Paper
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 
@@ -54,6 +56,29 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     )
     title = f"Claims of {paper.title}"
     return Table(slug("claims", paper.id), title, columns, rows, source, notes)
+
+
+def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> Table:
+    """A row per main claim that was measured, a column for each run, with intervals if asked."""
+    shown = [row for row in card.rows if row.verdicts]
+    chips = dict.fromkeys(row.chips for row in shown if row.chips)
+    one = next(iter(chips)) if len(chips) == 1 else ""
+    columns, rows = tabulate(
+        shown,
+        (Column("claim"), lambda row: row.headline.label),
+        (Column("N"), lambda row: f"{row.n:,}" if row.n else ""),
+        (
+            Column(f"paper, {one}" if one else "paper"),
+            lambda row: row.printed + (f" ({row.chips})" if row.chips and not one else ""),
+        ),
+        *((Column(name), partial(Score.here, name=name, spread=spread)) for name in card.names),
+        (Column("verdict"), lambda row: row.verdict),
+        (Column("runs"), lambda row: row.runs),
+    )
+    asked = "asked of: the sentence is about another compute capability than the device's"
+    notes = (*card.missing, *[asked] * any("asked of" in str(row) for row in rows))
+    title = "The claims of abstract and conclusion"
+    return Table(slug("scorecard", card.paper.id), title, columns, rows, source, notes)
 
 
 def counted(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -111,8 +136,8 @@ def device_text(verdict: Verdict) -> str:
 
 def measured_text(verdict: Verdict) -> str:
     """The measured values with their unit, by size where there are several."""
-    unit = verdict.claim.unit
-    return _by_size(verdict, lambda size: _value(size.value, unit) if size.value else "")
+    unit = f" {verdict.claim.unit}" if verdict.claim.unit else ""
+    return _by_size(verdict, lambda size: measured(size.value, unit) if size.value else "")
 
 
 def effect_text(verdict: Verdict) -> str:
@@ -135,18 +160,6 @@ def _by_size(verdict: Verdict, text_of: Callable[[SizeVerdict], str]) -> str:
     if len(verdict.sizes) == 1 or all(n is None for n, _ in texts):
         return "; ".join(text for _, text in texts)
     return "; ".join(f"N={n}: {text}" for n, text in texts)
-
-
-def _value(value: Estimate | str, unit: str) -> str:
-    """A value with its interval, whole numbers as such; alone if it came out in every resample."""
-    if isinstance(value, str):
-        return value
-    known = [b for b in (value.value, value.low, value.high) if b is not None]
-    whole = all(b.is_integer() for b in known)
-    texts = [number(b) if whole else ratio(Estimate(b)) for b in known]
-    interval = f" [{', '.join(texts[1:])}]" if len(set(known)) > 1 else ""
-    text = f"{texts[0]}{interval}"
-    return f"{text} {unit}" if unit else text
 
 
 def paper_text(verdict: Verdict) -> str:

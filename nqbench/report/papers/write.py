@@ -13,24 +13,23 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
+from nqbench.analysis.claims.scorecard import Scorecard, scorecard
 from nqbench.analysis.data.observed import (
     Observed,
     device_names,
     in_times_of,
-    observe,
+    observe_all,
     papers_of,
-    with_baseline,
 )
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
-from nqbench.report.figures.style import styled
+from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers import bars, curves
+from nqbench.report.papers import bars, curves, verdicts
 from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.verdicts import claims_table, counted, details_table
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 
@@ -39,21 +38,19 @@ CPU_BASELINE: Final = "cpu_baseline"
 """The study of the sequential program at the papers' sizes."""
 
 
-FIGURES: Final = {
-    "curves": curves.curves,
-    "stacked": bars.bars,
-    "grid": bars.bars,
-}
+NO_RUN: Final = "there is no run of {} under {}; `nqbench reproduce {}` makes one"
+FIGURES: Final = {"curves": curves.curves, "stacked": bars.bars, "grid": bars.bars}
 """By the word that ``published.yaml`` uses. A figure is drawn within ``style.styled()``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperReport:
-    """The files written, the page first, and the verdicts, also as their table."""
+    """The files written, the page first, the verdicts, and the scorecard also as a table."""
 
     paths: tuple[Path, ...]
     verdicts: tuple[Verdict, ...]
-    claims: Table
+    card: Scorecard
+    scores: Table
 
 
 def write_paper(
@@ -62,81 +59,100 @@ def write_paper(
     out: Path,
     formats: Sequence[str] = FORMATS,
     *,
+    again: Sequence[Observed] = (),
+    beside: Sequence[Observed] = (),
     full: bool = False,
     home: str = "",
 ) -> PaperReport:
-    """Write everything for one paper from its runs, one per device.
+    """Write everything for one paper from its runs, one per device: the scorecard and the two best
+    figures, then closed all claims, figures and tables.
 
     Tables are made once per run, figures and verdicts over all of them. What the runs lack becomes
     a sentence on the page, which names what is missing and the command that would measure it.
-    ``home`` is the page's link to the one that leads here.
+    ``again`` are runs that repeat one of them, ``beside`` recorded ones that the scorecard shows
+    beside them; ``home`` is the page's link to the one that leads here.
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    page = _PaperPage(out, formats, home)
+    page = Page(out, formats, home=home)
     source = joint_source(runs)
-    verdicts = judge(paper, runs, full=full)
+    judged = judge(paper, runs, full=full)
+    card = scorecard(paper, runs, again, beside)
+    timed = joint_source([run for run in runs if not run.data.simulated] or runs)
+    scores = verdicts.scorecard_table(card, timed)
     page.heading(paper.title, 1)
-    of = paper.source
-    cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}"
-    page.add(Paragraph(f"{cited}. {of.url}" if of.url else cited))
-    baselines = {run.baseline.path: run.baseline for run in runs if run.baseline}
-    page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
-    page.section("Verdicts")
-    claims = with_cpu(claims_table(paper, verdicts, source), runs)
-    counts = counted(verdicts)
-    page.add(Bullets(counts))
-    page.table(claims, level=3, said=counts)
-    page.table(details_table(paper, verdicts, source), level=3, inline=False)
-    _figures(page, paper, runs)
-    _tables(page, paper, runs)
-    page.section("What the paper leaves open or gets wrong")
+    page.add(Paragraph(card.outcome))
+    page.table(scores, level=0)
+    drawn, lacking = _figures(paper, runs)
+    others = [drawing for figure, drawing in drawn if not figure.headline]
+    for drawing in (drawing for figure, drawing in drawn if figure.headline):
+        page.drawing(drawing, timed)
+    page.heading("Every claim", folded=True)
+    page.add(Bullets(verdicts.counted(judged)))
+    claims = with_cpu(verdicts.claims_table(paper, judged, source), runs)
+    page.table(claims, level=0, said=verdicts.counted(judged))
+    page.table(verdicts.details_table(paper, judged, source), level=0, inline=False)
+    if others:
+        page.heading("Other figures", folded=True)
+    for drawing in others:
+        page.drawing(drawing, timed, level=3)
+    _tables(page, paper, runs, lacking)
+    page.heading("What is not reproduced, and why", folded=True)
+    for kind, parts in (("Figure", paper.figures), ("Table", paper.tables)):
+        for part in parts:
+            form = part.draw if isinstance(part, PaperFigure) else part.reproduce
+            if form == "none" and part.number != "none":
+                lacking.setdefault(part.note, []).append(f"{kind} {part.number}: {part.title}")
+    page.add(Bullets(tuple(f"{'; '.join(names)}: {why}" for why, names in lacking.items())))
+    page.heading("What the paper leaves open or gets wrong", folded=True)
     page.add(Bullets(tuple(c.text for c in paper.caveats)))
-    return PaperReport(tuple(page.write(PAGE)), tuple(verdicts), claims)
+    page.heading("The paper and the runs", folded=True)
+    of, baselines = paper.source, {r.baseline.path: r.baseline for r in runs if r.baseline}
+    cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}. {of.url}".rstrip()
+    page.add(Bullets((cited, *(str(source_of(r.data)) for r in (*runs, *baselines.values())))))
+    return PaperReport(tuple(page.write(PAGE)), tuple(judged), card, scores)
 
 
-def _figures(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
-    """The paper's own figures over all devices."""
+def _figures(
+    paper: Paper, runs: Sequence[Observed]
+) -> tuple[list[tuple[PaperFigure, Drawing]], dict[str, list[str]]]:
+    """The paper's own figures over all runs, and what could not be drawn, by the reason."""
     with_times = [run for run in runs if any(p.values(TIME) for p in run.data.points)]
     source, timed = joint_source(runs), joint_source(with_times or runs)
+    drawn: list[tuple[PaperFigure, Drawing]] = []
+    lacking: dict[str, list[str]] = {}
     with styled():
-        page.section("Figures")
-        for figure in paper.figures:
-            if figure.draw != "none":
-                with page.attempt(_named("figure", figure)):
-                    seen = source if figure.draw == "grid" else timed
-                    for drawing in FIGURES[figure.draw](paper, figure, runs, seen):
-                        page.drawing(drawing, seen, level=3)
-        for figure in paper.figures:
-            if figure.draw == "none" and figure.number != "none":
-                page.left_out("Figure", figure)
+        for figure in (figure for figure in paper.figures if figure.draw != "none"):
+            with _noted(lacking, _named("figure", figure)):
+                seen = source if figure.draw == "grid" else timed
+                made = FIGURES[figure.draw](paper, figure, runs, seen)
+                drawn += [(figure, drawing) for drawing in made]
+    return drawn, lacking
 
 
-def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
+def _tables(
+    page: Page, paper: Paper, runs: Sequence[Observed], lacking: dict[str, list[str]]
+) -> None:
     """Each table per run; one that is the same for every device, once."""
     written: set[tuple[object, ...]] = set()
-    for run, device in zip(runs, device_names(runs), strict=True):
-        page.section(f"Tables, {device}" if len(runs) > 1 else "Tables")
-        made: list[tuple[str, Table]] = []
-        for table in paper.tables:
-            if table.reproduce == "none" and run is runs[0]:
-                page.left_out("Table", table)
-            elif table.reproduce != "none":
-                with page.attempt(_named("table", table)):
-                    made.append((_named("table", table), reproduced_table(paper, table, run)))
-        notes = Counter(note for _, own in made for note in own.notes)
+    chips = [run.data.chip for run in runs]
+    for run, chip, device in zip(runs, chips, device_names(runs), strict=True):
+        made, name = [], chip if chips.count(chip) == 1 else device
+        for table in (table for table in paper.tables if table.reproduce != "none"):
+            with _noted(lacking, f"{_named('table', table)} ({name})"):
+                made.append(reproduced_table(paper, table, run))
+        # What is as printed or counted stands with the first device.
+        own = source_of(run.data).device
+        made = [t for t in made if t.source.device == own or (t.title, t.rows) not in written]
+        written |= {(t.title, t.rows) for t in made}
+        notes = Counter(note for t in made for note in t.notes)
         general = [note for note in general_notes(paper, run) if notes[note] > 1]
-        if general:
-            page.add(Paragraph("On the tables below:"), Bullets(tuple(general)))
-        for name, own in made:
-            content = (own.title, own.rows, own.notes)
-            measured = own.source.device == source_of(run.data).device
-            if content in written and not measured:  # as printed or counted: shown above
-                page.above.append(name)
-                continue
-            written.add(content)
+        if made:
+            page.heading(f"Tables, {name}", folded=True)
+            page.add(Bullets(tuple(general)))
+        for shown in made:
             suffix = slug(run.device_id) if len(runs) > 1 else ""
-            page.table(own, level=3, suffix=suffix, said=general)
+            page.table(shown, level=3, suffix=suffix, said=general, folded=True)
 
 
 def _named(kind: str, part: PaperTable | PaperFigure) -> str:
@@ -149,36 +165,13 @@ def joint_source(runs: Sequence[Observed]) -> Source:
     return joint([source_of(run.data) for run in runs])
 
 
-class _PaperPage(Page):
-    """A page that lists at the end of each section what could not be made."""
-
-    def __init__(self, out: Path, formats: Sequence[str], home: str) -> None:
-        super().__init__(out, formats, home=home)
-        self._missing: dict[str, list[str]] = {}
-        self.above: list[str] = []
-
-    def section(self, text: str) -> None:
-        """Start a section; the one before ends with what was not made."""
-        for reason, names in self._missing.items():
-            self.add(Paragraph(f"Not made ({'; '.join(names)}): {reason}."))
-        self._missing.clear()
-        if self.above:
-            self.add(Paragraph(f"Identical on this device: {'; '.join(self.above)}."))
-        self.above.clear()
-        self.heading(text)
-
-    def left_out(self, kind: str, part: PaperTable | PaperFigure) -> None:
-        """Say why a table or figure of the paper is not reproduced."""
-        said = f"{kind} {part.number} ({part.title}) is not reproduced: {part.note}."
-        self.add(Paragraph(said))
-
-    @contextmanager
-    def attempt(self, name: str) -> Iterator[None]:
-        """Write a table or figure, or explain on the page why it is missing."""
-        try:
-            yield
-        except AnalysisError as error:
-            self._missing.setdefault(str(error), []).append(name)
+@contextmanager
+def _noted(lacking: dict[str, list[str]], name: str) -> Iterator[None]:
+    """Keep the reason where a table or figure cannot be made."""
+    try:
+        yield
+    except AnalysisError as error:
+        lacking.setdefault(str(error), []).append(name)
 
 
 def claims_tables(
@@ -194,10 +187,10 @@ def claims_tables(
     found = {}
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
-        verdicts = judge(one, mine, full=full)
-        table = with_cpu(claims_table(one, verdicts, joint_source(mine)), mine)
+        found_here = judge(one, mine, full=full)
+        table = with_cpu(verdicts.claims_table(one, found_here, joint_source(mine)), mine)
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
-        judged = (v for v in verdicts if v.word != "not measured")
+        judged = (v for v in found_here if v.word != "not measured")
         if len(foreign) == len(mine) and all(v.device == ENUMERATED for v in judged):
             raise StudyError("; ".join(foreign))
         found[one.id] = replace(table, notes=(*foreign, *table.notes))
@@ -228,31 +221,6 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
     )
 
 
-def observe_all(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
-    """Runs, with the CPU programs of the run ``cpu``.
-
-    Raises ``StudyError`` if that has none, or where a run is given twice.
-    """
-    for i, run in enumerate(runs):
-        if run.resolve() in {other.resolve() for other in runs[:i]}:
-            raise StudyError(f"{run} is given twice; name each run once")
-    return with_programs([observe(run) for run in runs], cpu)
-
-
-def with_programs(runs: Sequence[Observed], cpu: Path | None) -> list[Observed]:
-    """Runs with the CPU programs of the run ``cpu`` in the place of their own.
-
-    Raises ``StudyError`` if that has none.
-    """
-    baseline = observe(cpu) if cpu is not None else None
-    if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
-        raise StudyError(
-            f"--cpu {cpu}: the run has no CPU program; `nqbench run cpu_baseline --device cpu`"
-            " measures one"
-        )
-    return [with_baseline(run, baseline) for run in runs]
-
-
 def report_recorded(
     names: Sequence[str],
     out: Path | None = None,
@@ -266,16 +234,13 @@ def report_recorded(
     for one paper; if it has runs of both kinds, each kind gets a folder there. Papers without a run
     are left out. Raises ``StudyError`` if no paper has one.
     """
-    reports = [
-        write_paper(load_paper(name), observe_all(runs, baseline), folder, full=full)
-        for name in names
-        for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu)
-    ]
+    reports = []
+    for name in names:
+        for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
+            found, again = observe_all(runs, baseline), repeated(name, runs, baseline)
+            reports.append(write_paper(load_paper(name), found, folder, again=again, full=full))
     if not reports:
-        raise StudyError(
-            f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"
-            " makes one"
-        )
+        raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
     return reports
 
 
@@ -292,6 +257,34 @@ def recorded(
         if out is not None:
             folder = out / kind if len(kinds) > 1 else out
         yield runs, folder, cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
+
+
+def repeated(name: str, runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
+    """Runs in folders called ``NAME_...`` beside some runs of a study that repeat it."""
+    beside = [run for path in runs for run in sorted(path.parent.glob(f"{name}_*"))]
+    return [run for run in observe_all(beside, cpu) if run.data.name == name]
+
+
+def recorded_beside(name: str, own: Path) -> list[Observed]:
+    """The project's GPU runs of a paper, but for one's own."""
+    runs = [run for run in recorded_runs(name, "reference") if run.resolve() != own.resolve()]
+    cpu = next(iter(recorded_runs(CPU_BASELINE, "reference")), None)
+    return [run for run in observe_all(runs, cpu) if not run.data.simulated]
+
+
+def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, Table]:
+    """The scorecard of a paper from all its recorded runs, the project's if there are any.
+
+    Raises ``StudyError`` for an unknown paper, and where there is no run of it.
+    """
+    paper = load_paper(name)
+    found = next(recorded([name], "", None, cpu), None)
+    if found is None:
+        raise StudyError(NO_RUN.format(name, RESULTS, name))
+    paths, _, baseline = found
+    runs = observe_all(paths, baseline)
+    card = scorecard(paper, runs, repeated(name, paths, baseline))
+    return card, verdicts.scorecard_table(card, joint_source(runs))
 
 
 def never_run(names: Sequence[str]) -> list[str]:

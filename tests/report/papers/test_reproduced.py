@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import in_times_of
+from nqbench.analysis.data.observed import in_times_of, observe_all
 from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.exporters import comma_separated
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import observe_all
 from nqbench.report.table import Table, slug
 from tests.builders import MINI, Builder, counters_of
 from tests.papers.runs import STEPS, column, levels, zhang
