@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ CHECK_S: Final = 20.0
 """What the check that ends a run may take; or as long as the run itself."""
 NO_BARRIER: Final = "a barrier missing?"
 """In reasons of the simulator that a race may explain."""
+SIGNS: Final = re.compile(rf"{re.escape(NO_BARRIER)}|ILLEGAL_ADDRESS|MISALIGNED_ADDRESS")
+"""The same, and what a GPU says of a stray access."""
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Races:
         if self.found is not None and self.found.checked:
             for mistake in self.found.mistakes:
                 listings.show_mistake(mistake)
-        elif any(r.status == "wrong" or NO_BARRIER in r.reason for r in outcome.failures):
+        elif any(r.status == "wrong" or SIGNS.search(r.reason) for r in outcome.failures):
             console.say(f"A race or a stray access? `{self.command}` looks for both")
 
     def line(self) -> str:
@@ -91,7 +94,8 @@ def look_for_races(
         return None
     limit_s = max(CHECK_S, *(outcome.wall_s for outcome in outcomes))
     with progress() as listener:
-        simulator = open_simulator(spec, checked=True)
+        model = ":".join(spec.split(":")[:2])  # neither an order nor caches matter for a race
+        simulator = open_simulator(model, checked=True)
         try:
             races.found = check_points(smallest(ran), simulator, listener, limit_s)
         except KeyboardInterrupt:

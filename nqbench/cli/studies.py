@@ -127,6 +127,8 @@ def run(
     conclude(outcomes, draw=not no_report, as_json=as_json, races=races)
     if any(outcome.interrupted for outcome in outcomes):
         raise typer.Exit(EXIT_INTERRUPTED)
+    if races and races.mistakes and quiet:
+        typer.echo(races.line(), err=True)
     if code := max(*map(exit_code, outcomes), EXIT_FAILED if races and races.mistakes else 0):
         raise typer.Exit(code)
 
