@@ -51,7 +51,6 @@ def progress() -> Iterator[ProgressRow]:
     out = console(stderr=True)
     # Lines can be redrawn, and the user has not asked for plain ones.
     live = out.is_interactive and out.file.isatty() and not out.quiet
-    _said.clear()
     display = LiveDisplay(out) if live and not os.environ.get("NO_COLOR") else Display(out)
     try:
         yield display.row("")
@@ -60,7 +59,7 @@ def progress() -> Iterator[ProgressRow]:
 
 
 _said: Final[set[tuple[str, str]]] = set()
-"""Kinds of failures that were named while points ran."""
+"""Kinds of failures that displays of this process have named."""
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?")
 
 
@@ -140,8 +139,9 @@ class ProgressRow(Listener):
                 self.display.values.append((value, name))
             elif record.status != "skipped":
                 kind = kind_of(record.status, record.reason)
-                if kind not in _said:
+                if kind not in self.display.said:
                     self.message(failure_text(record))
+                self.display.said.add(kind)
                 _said.add(kind)
         self.display.step_done(self)
 
@@ -186,6 +186,7 @@ class Display:
         self.rows: list[ProgressRow] = []
         self.values: deque[tuple[str, str]] = deque(maxlen=LAST_VALUES)
         self.names: dict[tuple[str, str], str] = {}
+        self.said: set[tuple[str, str]] = set()
 
     def row(self, name: str) -> ProgressRow:
         """A further row."""
