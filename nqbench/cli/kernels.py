@@ -83,7 +83,7 @@ def explain(
     out: options.OutFolder = None,
     formats: options.Formats = None,
 ) -> None:
-    """Count by source line, in the simulator: executions, lanes, divergence, conflicts, sectors.
+    """Show counters by source line, side by side; needs no GPU.
 
     Two points stand side by side; of more, the worst and the best. With --out also a page with a
     figure of one warp: its lanes over time.

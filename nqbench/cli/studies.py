@@ -31,7 +31,7 @@ def init(
     as_json: Annotated[bool, option("--json", "With --schema: print the schema instead.")] = False,
     kernel: Annotated[bool, typer.Option("--kernel", hidden=True)] = False,
 ) -> None:
-    """Write a commented study of a kernel of yours to start from: NAME.yaml and NAME.cu."""
+    """Start a study of a kernel of yours: NAME.yaml and NAME.cu."""
     from nqbench.cli.show import console
     from nqbench.study import schema as study_schema
     from nqbench.study.packaged import write_schema, write_template
