@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,7 +150,23 @@ def mean(table: pd.DataFrame, counter: str, words: str) -> float:
 
 def test_every_example_is_tested() -> None:
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
-    assert folders == {*CASES, "external_program"}
+    assert folders == {*CASES, "blur", "external_program"}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_a_kernel_and_a_program_in_one_sweep(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "blur", tmp_path / "blur"))
+    subprocess.run(["cc", "-O3", "-o", "blur", "blur.c"], cwd=folder, check=True)
+    study = folder / "blur.yaml"
+    study.write_text(study.read_text().replace("budget: 1s", "budget: 100ms"))
+    table = run(load_study(study), tmp_path / "run")
+    assert set(table["status"]) == {"ok"}
+    kernels, programs = table[table["system"] == "blur"], table[table["system"] == "blur.c"]
+    assert len(kernels) == 2 * 3, "all levels of its factors"
+    assert set(programs["variant"]) == {"-"}
+    assert 0 < programs["value_s"].median() < 1e-3
+    padded = [0, *(i % 7 for i in range(4096)), 0]
+    assert set(programs["answer"]) == {str(sum(sum(padded[i : i + 3]) for i in range(4096)))}
 
 
 @pytest.mark.parametrize("name", CASES)
