@@ -52,13 +52,12 @@ def init(
     written: list[Path] = []
     if name:
         name = name.removesuffix(".yaml")
-        path = Path(f"{name}.yaml")
-        written += write_template(name, path, kernel=workload == OWN)
+        written += write_template(name, Path(f"{name}.yaml"), kernel=workload == OWN)
     if schema:
         written.append(write_schema(Path()))
     typer.echo(f"written: {', '.join(map(str, written))}")
     if name:
-        typer.echo(f"edit it, then `nqbench run {path} --dry-run` shows its points")
+        typer.echo(f"edit it, then `nqbench run {name}.yaml --dry-run` shows its points")
 
 
 def run(
