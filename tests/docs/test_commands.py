@@ -21,14 +21,6 @@ from tests.docs.pages import PAGES, ROOT, Command, commands, files
 ALL = [(name, command) for name, page in PAGES.items() for command in commands(page)]
 NOT_RUN = [(name, c) for name, c in ALL if c.skipped or name.startswith("results")]
 LINES = [f"{name}: {command.line[:70]}" for name, command in NOT_RUN]
-KERNELS = {
-    "vector_add.cu": 'extern "C" __global__ void vector_add(float *c, const float *a,'
-    " const float *b, int n) { int i = blockIdx.x * block_size_x + threadIdx.x;"
-    " if (i < n) c[i] = a[i] + b[i]; }"
-}
-"""Files that a page's study needs and that it does not show."""
-RUN_TOO = {"your-kernels": ["nqbench run vector_add.yaml --device sim:mini --no-report"]}
-"""Studies that a page shows without a command for them."""
 
 
 @pytest.fixture
@@ -53,12 +45,11 @@ def saved(figure: Figure, to: Any, *, save: Any = Figure.savefig, **options: Any
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("results")])
 def test_the_commands_run(name: str, folder: Path) -> None:
-    for file, text in (KERNELS | files(PAGES[name])).items():
+    for file, text in files(PAGES[name]).items():
         (folder / file).write_text(quick(text), encoding="utf-8")
     for study in folder.glob("examples/*/*.yaml"):
         study.write_text(quick(study.read_text(encoding="utf-8")), encoding="utf-8")
-    more = [Command(line) for line in RUN_TOO.get(name, ())]
-    for command in [*commands(PAGES[name]), *more]:
+    for command in commands(PAGES[name]):
         if not command.skipped:
             run(command, folder)
 
