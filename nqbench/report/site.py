@@ -49,7 +49,7 @@ SECTIONS: Final = {
 }
 """Kinds of pages, in the order of the index."""
 ABOUT: Final = (
-    "Each page is one file: its numbers, its figures, and the commands that make them again"
+    "Each page is one file: its numbers, its figures, and the commands that make them again."
 )
 SELFTEST: Final = "selftest"
 NAMED: Final = 3

@@ -186,7 +186,7 @@ def test_an_import_is_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.M
     assert any("means of its samples" in note for note in found.notes)
     done = call("report", run)
     assert done.code == 0, done.said
-    assert "ours on NVIDIA H100 PCIe (nvbench), measured, 3 rounds" in done.out
+    assert "ours on NVIDIA H100 PCIe (nvbench): measured, 3 rounds" in done.out
 
 
 @pytest.mark.parametrize(

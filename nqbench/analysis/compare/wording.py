@@ -76,11 +76,13 @@ def _fastest(ranking: Ranking) -> str:
     top, names = ranking.best[0], ranking.comparison.names
     called = [wording.short(top.called[leader.point]) for leader in top.leaders]
     if top.same:
-        return f"of {top.variants} variants the same is fastest on both: {called[0]} (N = {top.n})"
+        return (
+            f"of {top.variants} variants the same is fastest on both: {called[0]} (N = {top.n:,})"
+        )
     if not any(leader.clear for leader in top.leaders):
-        return f"of {top.variants} variants none is clearly fastest on either (N = {top.n})"
+        return f"of {top.variants} variants none is clearly fastest on either (N = {top.n:,})"
     each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
-    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n})"
+    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n:,})"
 
 
 def _counted(comparison: Comparison) -> str:
@@ -172,7 +174,7 @@ def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     return (
         f"The order clearly changes in {len(swaps)} of {pairs} of variants; most of all,"
         f" {called[top.other]} is {first} than {called[top.one]} on {side(names[0])}, but {second}"
-        f" on {side(names[1])} (N = {top.one.n}, sweep {top.one.sweep}){unsure}."
+        f" on {side(names[1])} (N = {top.one.n:,}, sweep {top.one.sweep}){unsure}."
     )
 
 
@@ -182,7 +184,7 @@ def reversal(found: changes.Reversal) -> str:
         f"{wording.named(effect, found.quantity)} on {name}"
         for effect, name in zip(found.ratios, found.names, strict=True)
     )
-    return f"{found.change}: {one}, but {two} (N = {found.change.n})."
+    return f"{found.change}: {one}, but {two} (N = {found.change.n:,})."
 
 
 def missing(findings: Findings) -> Iterator[str]:
