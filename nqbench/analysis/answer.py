@@ -64,6 +64,14 @@ class Best:
     over_next: Estimate | None = None
     over_default: Estimate | None = None
 
+    @property
+    def clear(self) -> bool:
+        """Whether it is clearly better than the worst, even as the most extreme of all."""
+        worst = self.over_worst
+        if worst is None or not worst.bounded:
+            return True
+        return worst.noteworthy and worst.differs_from(1, self.of)
+
 
 @dataclass(frozen=True, slots=True)
 class FactorStep:
@@ -261,11 +269,17 @@ class Answer:
                     return _turn(now, against, same)
         return ""
 
-    @cached_property
+    @property
     def limits(self) -> str:
-        """The counters in which the best point differs most from the worst: why it is best."""
+        """Why the best point is best, as a sentence."""
+        told = " and ".join(self.reasons)
+        return f"Why: against the worst, the best has {told}." if told else ""
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """The two counters in which the best point differs most from the worst."""
         if not self.best or self.best[0].worst is None:
-            return ""
+            return []
         first, worst = self.best[0].point, self.best[0].worst
         found = []
         for name in (*ANSWERING, *EXPLAINING):
@@ -276,9 +290,8 @@ class Answer:
                 continue
             gain = Estimate(pair[0] / pair[1], exact=True)
             if (gain.value < 1) == (better == "lower") and gain.distance >= math.log(DECISIVE):
-                found.append((gain.distance, f"{wording.effect(gain, what)} {what.plain}"))
-        told = [text for _, text in sorted(found, reverse=True)[:2]]
-        return f"Why: against the worst, the best has {' and '.join(told)}." if told else ""
+                found.append((gain.distance, wording.named(gain, what)))
+        return [text for _, text in sorted(found, reverse=True)[:2]]
 
 
 def _turn(effect: FactorEffect, against: Sequence[int], since: int) -> str:

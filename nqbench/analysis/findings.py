@@ -67,9 +67,8 @@ def opening(answer: Answer) -> str:
             for one in answer.best[:3]
         )
         return f"No variant is best in every count ({where}). {each[0].upper()}{each[1:]}."
-    worst = best.over_worst
-    if worst and worst.bounded and not (worst.noteworthy and worst.differs_from(1, best.of)):
-        spread = wording.percent(worst.value - 1)
+    if best.over_worst and not best.clear:
+        spread = wording.percent(best.over_worst.value - 1)
         return f"No variant is clearly best ({where}): {best.of} points lie within {spread}."
     value = wording.amount(best.value.value, best.what)
     head = superlative(best)

@@ -30,9 +30,10 @@ def markdown(table: Table) -> str:
     return f"# {escape(table.title)}\n\n{body(table)}\n"
 
 
-def body(table: Table) -> str:
-    """The Markdown of a table without its heading."""
-    lines = [f"{escape(str(table.source))}. Made by {code(table.source.command)}.", ""]
+def body(table: Table, *, origin: bool = True) -> str:
+    """The Markdown of a table without its heading; its ``origin`` may be known."""
+    made_by = f"{escape(str(table.source))}. Made by {code(table.source.command)}."
+    lines = [made_by, ""] if origin else []
     lines.append("| " + " | ".join(escape(c.heading) for c in table.columns) + " |")
     lines.append("|" + "|".join("---" if c.kind == "text" else "---:" for c in table.columns) + "|")
     lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.texts()]

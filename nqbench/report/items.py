@@ -78,6 +78,15 @@ def title_of(data: Dataset, item: ReportItem, default: str) -> str:
     return item.title or named
 
 
+def quantities_of(data: Dataset, item: ReportItem) -> tuple[Quantity, ...]:
+    """What an item shows of kernels: what it asks for, else the time, or the counters with those
+    that answer first."""
+    usual = data.quantities(item.value)
+    if item.value or not data.simulated:
+        return usual
+    return tuple(dict.fromkeys((*Answer(data).quantities, *usual)))
+
+
 def sizes_of(
     item: ReportItem, sweep: str, drawable: Sequence[PointResult], what: Quantity
 ) -> list[int]:

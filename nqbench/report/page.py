@@ -39,7 +39,7 @@ Files = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 1 is the largest. Of ``web`` sections only HTML pages have anything.
+    """A heading; level 1 is the largest.
 
     ``folded``  on an HTML page a box that is closed: a section, or what stands under another one
     ``short``   its name in the contents
@@ -47,9 +47,15 @@ class Heading:
 
     level: int
     text: str
-    web: bool = False
     folded: bool = False
     short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Where blocks for HTML pages alone begin, or end."""
+
+    begins: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +128,38 @@ class Origin:
 class Shown:
     """A table on the page.
 
+    ``brief``    the table on a Markdown page
     ``anchors``  the place of each row's point on the page; none where rows are not points
     ``inline``   whether a Markdown page shows it; if not, it only links the files
     ``size``     text before the links
-    ``switched`` whether an HTML page shows one size and one quantity at a time
     """
 
     table: Table
+    brief: Table
     anchors: tuple[str, ...] = ()
     inline: bool = True
     files: Files = ()
     size: str = ""
-    switched: bool = False
+
+    @property
+    def switched(self) -> bool:
+        """Whether it is shown one size and one quantity at a time."""
+        return bool(self.table.points) or self.table.columns != self.brief.columns
 
     @property
     def charted(self) -> bool:
         """Whether its rows can be drawn beside each other: points, or values with intervals."""
-        return bool(self.table.points) or any(c.spread for c in self.table.columns)
+        return bool(self.table.points) or any(c.spread and not c.plain for c in self.table.columns)
 
     @property
     def lead(self) -> int:
-        """The column that a narrow screen shows first: the first value of points; -1: none."""
-        columns = enumerate(self.table.columns if self.table.points else ())
-        return next((i for i, c in columns if c.kind != "text" and c.name != "N"), -1)
+        """The column that a narrow screen shows first: of points the first value, of changes the
+        effect; -1: none."""
+        columns = self.table.columns
+        if not self.table.points:
+            return 1 if columns[1:] and columns[1].plain else -1
+        places = (i for i, c in enumerate(columns) if c.kind != "text" and c.name != "N")
+        return next(places, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +179,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Figures beside each other, on HTML pages, each with its title."""
+    """Figures beside each other, on HTML pages, each with its title and its part of the width."""
 
-    pictures: tuple[tuple[str, Picture], ...]
+    pictures: tuple[tuple[str, Picture, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +235,7 @@ class Details:
     points: tuple[PointDetail, ...]
 
 
-Text = Heading | Paragraph | Bullets | Cards | Origin | Link
+Text = Web | Heading | Paragraph | Bullets | Cards | Origin | Link
 PageBlock = Text | Shown | Picture | Beside | Tiles | Facts | Code | Details
 
 
@@ -246,18 +261,19 @@ def anchor(run: str, key: str) -> str:
 
 
 def markdown(blocks: Sequence[PageBlock]) -> str:
-    """The blocks as GitHub Markdown, without the sections that only HTML pages have."""
+    """The blocks as GitHub Markdown, without those that only HTML pages have."""
     texts: list[str] = []
     web = False
+    known = [block.source for block in blocks if isinstance(block, Origin)]
     for block in blocks:
-        if isinstance(block, Heading):
-            web = block.web
-        if not web:
-            texts += _markdown(block)
+        if isinstance(block, Web):
+            web = block.begins
+        elif not web:
+            texts += _markdown(block, known)
     return "\n\n".join(texts).rstrip() + "\n"
 
 
-def _markdown(block: PageBlock) -> list[str]:
+def _markdown(block: PageBlock, known: Collection[Source]) -> list[str]:
     match block:
         case Heading(level, text):
             return [f"{'#' * level} {exporters.escape(text)}"]
@@ -275,13 +291,14 @@ def _markdown(block: PageBlock) -> list[str]:
                 f"**{exporters.escape(source.provenance)}** on {exporters.escape(source.device)}"
             )
             return [f"{where}; {counts}. Made by {exporters.code(source.command)}."]
-        case Shown(table):
-            return [exporters.body(table)] * block.inline + _links(block.files, block.size)
+        case Shown(_, table):
+            body = exporters.body(table, origin=table.source not in known)
+            return [body] * block.inline + _links(block.files, block.size)
         case Picture(alt, link):
             return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
         case Link(text, target):
             return _links(((text, target),))
-        case Beside() | Tiles() | Facts() | Code() | Details():
+        case Web() | Beside() | Tiles() | Facts() | Code() | Details():
             return []
 
 
@@ -377,12 +394,14 @@ class Page:
 
     @contextmanager
     def only_html(self) -> Iterator[None]:
-        """Sections that begin inside are for HTML pages, and are not written as files."""
+        """What is added inside is for HTML pages alone, and is not written as files."""
         before, self._web = self._web, True
+        self.add(Web(True))
         try:
             yield
         finally:
             self._web = before
+            self.add(Web(before))
 
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
@@ -394,7 +413,7 @@ class Page:
 
     def heading(self, text: str, level: int = 2, *, folded: bool = False, short: str = "") -> None:
         """Put a heading at the end; see :class:`Heading`."""
-        self.add(Heading(level, text, self._web, folded, short))
+        self.add(Heading(level, text, folded, short))
 
     def table(
         self,
@@ -406,19 +425,17 @@ class Page:
         size: str = "",
         said: Collection[str] = (),
         folded: bool = False,
-        switched: bool = False,
-        shown: Table | None = None,
     ) -> None:
         """Write a table in every format, show it and link its files, after its ``size``.
 
-        Level 0 shows it without a heading. The page shows the table ``shown`` instead if that is
-        given. Notes that the page has ``said`` already stay in the files alone.
+        Level 0 shows it without a heading. Notes that the page has ``said`` already stay in the
+        files alone.
         """
         if level:
             self.heading(table.title, level, folded=folded)
-        shown = shown or table
-        shown = replace(shown, notes=tuple(n for n in shown.notes if n not in said))
-        inline &= self._inline_rows is None or len(shown.rows) <= self._inline_rows
+        notes = tuple(note for note in table.notes if note not in said)
+        shown, brief = (replace(t or table, notes=notes) for t in (table.shown, table.brief))
+        inline &= self._inline_rows is None or len(brief.rows) <= self._inline_rows
         files: Files = ()
         if not self._web:
             # LaTeX takes one table of each label, and runs of one study on one device share them.
@@ -428,7 +445,7 @@ class Page:
             made = {form: export(labelled) for form, export in self._exporters.items()}
             files = self._files(name, {form: _text(text) for form, text in made.items()})
         anchors = tuple(anchor(self.run, key) if key else "" for key in shown.points)
-        self.add(Shown(shown, anchors, inline, files, size, switched))
+        self.add(Shown(shown, brief, anchors, inline, files, size))
 
     def drawing(
         self,
@@ -453,7 +470,7 @@ class Page:
         links = dict(files)
         shown = next((links[name] for name in _SHOWN_FIRST if name in links), "")
         svg = self.inline(drawing, titled=not level) if html else ""
-        self.add(Picture(drawing.alt, shown, svg, files if level else ()))
+        self.add(Picture(drawing.alt, shown, svg, files if level or not html else ()))
 
     def inline(self, drawing: Drawing, *, titled: bool = False) -> str:
         """A figure for the inside of the page, without its title unless ``titled``; empty without

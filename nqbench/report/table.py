@@ -103,6 +103,8 @@ class Table:
     """A table. ``notes`` say what the numbers mean and what to beware of.
 
     ``points``  the key of each row's point, where rows are points
+    ``shown``   what an HTML page shows instead of it, one size and one quantity at a time
+    ``brief``   what a Markdown page shows instead of it
     """
 
     name: str
@@ -112,6 +114,8 @@ class Table:
     source: Source
     notes: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
+    shown: Table | None = None
+    brief: Table | None = None
 
     def __post_init__(self) -> None:
         for row in self.rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,17 +15,18 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.point import Point
-from nqbench.report import circumstances
+from nqbench.report import circumstances, opening
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
-from nqbench.report.figures.style import styled
+from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
-from nqbench.report.page import FORMATS, Bullets, Origin, Page, Paragraph
+from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph
 from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
 from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 from nqbench.system.files import shown_path
+from nqbench.system.suggest import many
 from nqbench.vocabulary import CACHE_COUNTERS, COUNTERS, PROGRAM_COUNTERS, TIME_COUNTERS
 from nqbench.workloads import phases
 
@@ -51,7 +52,23 @@ BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[A
 """What makes the tables of an item, or prepares its figures, by the name that studies use. Each
 raises ``AnalysisError`` where the run holds nothing to show."""
 INLINE_ROWS: Final = 30
-"""Tables with more rows are linked, not shown on the page."""
+"""Tables with more rows are linked, not shown on a Markdown page."""
+FIRST: Final = ("ranking", "effects")
+"""Figures that open a page."""
+SECTIONS: Final = {
+    "What limits the kernels": ("figure bottleneck", "table bottleneck"),
+    "Effects": ("table effects", "figure effects"),
+    "Interactions": ("table interactions", "figure effects"),
+    "Parameters": ("figure heatmap", "figure line"),
+    "Scaling": ("figure scaling", "table systems"),
+    "Results": ("figure ranking", "table results"),
+    "Resources": ("table resources",),
+    "What did not run, and why": ("table skipped",),
+}
+"""What stands in the sections of a page, in this order; the last two are closed."""
+CLOSED: Final = ("Resources", "What did not run, and why")
+LAUNCH: Final = ("Parameters", "Launch parameters")
+"""A section, and its name where all of its axes are of the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,20 @@ class RunReport:
     paths: tuple[Path, ...]
     not_made: tuple[str, ...]
     findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The tables or the figures of an item; ``asked``: the study's own list has it."""
+
+    item: ReportItem
+    parts: Sequence[Any]
+    asked: bool = True
+
+    @property
+    def kind(self) -> str:
+        """As the keys of a report list: ``table effects``."""
+        return f"{self.item.form} {self.item.name}"
 
 
 def write_report(
@@ -88,87 +119,180 @@ def write_report(
     for run in runs:
         if len(runs) > 1:
             page.enter(slug(run.data.name, run.data.device))
-        _opening(run, page)
-        not_made += _items(run.data, page)
-        if page.wants_html:
-            with page.only_html():
-                _circumstances(run, page)
+        not_made += _RunPage(run, page).write()
     found = tuple(sentence for run in runs for sentence in run.findings)
     return RunReport(tuple(page.write("report")), tuple(not_made), found)
 
 
-def _opening(run: ReadRun, page: Page) -> None:
-    """What the run is, its findings, and the device."""
-    data = run.data
-    page.heading(f"{data.name}: {data.device}", 1)
-    about = str(data.study.get("about") or "").strip()
-    if about:
-        page.add(Paragraph(about if about[-1] in ".!?" else f"{about}."))
-    ok = sum(p.ok for p in data.points)
-    page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
-    for sweep, n in data.spread:
-        page.add(
-            Paragraph(
-                f"Sweep {sweep} N={n} was measured on several GPUs: comparisons within it include"
-                " how these GPUs differ."
-            )
-        )
-    page.heading("Findings")
-    page.add(Bullets(tuple(run.findings)))
-    if page.wants_html:
-        with page.only_html():
-            page.heading("Device")
-            page.add(*circumstances.device_facts(data))
-            if (state := circumstances.device_state(data, run.records)).rows:
-                page.table(state, level=3)
+class _RunPage:
+    """One run on a page: the answer, then what it rests on, then how it came about."""
 
+    def __init__(self, run: ReadRun, page: Page) -> None:
+        self.run, self.data, self.page = run, run.data, page
+        self.source = source_of(run.data)
+        self.not_made: list[str] = []
+        self.made = list(self._made())
+        self.said: tuple[set[str], set[str]] = (set(), set())
 
-def _items(data: Dataset, page: Page) -> list[str]:
-    """The study's list, and on an HTML page the default tables that it leaves out.
+    def write(self) -> list[str]:
+        """Put everything on the page; returns a sentence for each item that could not be made."""
+        self._opening()
+        for title in SECTIONS:
+            if title == CLOSED[0] and self.page.wants_html:
+                with self.page.only_html():
+                    self.page.heading("Every point", folded=True)
+                    points = circumstances.details(self.data, self.run.records, self.page.run)
+                    self.page.add(*points)
+            self._section(title)
+        if self.not_made:
+            self.page.heading("What could not be made", folded=True)
+            self.page.add(Bullets(tuple(self.not_made)))
+        if self.page.wants_html:
+            with self.page.only_html():
+                self._circumstances()
+        return self.not_made
 
-    Returns a sentence for each item that could not be made.
-    """
-    not_made = []
-    items = items_of(data)
-    for item in items:
-        if data.simulated and item.name == "resources":
-            continue  # no simulator has any; `nqbench static` does
-        try:
-            _write(data, item, page)
-        except AnalysisError as error:
-            name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
-            hint = ""
-            if data.simulated and item.value and not any(p.timed for p in data.points):
-                hint = " (a simulator counts, it does not time)"
-            why = f"Not made: {error}{hint}."
-            page.heading(name)
-            page.add(Paragraph(why))
-            if data.study.get("report"):  # else nobody asked for it
-                not_made.append(f"{name}. {why}")
-    asked = {item.name for item in items}
-    with page.only_html():
-        for item in DEFAULT_ITEMS if page.wants_html else ():
-            if item.name not in asked:
+    def _made(self) -> Iterator[Made]:
+        """The items of the study's list; on an HTML page also the usual ones that it leaves out."""
+        items, listed = items_of(self.data), bool(self.data.study.get("report"))
+        for item in items:
+            if self.data.simulated and item.name == "resources":
+                continue  # no simulator has any; `nqbench static` does
+            try:
+                yield Made(item, _draw(prepare(self.data, item)))
+            except AnalysisError as error:
+                if listed:
+                    name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
+                    counts = self.data.simulated and not any(p.timed for p in self.data.points)
+                    hint = (
+                        " (a simulator counts, it does not time)" if counts and item.value else ""
+                    )
+                    self.not_made.append(f"{name}. Not made: {error}{hint}.")
+        asked = {(item.form, item.name) for item in items}
+        sweep = self.run.answer.sweep
+        usual = [ReportItem("table", name, of=sweep) for name in ("effects", "interactions")]
+        for item in (*usual, *DEFAULT_ITEMS) if self.page.wants_html else ():
+            if (item.form, item.name) not in asked:
                 with suppress(AnalysisError):
-                    _write(data, item, page)
-    return not_made
+                    parts = prepare(self.data, item)
+                    if item.name != "interactions" or parts[0].shown.rows:
+                        yield Made(item, parts, asked=False)
+
+    def _opening(self) -> None:
+        """The question, the answer, the figures, the findings."""
+        data, page, answer = self.data, self.page, self.run.answer
+        title = opening.title_of(data, answer)
+        page.heading(title, 1, short=data.name)
+        about = str(data.study.get("about") or "").strip()
+        if about and " ".join(about.split()) != title:
+            page.add(Paragraph(about if about[-1] in ".!?" else f"{about}."))
+        ok = sum(p.ok for p in data.points)
+        page.add(Origin(self.source, f"{ok} of {many(len(data.points), 'point')} right"))
+        for sweep, n in data.spread:
+            page.add(
+                Paragraph(
+                    f"Sweep {sweep} N={n} was measured on several GPUs: comparisons within it"
+                    " include how these GPUs differ."
+                )
+            )
+        if found := opening.cards(answer):
+            page.add(Cards(tuple(found)))
+        if shown := opening.hero(answer, page):
+            page.add(shown)
+        for made in self.made:
+            if made.item.form == "figure" and made.item.name in FIRST:
+                for drawing in made.parts:
+                    if not _is_crossed(drawing):
+                        page.drawing(drawing, self.source, level=0, html=False)
+        page.heading("Findings")
+        page.add(Bullets(tuple(self.run.findings)))
+        if data.name in paper_names() and page.wants_html:
+            paper = load_paper(data.name)
+            table = claims_table(paper, judge(paper, [self.run.observed]), self.source)
+            with page.only_html():
+                page.table(replace(table, title="Verdicts"))
+
+    def _section(self, title: str) -> None:
+        """A section, if there is anything in it; its tables that repeat a figure are closed."""
+        kinds, page = SECTIONS[title], self.page
+        parts = [(made, part) for made in self.made if made.kind in kinds for part in made.parts]
+        parts = [one for one in parts if self._belongs(title, *one)]
+        parts.sort(key=lambda one: kinds.index(one[0].kind))
+        if not parts:
+            return
+        launch = {name for made, _ in parts for name in (made.item.x, made.item.y) if name}
+        known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
+        with nullcontext() if any(made.asked for made, _ in parts) else page.only_html():
+            page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
+        drawn = {made.item.of for made, _ in parts if made.item.form == "figure"}
+        for made, part in parts:
+            alone = sum(other.asked == made.asked for other, _ in parts) == 1
+            with nullcontext() if made.asked else page.only_html():
+                repeats = made.item.name == "systems" and made.item.of in drawn
+                self._part(made, part, alone=alone, folded=repeats, section=title)
+
+    def _belongs(self, title: str, made: Made, part: Any) -> bool:
+        """Whether a part stands in a section: figures that open the page do not stand again."""
+        if made.item.form == "table" or made.item.name not in FIRST:
+            return True
+        if title == "Interactions" or _is_crossed(part):
+            return title == "Interactions" and _is_crossed(part)
+        answers = made.item.of in (self.run.answer.sweep, None) and not made.item.value
+        return not answers or (made.item.name == "effects" and self.data.simulated)
+
+    def _part(self, made: Made, part: Any, *, alone: bool, folded: bool, section: str) -> None:
+        page = self.page
+        if made.item.form == "figure":
+            above = made.item.name in FIRST and not _is_crossed(part)  # of a Markdown page
+            with page.only_html() if above else nullcontext():
+                page.drawing(
+                    part, self.source, level=3, folded=above and made.item.name == "effects"
+                )
+            return
+        level = 3
+        if not (made.item.title or folded):
+            answers = part.shown and made.item.of in (self.run.answer.sweep, None)
+            plain = answers or part.title == section or (alone and not self.data.sweeps[1:])
+            level = 0 if plain else 3
+        # What only an HTML page has changes nothing on the others.
+        said, later = self.said if made.asked else self.said[::-1]
+        named: dict[str, Any] = {"size": f"{part.size}: "}
+        named["said"] = {*said, *(() if made.asked else later)}
+        said.update(part.notes)
+        if made.item.name != "interactions":
+            page.table(part, level=level, folded=folded, **named)
+            return
+        every = replace(part, shown=None, brief=None, title=f"All interactions: {part.size}")
+        if part.shown.rows:
+            page.table(part, level=level, **named)
+            with page.only_html():
+                page.table(every, level=3, said=part.notes, folded=True)
+        else:
+            page.add(Paragraph("No interaction changes an effect by 10% or more."))
+            page.table(every, level=3, folded=True, **named)
+
+    def _circumstances(self) -> None:
+        """How the numbers came about: a closed box each."""
+        run, data, page = self.run, self.data, self.page
+        page.heading("How it was measured", folded=True)
+        page.add(*circumstances.how_measured(data, run.records))
+        page.heading("Device and environment", folded=True)
+        page.add(*circumstances.device_facts(data), *circumstances.environment(data))
+        if (state := circumstances.device_state(data, run.records)).rows:
+            page.table(state, level=3)
+        page.heading("How to repeat it", folded=True)
+        page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
 
 
-def _circumstances(run: ReadRun, page: Page) -> None:
-    """Verdicts, every point, and how the numbers came about."""
-    data = run.data
-    if data.name in paper_names():
-        paper = load_paper(data.name)
-        verdicts = judge(paper, [run.observed])
-        page.table(replace(claims_table(paper, verdicts, source_of(data)), title="Verdicts"))
-    page.heading("How it was measured")
-    page.add(*circumstances.how_measured(data, run.records))
-    page.heading("Every point")
-    page.add(*circumstances.details(data, run.records, page.run))
-    page.heading("Environment")
-    page.add(*circumstances.environment(data))
-    page.heading("How to repeat it")
-    page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
+def _is_crossed(drawing: Drawing) -> bool:
+    """Whether it shows interactions."""
+    return drawing.name.endswith("-interactions")
+
+
+def _draw(parts: list[Any]) -> list[Any]:
+    """Tables as they are, figures drawn."""
+    with styled():
+        return [part() if callable(part) else part for part in parts]
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:
@@ -182,22 +306,6 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
     if item.name not in known:
         raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
     return known[item.name](data, item)
-
-
-def _write(data: Dataset, item: ReportItem, page: Page) -> None:
-    prepared = prepare(data, item)
-    if item.form == "table":
-        if several := len(prepared) > 1:
-            page.heading(item.title or item.name.capitalize())
-        for table in prepared:
-            page.table(
-                table, level=2 + several, size=f"{table.size}: ", switched=bool(table.points)
-            )
-        return
-    with styled():
-        drawings = [draw() for draw in prepared]
-    for drawing in drawings:
-        page.drawing(drawing, source_of(data))
 
 
 # Before a run: what its report could not show.

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any, Final
 import html5lib
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize
 
 from nqbench.errors import StudyError
 from nqbench.report.items import read_run
@@ -27,7 +25,6 @@ from nqbench.report.site import write_site
 from nqbench.report.writer import write_report
 from tests.builders import SYSTEMS, Builder, device, factorial
 
-CHROMIUM: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WIDE: Final[ViewportSize] = {"width": 1400, "height": 1000}
 PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 PAPER: Final[ViewportSize] = {"width": 1030, "height": 700}
@@ -78,20 +75,6 @@ class Table:
             "all => all.map(one => one.dataset.tip)"
         )
         return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if program is None:
-        why = "no Chromium to test pages in: apt-get install chromium-headless-shell"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program)
-        yield opened
-        opened.close()
 
 
 def recorded(folder: Path) -> list[Path]:
@@ -176,6 +159,7 @@ def run(tabs: Tabs) -> Tab:
     found = tabs("run")
     found.page.evaluate(
         "for (const more of document.querySelectorAll('.all')) more.click();"
+        "for (const box of document.querySelectorAll('.box')) box.open = true;"
         "for (const one of document.querySelectorAll('.filters select, .filters input')) {"
         " one.value = ''; one.dispatchEvent(new Event('input'));"
         " one.dispatchEvent(new Event('change')); }"
@@ -260,7 +244,7 @@ def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) ->
     table = run.table("Results of sweep")
     chart = table.box.locator(".chart")
     chart.evaluate("chart => { chart.open = true; }")
-    for mark in (chart.locator("circle").last, run.page.locator(".drawing use[data-tip]").last):
+    for mark in (chart.locator("circle").last, run.page.locator(".wide use[data-tip]").first):
         mark.hover(force=True)
         said = run.page.locator(".tip").inner_text()
         assert re.search(r"\d ms (±|\[)", said), said

@@ -50,7 +50,7 @@ def test_every_item_is_written_and_linked(runs: Any, tmp_path: Path) -> None:
     assert {path.name for path in written} == {
         *("report.md", "report.html"),
         *(f"table-results-factorial.{form}" for form in ("md", "csv", "tex")),
-        "figure-effects-factorial.pdf",
+        *("figure-effects-factorial.pdf", "figure-effects-factorial-interactions.pdf"),
     }
     index = (tmp_path / "report.md").read_text()
     assert set(LINK.findall(index)) == {p.name for p in written} - {"report.md", "report.html"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.report.tables.common import is_program
 from nqbench.workloads import program_name
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 WIDE: Final = 4.0
 """Largest over smallest value above which an axis is logarithmic."""
 SECONDS: Final = ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns"))
+_PLAIN: Final = Quantity("", "", (), "counter")
 _SI: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 MAX_TICKS: Final = 6
 """More labels than this run into each other in a panel of a third of the width."""
@@ -148,10 +150,11 @@ def axis_label(what: Quantity) -> str:
 # Ratios: logarithmic, a line at 1, ticks that a reader can measure with.
 
 
-def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
+def ratio_axis(ax: Axes, values: Sequence[float], *, gains: bool = False) -> tuple[float, float]:
     """A logarithmic x axis for ratios with a line at 1 and plain numbers as ticks.
 
-    Returns its limits. ``values`` are the finite positive ratios and their bounds.
+    Returns its limits. ``values`` are the finite positive ratios and their bounds. Ratios that are
+    ``gains`` have factors on both sides: ``2x``, ``1``, ``2x``.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -161,9 +164,10 @@ def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
     ax.fmt_xdata = wording.number  # for a reader who points at a mark
     ax.set_xscale("log")
     ax.set_xlim(low, high)
-    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
+    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high, gains=gains)))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _ratio_text(v)))
+    text = _gain_text if gains else _ratio_text
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: text(v)))
     ax.axvline(1, color="#333333", linewidth=0.9, zorder=1)
     return low, high
 
@@ -176,10 +180,26 @@ def _ratio_text(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def _ratio_ticks(low: float, high: float) -> list[float]:
+def _gain_text(value: float) -> str:
+    """A factor in few characters: ``2x``, ``1.05x``, ``20kx``; ``1`` for none."""
+    factor = max(value, 1 / value)
+    return (
+        "1" if factor == 1 else f"{short(factor, _PLAIN) if factor >= 10_000 else f'{factor:g}'}x"
+    )
+
+
+def gain(found: Estimate, what: Quantity) -> Estimate:
+    """How many times better something is, of the ratio new over old: more is better."""
+    return found.inverse() if what.better == "lower" else found
+
+
+def _ratio_ticks(low: float, high: float, *, gains: bool = False) -> list[float]:
     """Two to six round numbers, 1 among them, the finest that fit; ``low < 1 < high``."""
     best, widest = [1.0], 0.0
     for ladder in _ladders():
+        if gains:
+            above = [t for t in ladder if t > 1]
+            ladder = [*(1 / t for t in reversed(above)), 1.0, *above]
         ticks = [t for t in ladder if low <= t <= high]
         if not 2 <= len(ticks) <= MAX_TICKS:
             continue

@@ -1,4 +1,4 @@
-"""Main effects and two-way interactions as dots with whiskers on a ratio axis."""
+"""What each change is worth, and two-way interactions: dots with whiskers, better to the right."""
 
 from __future__ import annotations
 
@@ -7,166 +7,259 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from nqbench.analysis import wording
+from nqbench.analysis.answer import Answer, FactorStep
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import style
-from nqbench.report.figures.axes import ratio_axis, timed_as
-from nqbench.report.items import sweep_of, title_of
+from nqbench.report.figures.axes import gain, ratio_axis, timed_as
+from nqbench.report.items import quantities_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DOT_IN = 0.075
+_DOT_IN: Final = 0.075
 """Height that one size takes within a row."""
-_PLACES = {0.0: ("◂ to 0", "left"), math.inf: ("from 0 ▸", "right")}
-"""What is said of a ratio that a logarithmic axis cannot show, and how it is aligned."""
+_LABEL: Final = 44
+"""Characters of a line beside a row."""
+MOST_CHANGES: Final = 9
+"""Rows of the figure that opens a page; of more steps the strongest of each factor is shown."""
+MOST_SERIES: Final = 4
+ROW_IN: Final = 0.58
+"""Height of a row with its words above its dots."""
+CLIPPED: Final = 12.0
+"""Gain from which a counter's mark is an arrow: traffic may fall by thousands, beside which nothing
+else could be told from 1."""
+LETTERS_IN: Final = 14.5
+"""Characters of 7.5-point type in an inch."""
 
 
 @dataclass(frozen=True, slots=True)
-class EffectRatio:
-    """A ratio at one size, and the row that it stands in."""
+class Mark:
+    """How many times better something is: its row, its series, and the ratio in words.
+
+    ``ratio``  new over old, where it is 0, infinite or undefined: no axis can show that
+    """
 
     row: str
-    n: int
-    ratio: Estimate
+    series: str
+    gain: Estimate
+    said: str
+    ratio: float
 
     @property
     def drawable(self) -> bool:
         """Whether a logarithmic axis can show it."""
-        return 0 < self.ratio.value < math.inf
+        return 0 < self.gain.value < math.inf
 
 
-RatioPanel = tuple[str, str, Sequence[EffectRatio]]
-"""The title of a panel, the label of its axis, its ratios."""
+Panel = tuple[Quantity, Sequence[Mark]]
 
 
 def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
-    """Main effects and interactions: side by side for one quantity, two figures for several."""
+    """A figure of main effects and one of interactions, if there are any; a panel per quantity."""
     sweep = sweep_of(data, item)
-    shown = timed_as(data, data.quantities(item.value), data.select(sweep, item.n))
-    mains: list[RatioPanel] = []
-    crossed: list[RatioPanel] = []
+    shown = timed_as(data, quantities_of(data, item), data.select(sweep, item.n))
+    mains: list[Panel] = []
+    crossed: list[Panel] = []
     for what in shown:
         found = factorial.effects(data, sweep, what, sizes=item.n)
-        ratios = [EffectRatio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
-        mains.append((what.label, "ratio", ratios))
+        changes = [(f"{e.factor}: {e.base} → {e.level}", e, e.totals) for e in found]
+        mains.append((what, [_mark(*change, f"N={change[1].n}") for change in changes]))
         with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
             both = factorial.interactions(data, sweep, what, sizes=item.n)
-            ratios = [
-                EffectRatio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
-                for i in both
-            ]
-            crossed += [(what.label, "ratio", ratios)] * bool(ratios)
-    title = title_of(data, item, f"Effects of sweep {sweep}")
+            pairs = [(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i) for i in both]
+            crossed.append((what, [_mark(name, i, None, f"N={i.n}") for name, i in pairs]))
+    title = title_of(data, item, f"What each change is worth, sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
-    if len(shown) == 1:
-        ((label, _, own),) = mains
-        below = " (below 1: faster)" if shown[0].unit == "s" else ""
-        panels: list[RatioPanel] = [("Main effects", f"ratio of {label}{below}", own)]
-        panels += [("Interactions", "ratio of two effects (1: none)", c) for _, _, c in crossed]
-        rounds = next((r.ratio.rounds for r in own if r.ratio.bounded), 0)
-        shown_as = "exact" if own[0].ratio.exact else "one round, no interval"
-        shown_as = f"whiskers: 95% interval over {rounds} rounds" if rounds else shown_as
-        subtitle = f"Geometric-mean ratio of otherwise identical points; {shown_as}"
-        alt = f"Dot plot of main effects and two-way interactions on the {label}."
-        return [partial(_dots, data, name, title, panels, subtitle, alt, shared=False)]
-    figures = [partial(_counters, data, name, title, mains, "main effects")]
+    alone = "Otherwise identical points, geometric mean"
+    figures = [partial(_dots, data, name, title, mains, "change", alone)]
     if crossed:
-        heading = f"{item.title}: interactions" if item.title else f"Interactions of sweep {sweep}"
+        heading = title_of(data, item, f"How effects depend on each other, sweep {sweep}")
+        heading = f"{item.title}: interactions" if item.title else heading
+        together = "The effect of one change where the other is made, against where it is not"
         name = f"{name}-interactions"
-        figures.append(partial(_counters, data, name, heading, crossed, "two-way interactions"))
+        figures.append(partial(_dots, data, name, heading, crossed, "interaction", together))
     return list(figures)
 
 
-def _counters(
-    data: Dataset, name: str, title: str, panels: Sequence[RatioPanel], kind: str
-) -> style.Drawing:
-    """Small multiples: a panel per counter, with the same rows."""
-    labels = ", ".join(panel[0] for panel in panels)
-    alt = f"Small multiples of {kind}, one panel per counter: {labels}."
-    exact = "as exact ratios of counters; none of them alone is the cost"
-    subtitle = f"{kind[0].upper()}{kind[1:]} {exact}"
-    return _dots(data, name, title, panels, subtitle, alt, shared=True)
+def _mark(
+    row: str, found: factorial.FactorEffect, totals: tuple[float, float] | None, series: str
+) -> Mark:
+    said = str(wording.Difference(found.ratio, found.quantity, totals))
+    return Mark(row, series, gain(found.ratio, found.quantity), said, found.ratio.value)
 
 
 def _dots(
-    data: Dataset,
-    name: str,
-    title: str,
-    panels: Sequence[RatioPanel],
-    subtitle: str,
-    alt: str,
-    *,
-    shared: bool,
+    data: Dataset, name: str, title: str, panels: Sequence[Panel], kind: str, subtitle: str
 ) -> style.Drawing:
-    """Panels of ratios; ``shared``: they have the same rows, named at the left."""
-    every = [ratio for _, _, ratios in panels for ratio in ratios]
-    fewest, head_in, line_in = (3, 0.75, 0.1) if shared else (4, 0.9, 0.12)
-    rows = max(fewest, *(len({r.row for r in ratios}) for _, _, ratios in panels))
-    row_in = head_in + rows * (line_in + _DOT_IN * len({r.n for r in every}))
+    """Panels with the same rows, named at the left."""
+    every = [mark for _, marks in panels for mark in marks]
+    rows = list(dict.fromkeys(mark.row for mark in every))
+    series = list(dict.fromkeys(mark.series for mark in every))
+    heights = [style.label_of(row, _LABEL).count("\n") + 1 for row in rows]
+    row_in = 0.85 + max(3, len(rows)) * max(0.1 + _DOT_IN * len(series), 0.13 * max(heights))
     figure, axes = style.panels(len(panels), 0.75, row_in)
     columns = style.grid_shape(len(panels))[1]
-    for i, (ax, (head, label, ratios)) in enumerate(zip(axes, panels, strict=True)):
-        draw_ratios(ax, ratios, every if shared else ratios)
-        if shared and i % columns:
-            ax.set_yticklabels([])
-        ax.set_title(head)
-        if not shared or i + columns >= len(panels):
-            ax.set_xlabel(label)
+    for i, (ax, (what, marks)) in enumerate(zip(axes, panels, strict=True)):
+        _panel(ax, marks, rows, series)
+        ax.set_yticks(range(len(rows)), [style.label_of(row, _LABEL) for row in rows])
+        ax.tick_params(axis="y", length=0, labelleft=i % columns == 0)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_title(what.label if len(panels) > 1 else "")
+        if i + columns >= len(panels):
+            ax.set_xlabel(_direction(what if len(panels) == 1 else None))
     style.legend(figure, axes[0])
-    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+    rounds = next((mark.gain.rounds for mark in every if mark.gain.bounded), 0)
+    certain = f"whiskers: 95% interval over {rounds} rounds" if rounds else "no interval: one round"
+    certain = "exact counts, none of them alone is the cost" if every[0].gain.exact else certain
+    alt = f"Dot plot of every {kind} on {', '.join(what.label for what, _ in panels)}."
+    source, subtitle = source_of(data), f"{subtitle}; {certain}"
+    return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)
 
 
-def draw_ratios(ax: Axes, part: Sequence[EffectRatio], every: Sequence[EffectRatio]) -> None:
-    """Draw ratios of one panel into the rows of ``every``."""
-    rows = list(dict.fromkeys(r.row for r in every))
-    sizes = sorted({r.n for r in part})
-    bounds = [b for r in part for b in (r.ratio.value, r.ratio.low, r.ratio.high) if b is not None]
-    ends = ratio_axis(ax, [b for b in bounds if 0 < b < math.inf])
-    for i, n in enumerate(sizes):
-        here = [r for r in part if r.n == n and r.drawable]
-        found = [(rows.index(r.row) + _offset(i, len(sizes)), r.ratio) for r in here]
-        look: dict[str, Any] = {"markersize": 4.2, "capsize": 2, "elinewidth": 1}
-        series = style.series_style(i)
-        style.dots(ax, found, series.colour, series.marker, label=f"N={n}", **look)
-    _extremes(ax, part, rows, ends)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_yticks(range(len(rows)), [style.label_of(row, 60) for row in rows])
-    ax.tick_params(axis="y", length=0)
+def _direction(what: Quantity | None) -> str:
+    if what is not None and what.kind == "time":
+        return f"◂ slower · {what.label} · faster ▸"
+    return (
+        "◂ worse · better ▸" if what is None or what.better else f"◂ less · {what.label} · more ▸"
+    )
 
 
-def _extremes(
-    ax: Axes, part: Sequence[EffectRatio], rows: Sequence[str], ends: tuple[float, float]
+def _panel(
+    ax: Axes,
+    marks: Sequence[Mark],
+    rows: Sequence[str],
+    series: Sequence[str],
+    lower: float = 0.0,
+    most: float = math.inf,
 ) -> None:
-    """Ratios that a logarithmic axis cannot show, as words at its edge.
-
-    Once per row, with the sizes it applies to unless it applies to all, and at the height of the
-    first of these: the marks of the others stand at their own heights.
-    """
-    every = sorted({r.n for r in part})
+    """Draw marks into their rows, ``lower`` by a part of a row; those that no axis can show once
+    per row as words at its edge, with the series they apply to unless it applies to all. Gains of
+    ``most`` and more are arrows at the edge."""
+    bounds = [b for m in marks for b in (m.gain.value, m.gain.low, m.gain.high) if b is not None]
+    ends = ratio_axis(ax, [b for b in bounds if 1 / most < b < most], gains=True)
+    for i, name in enumerate(series):
+        here = [m for m in marks if m.series == name and 1 / most < m.gain.value < most]
+        found = [(rows.index(m.row) + lower + _offset(i, len(series), lower), m.gain) for m in here]
+        look: dict[str, Any] = {"markersize": 4.2, "capsize": 2, "elinewidth": 1, "label": name}
+        look["said"] = [f"{m.row}, {name}: {m.said}" for m in here]
+        own = style.series_style(i)
+        style.dots(ax, found, own.colour, own.marker, **look)
+        for m in (m for m in marks if m.series == name and m.drawable and m not in here):
+            high = m.gain.value > 1
+            y = rows.index(m.row) + lower + _offset(i, len(series), lower)
+            at, marker = [(y, Estimate(ends[high]))], ">" if high else "<"
+            said = [f"{m.row}, {name}: {m.said}"]
+            style.dots(ax, at, own.colour, marker, said=said, markersize=6, clip_on=False)
     noted: dict[tuple[str, str, str], list[int]] = {}
-    for r in part:
-        if not r.drawable:
-            said = _PLACES.get(r.ratio.value, ("0 \u00f7 0", "center"))
-            noted.setdefault((r.row, *said), []).append(r.n)
-    places = {"left": ends[0], "right": ends[1], "center": 1.0}
-    for (row, text, align), sizes in noted.items():
-        if len(sizes) < sum(r.row == row for r in part):
-            text = f"{text} at N={', '.join(map(str, sizes))}"
-        alone = len(sizes) == len(every)
-        height = rows.index(row) + (0 if alone else _offset(every.index(sizes[0]), len(every)))
+    for m in marks:
+        if not m.drawable:
+            words = {0.0: "to 0", math.inf: "from 0"}.get(m.ratio, "0 \u00f7 0")
+            side = {0.0: "left", math.inf: "right"}.get(m.gain.value, "center")
+            noted.setdefault((m.row, words, side), []).append(series.index(m.series))
+    for (row, text, side), places in noted.items():
+        alone = len(places) == len(series)
+        if len(places) < sum(m.row == row for m in marks):
+            text = f"{text} at {', '.join(series[i] for i in places)}"
+        text = {"left": f"◂ {text}", "right": f"{text} ▸"}.get(side, text)
+        x = {"left": ends[0], "right": ends[1]}.get(side, 1.0)
+        y = rows.index(row) + lower + (0 if alone else _offset(places[0], len(series), lower))
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
-        keywords: dict[str, Any] = {"ha": align, "va": "center", "bbox": box, "zorder": 1.5}
-        size = 7 if alone else 6
-        ax.text(places[align], height, text, color=style.GREY, fontsize=size, **keywords)
+        keywords: dict[str, Any] = {"ha": side, "va": "center", "bbox": box, "zorder": 1.5}
+        ax.text(x, y, text, color=style.GREY, fontsize=7 if alone else 6, **keywords)
 
 
-def _offset(index: int, sizes: int) -> float:
-    """Height of a size within a row, from its middle."""
-    return 0.75 * ((index + 0.5) / sizes - 0.5)
+def _offset(index: int, count: int, lower: float = 0.0) -> float:
+    """Height of a series within a row, from its middle."""
+    return (0.75 - 1.7 * lower) * ((index + 0.5) / count - 0.5)
+
+
+# The figure that opens a page.
+
+
+def height_in(answer: Answer, width_in: float) -> float:
+    """What :func:`worth` takes at least; 0 where no change was made."""
+    words = _words(answer)
+    row_in = ROW_IN + (0.15 if any(not _fits(*one, width_in) for one in words) else 0)
+    return 0.9 + row_in * len(words) if words else 0
+
+
+def _shown(answer: Answer) -> list[FactorStep]:
+    """The steps of the factors, the strongest factor first."""
+    order = [change.factor for change in answer.changes]
+    steps = sorted(answer.steps(answer.sweep), key=lambda step: order.index(step.factor))
+    return steps if len(steps) <= MOST_CHANGES else answer.changes[:MOST_CHANGES]
+
+
+def _row(change: FactorStep) -> str:
+    return f"{change.factor}: {change.base} → {change.level}"
+
+
+def _words(answer: Answer) -> list[tuple[str, str]]:
+    """Each change with what it does to the first quantity on which it matters."""
+    words = []
+    for change in _shown(answer):
+        found = [change.effects[q.name] for q in answer.quantities if q.name in change.effects]
+        told = next(filter(answer.matters, found), found[0])
+        text = wording.named(told.ratio, told.quantity, told.totals)
+        words.append((_row(change), f"{text} {wording.mark(told.ratio, told.quantity)}"))
+    return words
+
+
+def _fits(row: str, text: str, width_in: float) -> bool:
+    """Whether both stand in one line."""
+    return len(row) + len(text) + 2 <= int(width_in * LETTERS_IN)
+
+
+def worth(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
+    """What each change does to the times of all sizes, or to the counters at the largest: the words
+    above the dots, for any width."""
+    data, words = answer.data, _words(answer)
+    marks: list[Mark] = []
+    for change in _shown(answer):
+        if data.simulated:
+            found = [change.effects[q.name] for q in answer.quantities if q.name in change.effects]
+            told = [e for e in found if not wording.is_few(e.totals, e.quantity)]
+            marks += [_mark(_row(change), e, e.totals, e.quantity.plain) for e in told]
+        else:
+            sizes = answer.by_size(change)
+            marks += [_mark(_row(change), e, e.totals, f"N={n}") for n, e in sizes.items()]
+    rows = [row for row, _ in words]
+    series = list(dict.fromkeys(mark.series for mark in marks))[-MOST_SERIES:]
+    if data.simulated:
+        series = list(dict.fromkeys(mark.series for mark in marks))[:MOST_SERIES]
+    kept = [mark for mark in marks if mark.series in series]
+    figure = style.new_figure(total_in, width_in)
+    ax = figure.subplots()
+    _panel(ax, kept, rows, series, 0.22, CLIPPED if data.simulated else math.inf)
+    room = int(width_in * LETTERS_IN)
+    for y, (row, text) in enumerate(words):
+        white = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
+        one: dict[str, Any] = {
+            "transform": ax.get_yaxis_transform(),
+            "fontsize": 7.5,
+            "bbox": white,
+        }
+        fits = _fits(row, text, width_in)
+        ax.text(0, y - (0.2 if fits else 0.35), style.label_of(row, room), va="center", **one)
+        one |= {"va": "center", "ha": "right" if fits else "left"}
+        ax.text(float(fits), y - (0.2 if fits else 0.14), text, color=style.GREY, **one)
+        ax.axhline(y + 0.5, color="#e2e2e2", linewidth=0.6, zorder=0)
+    ax.set_yticks([])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(_direction(answer.quantities[0] if len(answer.quantities) == 1 else None))
+    if len(series) > 1:
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
+        columns = 4 if sum(len(name) + 4 for name in series) < room else 2
+        ax.legend(ncols=columns, columnspacing=1, handletextpad=0.2, **place)
+    alt = f"Dot plot of what {len(rows)} changes are worth."
+    return style.finish(figure, "worth", "What each change is worth", source_of(data), alt=alt)

@@ -13,7 +13,7 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import SECONDS, WIDE, digits, short, timed_as
-from nqbench.report.items import sizes_of, sweep_of
+from nqbench.report.items import quantities_of, sizes_of, sweep_of
 from nqbench.report.table import Column, cell_text, slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -36,7 +36,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     if not item.x or not item.y:
         raise AnalysisError("a heat map needs two factors: give x and y")
     points = data.select(sweep, item.n, cpu=data.programs_only)
-    shown = data.quantities(item.value)
+    shown = quantities_of(data, item)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     wanted = sizes_of(item, sweep, fit, shown[0])
     shown = timed_as(data, shown, fit)
@@ -133,7 +133,7 @@ def _panel(
         label = f"{x} {level_x}, {y} {level_y}: {cell_text(found[key], column)}"
         _box(ax, i, j, facecolor=(red, green, blue), lw=0, label=label)
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < _DARK
-        colour = "white" if dark else "black"
+        colour = style.ON_CELL[bool(dark)]
         ax.text(i, j, text, ha="center", va="center", fontsize=7, color=colour)
     best = (max if what.better == "higher" else min)(values.values(), default=None)
     winners = [key for key, value in values.items() if value == best]

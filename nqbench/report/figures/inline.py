@@ -116,7 +116,9 @@ def _label_marks(drawing: Drawing) -> Iterator[tuple[str, list[str]]]:
 
 
 def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
-    """``series: value [low, high]`` of each dot that is drawn."""
+    """``series: value [low, high]`` of each dot that is drawn, or what was said of it."""
+    if said := getattr(container, "said", ()):
+        return list(said)
     line, _, bars = container.lines
     assert line is not None
     across = bool(container.has_xerr)

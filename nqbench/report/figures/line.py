@@ -19,7 +19,7 @@ from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, timed_as, value_axis
-from nqbench.report.items import columns_of, sweep_of, title_of
+from nqbench.report.items import columns_of, quantities_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -70,7 +70,7 @@ def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     if not x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
     cpu = all(p.cpu for p in data.select(sweep, item.n))
-    shown = (CPU_TIME,) if cpu and not item.value else data.quantities(item.value)
+    shown = (CPU_TIME,) if cpu and not item.value else quantities_of(data, item)
     points = [p for p in data.select(sweep, item.n, cpu=cpu) if p.ok and p.values(shown[0])]
     shown = timed_as(data, shown, points)
     sizes = sorted({p.n for p in points if p.level(x) != INAPPLICABLE})

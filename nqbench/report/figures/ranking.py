@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, timed_as, value_axis
-from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
+from nqbench.report.items import columns_of, quantities_of, sizes_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the best are shown."""
+HERO_ROWS: Final = 26
+"""Rows of the figure that opens a page: they fit its first screen."""
+LEAST_IN: Final = 0.85
+"""Width of a panel of values."""
 MAX_DOTS: Final = 6
 """A factor with more levels is written as text: a dot per level would take too much room."""
-MAX_LEVEL: Final = 20
-"""Characters of a level that is written upright, below its column of dots."""
+MAX_LEVEL: Final = 12
+"""Characters of a line of a level that is written upright, above its column of dots."""
 _ROW_IN: Final = 0.165
 _DOT_IN: Final = 0.2
 _TEXT_IN: Final = 0.62
@@ -48,50 +53,93 @@ class _Column:
 def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
-    shown = data.quantities(item.value)
-    points = [
-        p for p in data.select(sweep, item.n, cpu=data.programs_only) if p.ok and p.values(shown[0])
-    ]
+    shown = quantities_of(data, item)
+    points = data.select(sweep, item.n, cpu=data.programs_only)
+    points = [p for p in points if p.ok and p.values(shown[0])]
     wanted = sizes_of(item, sweep, points, shown[0])
     shown = timed_as(data, shown, points)
     return [partial(_one, data, item, shown, [p for p in points if p.n == n]) for n in wanted]
 
 
 def _one(
-    data: Dataset,
-    item: ReportItem,
-    shown: Sequence[Quantity],
-    points: Sequence[PointResult],
+    data: Dataset, item: ReportItem, shown: Sequence[Quantity], points: Sequence[PointResult]
 ) -> style.Drawing:
-    first, n, sweep = shown[0], points[0].n, points[0].sweep
+    n, sweep = points[0].n, points[0].sweep
+    title = title_of(data, item, f"{_counted(points)} of sweep {sweep}")
+    name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
+    return _draw(data, points, shown, name, f"{title}, N={n}")
+
+
+def hero(answer: Answer, width_in: float, total_in: float, panels: int) -> style.Drawing:
+    """The points of the answering sweep for the opening of a page of any width, with at most so
+    many ``panels`` of quantities; more points than fit lose those in the middle."""
+    data, shown = answer.data, answer.quantities[:panels]
+    points = hero_points(answer)
+    shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
+    of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
+    title = f"{_counted(points, HERO_ROWS)}{of}, N = {points[0].n}"
+    return _draw(data, points, shown, "hero", title, width_in, total_in, HERO_ROWS)
+
+
+def hero_points(answer: Answer) -> list[PointResult]:
+    """The points of the answering sweep at the largest size with values; empty without two."""
+    if not answer.quantities:
+        return []
+    first = answer.quantities[0]
+    points = [p for p in answer.whole if p.sweep == answer.sweep and p.ok and p.values(first)]
+    points = [p for p in points if p.cpu == answer.data.programs_only]
+    largest = [p for p in points if p.n == max(p.n for p in points)]
+    return largest if len(largest) > 1 else []
+
+
+def height_in(points: Sequence[PointResult]) -> float:
+    """What :func:`hero` takes at least; 0 without points."""
+    if not points:
+        return 0.0
+    return 2.1 + _ROW_IN * max(min(len(points), HERO_ROWS), 6)
+
+
+def _counted(points: Sequence[PointResult], most: int = MAX_ROWS) -> str:
+    return "All points" if len(points) <= most else f"The best of {len(points)} points"
+
+
+def _draw(
+    data: Dataset,
+    points: Sequence[PointResult],
+    shown: Sequence[Quantity],
+    name: str,
+    title: str,
+    width_in: float = style.WIDTH_IN,
+    total_in: float = 0.0,
+    most: int = MAX_ROWS,
+) -> style.Drawing:
+    first, sweep = shown[0], points[0].sweep
     ranked = sorted(points, key=lambda p: p.value(first), reverse=first.better == "higher")
-    cut = ranked[:MAX_ROWS]
+    cut = ranked if len(ranked) <= most else [*ranked[: most - 1], ranked[-1]]
     factors = swept_factors(data, sweep) or columns_of(data, sweep)
     columns = _columns(data, sweep, factors, cut)
     matrix_in = max((c.left + c.width for c in columns), default=0.1)
-    figure = style.new_figure(1.9 + _ROW_IN * max(len(cut), 6))
-    widths = [matrix_in, *[(style.WIDTH_IN - matrix_in - 0.3) / len(shown)] * len(shown)]
+    figure = style.new_figure(total_in or 2.1 + _ROW_IN * max(len(cut), 6), width_in)
+    most_in = width_in - 0.3 - LEAST_IN * len(shown)
+    squeezed = min(1.0, most_in / matrix_in)
+    widths = [squeezed * matrix_in]
+    widths += [(width_in - widths[0] - 0.3) / len(shown)] * len(shown)
     axes = figure.subplots(1, len(widths), width_ratios=widths, sharey=True)
     coloured = next((f for f in factors if 2 <= len(_levels(cut, f)) <= 4), "")
     _matrix(axes[0], cut, columns, coloured)
     for ax, what in zip(axes[1:], shown, strict=True):
-        _values(ax, cut, what, coloured)
-        label = axis_label(what)
-        ax.set_title(label.replace(" ", "\n", 1) if len(shown) > 2 else label)
+        _values(ax, cut, what, coloured, upright=what.kind == "counter" or widths[-1] < 1.8)
+        ax.set_xlabel(style.label_of(axis_label(what), int(12 * widths[-1])))
     order = {"higher": "largest", "lower": "smallest", "": "smallest"}[first.better]
     subtitle = f"{len(cut)} points sorted by {first.label}, {order} first"
     if len(cut) < len(ranked):
-        subtitle += f" (of {len(ranked)}; the table of results has all)"
+        subtitle = f"Sorted by {first.label}: the best {most - 1} of {len(ranked)}, and the worst"
     if data.simulated and len(shown) > 1:
         subtitle += "; the order is not one of speed"
     elif any((e := p.estimate(first)) is not None and e.bounded for p in cut):
         subtitle += f"; whiskers: 95% interval over {data.rounds} rounds"
-    whole = len(cut) == len(ranked)
-    title = title_of(data, item, f"{'All points' if whole else 'Points'} of sweep {sweep}")
-    name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
-    title, source = f"{title}, N={n}", source_of(data)
-    return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
 def _levels(points: Sequence[PointResult], factor: str) -> list[Level]:
@@ -137,12 +185,16 @@ def _matrix(
             colour, marker = _look(points, coloured, column.level)
         ax.plot([column.centre] * len(rest), rest, ".", color="#d5d5d5", markersize=2.5)
         ax.plot([column.centre] * len(here), here, marker, color=colour, markersize=4.5)
-    for factor in dict.fromkeys(c.factor for c in columns):
-        left = min(c.left for c in columns if c.factor == factor)
-        ax.text(left, -0.9, style.label_of(factor), fontsize=7, fontweight="bold", va="bottom")
     shown = [c for c in columns if c.level is not None]
     levels = [style.label_of(c.level, MAX_LEVEL) for c in shown]
+    ax.xaxis.tick_top()
     ax.set_xticks([c.centre for c in shown], levels, rotation=90, fontsize=7)
+    longest = max((len(line) for text in levels for line in text.split("\n")), default=0)
+    for factor in dict.fromkeys(c.factor for c in columns):
+        left = min(c.left for c in columns if c.factor == factor)
+        above: dict[str, Any] = {"xytext": (0, 6 + 4.4 * longest), "textcoords": "offset points"}
+        above |= {"xycoords": ax.get_xaxis_transform(), "fontweight": "bold", "fontsize": 7}
+        ax.annotate(style.label_of(factor), (left, 1), va="bottom", **above)
     ax.set_xlim(0, max((c.left + c.width for c in columns), default=0.1))
     ax.set_ylim(len(points) - 0.5, -0.7)
     ax.tick_params(axis="both", length=0, labelleft=False)
@@ -158,13 +210,17 @@ def _look(points: Sequence[PointResult], factor: str, level: Level) -> tuple[str
     return style.COLOURS[i], style.MARKERS[i]
 
 
-def _values(ax: Axes, points: Sequence[PointResult], what: Quantity, coloured: str) -> None:
+def _values(
+    ax: Axes, points: Sequence[PointResult], what: Quantity, coloured: str, *, upright: bool
+) -> None:
     found = {y: e for y, p in enumerate(points) if (e := p.estimate(what)) is not None}
     for level in _levels(points, coloured):  # one, if nothing is coloured
         here = [(y, e) for y, e in found.items() if points[y].level(coloured) == level]
         colour, marker = _look(points, coloured, level)
         style.dots(ax, here, colour, marker, markersize=4.5, capsize=1.5, elinewidth=0.9)
     value_axis(ax, "x", [e.value for e in found.values()], what)
-    ax.tick_params(axis="x", labelrotation=90 if len(points) and what.kind == "counter" else 0)
+    ax.tick_params(axis="x", labelrotation=90 if upright else 0)
+    ax.tick_params(axis="x", top=True, labeltop=True, labelbottom=len(points) > HERO_ROWS)
+    ax.xaxis.set_label_position("top")
     ax.tick_params(axis="y", length=0, labelleft=False)
     ax.axhline(0, color=style.GREY, linewidth=0.5, linestyle=":", zorder=0)

@@ -270,11 +270,20 @@ def interval_curve(
 
 
 def dots(
-    ax: Axes, found: Sequence[tuple[float, Estimate]], colour: str, marker: str, **look: Any
+    ax: Axes,
+    found: Sequence[tuple[float, Estimate]],
+    colour: str,
+    marker: str,
+    *,
+    said: Sequence[str] = (),
+    **look: Any,
 ) -> None:
-    """Estimates as dots with horizontal intervals, each at its height on the y axis."""
+    """Estimates as dots with horizontal intervals, each at its height on the y axis.
+
+    ``said`` is what a page says of each where a reader points at it, instead of its value.
+    """
     values = [e for _, e in found]
-    ax.errorbar(
+    made = ax.errorbar(
         [e.value for e in values],
         [y for y, _ in found],
         xerr=whiskers(values),
@@ -282,3 +291,4 @@ def dots(
         color=colour,
         **look,
     )
+    made.said = said  # type: ignore[attr-defined]

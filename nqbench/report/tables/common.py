@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import Quantity
@@ -18,6 +19,9 @@ PROGRAM_NOTE = (
 EXACT_NOTE = (
     "Simulated counters are exact for the compiled PTX and repeat bit for bit; they are not times,"
     " and none of them alone is the cost"
+)
+MODELLED_NOTE = (
+    "The modelled time is what a formula makes of the counters: a model's answer, not a measurement"
 )
 
 
@@ -54,10 +58,11 @@ def timing_notes(points: Sequence[PointResult]) -> list[str]:
     return [on_cpu] * bool(names) + [PROGRAM_NOTE] * is_program(points)
 
 
-def interval_note(simulated: bool, rounds: int) -> str:
-    """What the intervals are."""
+def interval_note(simulated: bool, rounds: int, shown: Sequence[Quantity] = ()) -> str:
+    """What the intervals are; of counters, that they are no times, and the modelled time is a
+    model's."""
     if simulated:
-        return EXACT_NOTE
+        return MODELLED_NOTE if any(q.name == MODELLED for q in shown) else EXACT_NOTE
     if rounds < 2:
         return "Only one round was measured: no interval, as the round is the unit of replication"
     return (

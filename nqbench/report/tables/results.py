@@ -3,21 +3,27 @@ interactions, the kernels' resources, and what did not run."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from nqbench.analysis.answer import DECISIVE
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.estimate import combine
+from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.analysis.factorial import effects as factorial
-from nqbench.analysis.wording import describe
+from nqbench.analysis.factorial.effects import FactorEffect, Interaction
+from nqbench.analysis.wording import Difference, describe
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, sweep_of, sweeps_of, title_of
-from nqbench.report.table import Cell, Column, Table, slug, source_of, tabulate
+from nqbench.report.items import columns_of, quantities_of, sweep_of, sweeps_of, title_of
+from nqbench.report.table import Cell, Column, Field, Table, slug, source_of, tabulate
 from nqbench.report.tables import common
 from nqbench.runs.frame import RESOURCES
 from nqbench.study.report_items import ReportItem
 
+MOST_INTERACTIONS: Final = 12
+"""Those that a page shows; the files have all."""
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
 )
@@ -65,20 +71,22 @@ def _results(
     phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
     phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
     metrics = [m for m in data.metrics.values() if any(p.values(m) for p in points)]
-    metrics = [] if item.value else metrics
-
+    shown = (CPU_TIME,) if part else quantities_of(data, item)
+    shown = tuple(dict.fromkeys((*shown, *([] if item.value else metrics))))
+    if form == "results":  # the largest size first, its best point on top
+        points = sorted(points, key=lambda p: _place(p, shown[0]))
     columns, rows = tabulate(
         points,
         *common.factor_fields(columns_of(data, sweep)),
         (Column("N", "number"), lambda p: p.n),
-        *common.value_fields([*((CPU_TIME,) if part else data.quantities(item.value)), *metrics]),
+        *common.value_fields(shown),
         *((Column(one.label, "time"), lambda p, one=one: _phase(p, one)) for one in phases),
         *([(Column("rounds", "number"), lambda p: len(p.measurements) or None)] if timed else []),
         *([(Column("samples", "number"), _samples)] if timed else []),
         (Column("status"), lambda p: p.status),
     )
     title = title_of(data, item, f"{form.capitalize()} of sweep {sweep}")
-    notes = [common.interval_note(not timed, data.rounds), *common.timing_notes(points)]
+    notes = [common.interval_note(not timed, data.rounds, shown), *common.timing_notes(points)]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     heading = f"{title}: CPU baselines, measured times" if part else title
@@ -86,6 +94,14 @@ def _results(
     keys = tuple(p.key for p in points)
     name = slug(form, sweep, item.value or "", part)
     return [Table(name, heading, columns, rows, source, tuple(notes), keys)]
+
+
+def _place(point: PointResult, what: Quantity) -> tuple[bool, int, float]:
+    """What points are sorted by: the largest size first, its best on top, no value last."""
+    found = point.estimate(what) if point.ok else None
+    if found is None or math.isnan(found.value):
+        return True, -point.n, 0.0
+    return False, -point.n, -found.value if what.better == "higher" else found.value
 
 
 def _phase(point: PointResult, phase: Quantity) -> float | None:
@@ -133,48 +149,83 @@ def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[Point
 
 
 def effects(data: Dataset, item: ReportItem) -> list[Table]:
-    """One row per quantity, size, factor and level."""
-    sweep = sweep_of(data, item)
-    found = [
-        effect
-        for what in data.quantities(item.value)
-        for effect in factorial.effects(data, sweep, what, sizes=item.n)
-    ]
+    """One row per quantity, size, factor and level; pages show them as changes."""
+    sweep, shown = sweep_of(data, item), quantities_of(data, item)
+    found = [e for q in shown for e in factorial.effects(data, sweep, q, sizes=item.n)]
+    quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda e: e.n)
+    worth = (_difference("effect", "ratio_level_over_base"), _worth)
+    pairs = (Column("pairs", "number"), lambda e: e.pairs)
     columns, rows = tabulate(
         found,
-        (Column("quantity"), lambda e: e.quantity.label),
-        (Column("N", "number"), lambda e: e.n),
+        *(quantity, n),
         (Column("factor"), lambda e: e.factor),
         (Column("from"), lambda e: str(e.base)),
         (Column("to"), lambda e: str(e.level)),
-        (Column("ratio", "ratio", spread=True), lambda e: e.ratio),
-        (Column("pairs", "number"), lambda e: e.pairs),
+        *(worth, pairs),
         (Column("mean"), lambda e: e.method),
     )
     notes = [
-        "Each ratio compares points that differ in this factor only, within the same round, and"
-        " averages over all such pairs",
-        "Below 1 means less (for times: faster), above 1 more",
-        common.interval_note(data.simulated, data.rounds),
+        "What the change does, everything else equal: a mean over the pairs of points that differ"
+        " in this factor only; + better, - worse",
+        common.interval_note(data.simulated, data.rounds, shown),
     ]
-    methods = {effect.method for effect in found}
-    if "totals" in methods:
-        notes.append("Where a count is zero there is no geometric mean, so totals are compared")
-    if "least squares" in methods:
+    if any(e.method == "least squares" for e in found):
         notes.append(
-            "least squares: combinations are missing, so too few pairs exist; a model of main"
-            " effects without interactions was fitted to all points"
+            "Combinations are missing, so too few pairs exist: a model of main effects without"
+            " interactions was fitted to all points (least squares)"
         )
     title = title_of(data, item, f"Main effects of sweep {sweep}")
-    name = slug("effects", sweep, item.value or "")
-    return [Table(name, title, columns, rows, source_of(data), tuple(notes))]
+    table = Table(
+        slug("effects", sweep, item.value or ""), title, columns, rows, source_of(data), (*notes,)
+    )
+    several = [quantity] if len({e.quantity for e in found}) > 1 else []
+    found.sort(key=lambda e: -e.n)
+    page = tabulate(found, (Column("change"), _change), worth, n, *several, pairs)
+    return [replace(table, shown=_as(table, page), brief=_as(table, _beside(found)))]
+
+
+Cells = tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]
+
+
+def _as(table: Table, cells: Cells) -> Table:
+    return replace(table, columns=cells[0], rows=cells[1])
+
+
+def _beside(found: Sequence[FactorEffect]) -> Cells:
+    """A row per change, a column per quantity at the largest size; of one quantity per size."""
+    several = len({e.quantity for e in found}) > 1
+    largest = max((e.n for e in found), default=0)
+    kept = [e for e in found if not several or e.n == largest]
+    rows: dict[str, dict[str, Cell]] = {}
+    for e in kept:
+        rows.setdefault(_change(e), {})[_label(e) if several else f"N={e.n}"] = _worth(e)
+    heads = list(dict.fromkeys(head for row in rows.values() for head in row))
+    first = f"change, N={largest}" if several else "change"
+    columns = (Column(first), *(Column(head, "ratio") for head in heads))
+    return columns, tuple((name, *map(row.get, heads)) for name, row in rows.items())
+
+
+def _difference(name: str, plain: str) -> Column:
+    return Column(name, "ratio", spread=True, plain=plain)
+
+
+def _label(effect: FactorEffect) -> str:
+    return effect.quantity.label
+
+
+def _change(effect: FactorEffect) -> str:
+    return f"{effect.factor}: {effect.base} → {effect.level}"
+
+
+def _worth(effect: FactorEffect) -> Difference:
+    return Difference(effect.ratio, effect.quantity, effect.totals)
 
 
 def interactions(data: Dataset, item: ReportItem) -> list[Table]:
-    """One row per quantity, size and pair of changes."""
-    sweep = sweep_of(data, item)
-    found = []
-    for what in data.quantities(item.value):
+    """One row per quantity, size and pair of changes; pages show those that matter."""
+    sweep, shown = sweep_of(data, item), quantities_of(data, item)
+    found: list[Interaction] = []
+    for what in shown:
         try:
             found += factorial.interactions(data, sweep, what, sizes=item.n)
         except AnalysisError:
@@ -183,28 +234,49 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
             # Another counter may have interactions.
     if not found:
         raise AnalysisError(f"sweep {sweep!r} has no two factors that were varied together")
-    columns, rows = tabulate(
-        found,
-        (Column("quantity"), lambda i: i.quantity.label),
-        (Column("N", "number"), lambda i: i.n),
-        (Column("change"), lambda i: f"{i.factor}: {i.base} → {i.level}"),
+    quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda i: i.n)
+    fields: list[Field[Interaction]] = [
+        (Column("change"), _change),
         (Column("other factor"), lambda i: f"{i.other}: {i.other_base} → {i.other_level}"),
-        (Column("effect before", "ratio", spread=True), lambda i: i.at_base),
-        (Column("effect after", "ratio", spread=True), lambda i: i.at_level),
-        (Column("interaction", "ratio", spread=True), lambda i: i.ratio),
-        (Column("squares", "number"), lambda i: i.pairs),
-        (Column("reversed"), lambda i: " and ".join(i.reversed)),
-    )
+        (_difference("effect before", "ratio_with_other_base"), lambda i: _part(i, i.at_base)),
+        (_difference("effect after", "ratio_with_other_level"), lambda i: _part(i, i.at_level)),
+        (_difference("interaction", "ratio_after_over_before"), lambda i: _part(i, i.ratio)),
+    ]
+    turned = (Column("reversed"), lambda i: " and ".join(i.reversed))
+    squares = (Column("squares", "number"), lambda i: i.pairs)
+    columns, rows = tabulate(found, quantity, n, *fields, squares, turned)
     notes = (
         "The effect of the change before and after the other factor changes; the interaction is"
-        " their ratio, and 1 means no interaction",
+        " how much the second differs from the first",
         "reversed: a factor whose effect changes direction with the level of the other (both"
         " intervals exclude 1)",
-        common.interval_note(data.simulated, data.rounds),
+        common.interval_note(data.simulated, data.rounds, shown),
     )
     title = title_of(data, item, f"Two-way interactions of sweep {sweep}")
     name = slug("interactions", sweep, item.value or "")
-    return [Table(name, title, columns, rows, source_of(data), notes)]
+    table = Table(name, title, columns, rows, source_of(data), notes)
+    several = [quantity] if len(shown) > 1 else []
+    strong = tabulate(_strong(found), *fields, *several, turned)
+    return [replace(table, shown=_as(table, strong), brief=_as(table, strong))]
+
+
+def _strong(found: Sequence[Interaction]) -> list[Interaction]:
+    """Those at the largest size that are clear and change an effect by 10% or more, the strongest
+    of each quantity and pair of factors, the strongest first."""
+    n = max(i.n for i in found)
+    here = [i for i in found if i.n == n and 0 < i.ratio.value < math.inf]
+    clear = [
+        i
+        for i in here
+        if i.ratio.distance >= math.log(DECISIVE) and i.ratio.differs_from(1, len(here))
+    ]
+    clear.sort(key=lambda i: (bool(i.reversed), i.ratio.distance), reverse=True)
+    strongest = {(i.quantity, i.factor, i.other): i for i in reversed(clear)}
+    return sorted(strongest.values(), key=clear.index)[:MOST_INTERACTIONS]
+
+
+def _part(found: Interaction, ratio: Estimate) -> Difference:
+    return Difference(ratio, found.quantity)
 
 
 def resources(data: Dataset, item: ReportItem) -> list[Table]:
@@ -240,7 +312,7 @@ def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
 
 
 def skipped(data: Dataset, item: ReportItem) -> list[Table]:
-    """Every point without a value, and every point that lost measurements."""
+    """Every point without a value, and every point that lost measurements; no table without any."""
     found = [
         (sweep, columns_of(data, sweep), point)
         for sweep in sweeps_of(data, item)
@@ -255,7 +327,9 @@ def skipped(data: Dataset, item: ReportItem) -> list[Table]:
         (Column("status"), lambda one: one[2].status),
         (Column("reason"), lambda one: one[2].reason),
     )
-    note = f"{len(rows)} of {len(data.points)} points" if rows else "Every planned point ran"
+    if not found:
+        return []
+    note = f"{len(rows)} of {len(data.points)} points"
     title = item.title or "What did not run, and why"
     name = slug("skipped", item.of or "")
     keys = tuple(point.key for _, _, point in found)

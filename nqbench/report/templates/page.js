@@ -130,11 +130,10 @@
     }
   }
 
-  // Sizes and quantities one at a time, first the largest size, and without their column.
-  function switchOf(grid, column, levels, select) {
-    if (column.name === "N") select.value = levels.at(-1);
-    else if (column.name === "quantity") select.value = grid.rows[0].cells[column.index].text;
-    else return;
+  // Sizes and quantities one at a time, first those of the first row, and without their column.
+  function switchOf(grid, column, select) {
+    if (column.name !== "N" && column.name !== "quantity") return;
+    select.value = grid.rows[0].cells[column.index].text;
     const cells = [column.head, ...grid.rows.map(({ row }) => row.cells[column.index])];
     grid.listeners.push(() => cells.forEach((cell) => cell.toggleAttribute("data-off", select.value !== "")));
   }
@@ -155,15 +154,17 @@
   function addTools(grid) {
     const tools = make("div", { class: "tools" });
     const count = make("output");
+    const changes = "switch" in grid.box.dataset && !("chart" in grid.box.dataset);
     for (const column of grid.rows.length < FEW_ROWS ? [] : grid.columns) {
       if (column.kind !== "text" && column.name !== "N") continue;
+      if (changes && column.name !== "N" && column.name !== "quantity") continue;
       const levels = grid.levels(column);
       if (levels.length < 2 || levels.length > MOST_LEVELS || levels.length === grid.rows.length) continue;
       if (levels.some((level) => level.length > LONGEST_LEVEL)) continue;
       const { select, label } = choice(column.name, ["", ...levels], () => grid.filter());
       grid.filters.push((row) => !select.value || row.cells[column.index].text === select.value);
       tools.append(label);
-      if ("switch" in grid.box.dataset) switchOf(grid, column, levels, select);
+      if ("switch" in grid.box.dataset) switchOf(grid, column, select);
     }
     const search = make("input", { type: "search" });
     search.addEventListener("input", () => grid.filter());
@@ -176,7 +177,7 @@
     });
     grid.listeners.push(() => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`));
     grid.filter();
-    if (grid.rows.length >= FEW_ROWS) tools.append(make("label", {}, "contains", search));
+    if (grid.rows.length >= FEW_ROWS && !changes) tools.append(make("label", {}, "contains", search));
     tools.append(copy, count);
     const folded = make("details", { class: "filters" }, make("summary", {}, "Filter and copy"), tools);
     folded.open = WIDE_SCREEN.matches;
@@ -409,7 +410,8 @@
       const names = all("thead th", table).map((head) => head.textContent.replace(/ [↕↑↓]$/, ""));
       for (const row of table.tBodies[0].rows)
         [...row.cells].forEach((cell, i) => {
-          if (i && !cell.classList.contains("lead")) cell.dataset.label = names[i];
+          const first = i === 0 && !(table.closest("[data-chart]") && row.querySelector(".lead"));
+          if (!first && !cell.classList.contains("lead")) cell.dataset.label = names[i];
         });
     }
     for (const figure of all(".drawing:not(.narrow, .wide)"))
@@ -443,7 +445,7 @@
     const mark = () => {
       asked = false;
       const end = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-      const line = end ? innerHeight : innerHeight / 4;
+      const line = end ? innerHeight : 100; // px, a heading at the top and some more
       const at = heads.findLastIndex((head) => head.checkVisibility() && head.getBoundingClientRect().top < line);
       links.forEach((link, i) => (i === at ? link.setAttribute("aria-current", "location")
         : link.removeAttribute("aria-current")));
