@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
@@ -66,7 +67,7 @@ def check_points(
 ) -> Checked:
     """Run every point once on a device in the checked mode.
 
-    After ``limit_s`` seconds the rest is left out. All levels then come early. The first point does
+    In random order, where a limit of ``limit_s`` seconds leaves out the rest. The first point does
     not count: in a new installation it compiles the checks themselves, for many seconds.
     """
     began = start = time.monotonic()
@@ -75,7 +76,9 @@ def check_points(
     if listener is not None:
         listener.stage("checking every access in the simulator", len(points))
     pairs = list(zip(labels(points, launch), points, strict=True))
-    for label, point in pairs if limit_s is None else _spread(pairs):
+    if limit_s is not None:
+        Random(0).shuffle(pairs)  # so that all levels come early
+    for label, point in pairs:
         left_s = math.inf if limit_s is None else limit_s - (time.monotonic() - start)
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))
@@ -88,19 +91,6 @@ def check_points(
             listener.advanced()
     found.wall_s = time.monotonic() - began
     return found
-
-
-def _spread(pairs: Sequence[tuple[str, Point]]) -> Iterator[tuple[str, Point]]:
-    """The points in an order in which each brings as many new levels as it can."""
-    left, seen = list(pairs), set[object]()
-    while left:
-        levels = [{*map(str, point.factors.items())} - seen for _, point in left]
-        best = max(range(len(left)), key=lambda i: len(levels[i]))
-        if not levels[best]:
-            yield from left
-            return
-        seen |= levels[best]
-        yield left.pop(best)
 
 
 def _check_point(

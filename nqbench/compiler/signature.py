@@ -40,13 +40,14 @@ def check_arguments(
     ``sizes``: bytes of each parameter, ``None`` if unknown; ``dtypes`` of buffers by name. Raises
     ``CompileError`` with the argument's name and place where ``kernel.names`` has them.
     """
+    if sizes is None:
+        return
     types = parameter_types(kernel, symbol) if kernel.names else ()
-    if sizes is not None and len(types) != len(sizes):
-        types = ()
-    takes, gives = len(types or sizes or ()), len(kernel.arguments)
+    types = types if len(types) == len(sizes) else ()
+    takes, gives = len(sizes), len(kernel.arguments)
     where = f"{kernel.source.name}: kernel {kernel.entry}"
     listed = f" ({', '.join(map(_readable, types))})" if types else ""
-    if takes != gives and (types or sizes is not None):
+    if takes != gives:
         names = ", ".join(name.rpartition(" ")[2] for name in kernel.names)
         given = f"{gives} {'is' if gives == 1 else 'are'} given" + (f": {names}" if names else "")
         raise CompileError(f"{where} takes {takes} arguments{listed}, but {given}")
@@ -55,18 +56,16 @@ def check_arguments(
         is_buffer = isinstance(one, str)
         dtype = np.dtype(dtypes.get(one, "V1") if isinstance(one, str) else one.dtype)
         has = POINTER_BYTES if is_buffer else dtype.itemsize
-        wanted = types[number] if types else ""
-        size = sizes[number] if sizes is not None else has
+        wanted, size = types[number] if types else "", sizes[number]
         if has == size and _fits(wanted, dtype, is_buffer=is_buffer):
             continue
         if not kernel.names:
             said = f"argument {number + 1} has {has} bytes, but the kernel's parameter has {size}"
             raise CompileError(f"{where}: {said}")
-        takes_what = _readable(wanted) if wanted else f"{size} bytes"
-        pointer = "*" in wanted
-        says = f"says {dtype}" if pointer is is_buffer else f"gives a buffer of {dtype}"
-        says = says if is_buffer or not pointer else f"gives one {dtype}"
-        faults.append(f"{kernel.names[number]}: the kernel takes {takes_what}, the study {says}")
+        says = {(True, False): "gives a buffer of", (False, True): "gives one"}
+        given = f"{says.get((is_buffer, '*' in wanted), 'says')} {dtype}"
+        takes_what = _readable(wanted) or f"{size} bytes"
+        faults.append(f"{kernel.names[number]}: the kernel takes {takes_what}, the study {given}")
     if faults:
         more = f"; {where} takes{listed}, in this order" if len(faults) > 1 and listed else ""
         raise CompileError("; ".join(faults) + more)
@@ -78,8 +77,10 @@ def parameter_types(kernel: Kernel, symbol: str) -> tuple[str, ...]:
         shown = _demangled(symbol)
     else:
         text = _COMMENT.sub(" ", read_source(kernel.source))
-        found = re.search(rf"__global__[^;{{}}]*?\b{re.escape(symbol)}\s*\([^()]*\)", text)
-        shown = re.sub(r"\s*\w+\s*(\[\s*\])?\s*(?=[,)])", _as_pointer, found[0]) if found else ""
+        found = re.findall(rf"__global__[^;{{}}]*?\b{re.escape(symbol)}(\s*\([^()]*\))", text)
+        # Several may be cases of #if: which one was compiled is not known.
+        shown = re.sub(r"\s*\w+\s*(\[\s*\])?\s*(?=[,)])", _as_pointer, *found[:1] or ("",))
+        shown = shown if len(found) == 1 and "#" not in shown else ""
     if not shown.endswith(")"):
         return ()
     depth, start = 0, len(shown)

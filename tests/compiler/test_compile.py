@@ -120,7 +120,7 @@ def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
     ("text", "entry", "arch", "said"),
     [
         ("__global__ void k() { int x = y; }\n", "k", "sm_90", r"bad\.cu\(1\).*\"y\" is undefined"),
-        ('\n\n#include "gone.cuh"\n', "k", "sm_90", r"bad\.cu\(3\).*gone\.cuh"),
+        ('\n\n#include "gone.cuh"\n', "k", "sm_90", r"not found: gone\.cuh \(bad\.cu:3\)"),
         ("__global__ void k() {}\n", "l", "sm_90", r"no such entry in bad\.cu.*\"l\""),
         ("__global__ void k() {}\n", "k", "sm_20", r"this NVRTC \(\d+.* knows .*sm_90"),
         ("__global__ void k() {}\n", "k", "90", r"written like sm_90"),
@@ -271,6 +271,11 @@ template <class T, int N> __global__ void cpp(const T* __restrict__ a, T* b, T x
     unsigned long long where, ns::Box<T> box, float* const* many, unsigned* words) { b[N] = a[n]; }
 extern "C" __global__ void c(  // a comment, with (parts)
     const float *a, unsigned n, double x[], /* long l, */ word w, size_t s) { x[n] = a[w + s]; }
+#ifdef WIDE
+extern "C" __global__ void __launch_bounds__(32) cases(double* a) { a[0] = 0; }
+#else
+extern "C" __global__ void __launch_bounds__(32) cases(float* a) { a[0] = 0; }
+#endif
 """
 CPP = "a:float32 b:float32 =x:float32 =n:int32 raw:float64 flags:uint8 any:int16 =p:int64 =k:int32 "
 CPP += "quads:float32 halves:float16 =where:uint64 =box:float32 many:uint64 words:int32"
@@ -282,6 +287,7 @@ FITTING: dict[str, tuple[str, str]] = {
     "bits of halves": ("cpp<float, 3>", CPP.replace("float16", "uint16")),
     "pairs": ("cpp<float, 3>", CPP.replace("b:float32", "b:complex64")),
     "an address": ("cpp<float, 3>", CPP.replace("=where:uint64", "where:float32")),
+    "one of two": ("cases", "a:float32"),
     "no address": ("cpp<float, 3>", CPP.replace("any:int16", "=any:int64")),
 }
 MISFITS: dict[str, tuple[str, str, str]] = {
