@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from textwrap import shorten
 from typing import Final, Literal
 
 from nqbench.analysis.answer import Best
 from nqbench.analysis.compare import wording
-from nqbench.analysis.compare.changes import BestVariant, Leader, Reversal, SharedEffect
+from nqbench.analysis.compare.changes import BestVariant, Leader, SharedEffect
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
@@ -21,11 +19,9 @@ from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.findings import superlative
 from nqbench.analysis.wording import Difference, amount, short
-from nqbench.errors import AnalysisError
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import style
-from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
 from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
@@ -40,33 +36,15 @@ INLINE_ROWS: Final = 60
 IN_FILES: Final = ("N", "variants", "told apart")
 """Columns of the best variants that are left out at a glance."""
 ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
-MAX_ROWS: Final = 60
-"""More rows than this are no longer legible on one page; the largest changes are shown."""
-_ROW_IN: Final = 0.17
-MAX_NAME: Final = 60
-"""Characters of a run's name in the subtitle: two of them fill a line."""
-LOOKS: Final = {
-    "faster": ("#0072B2", "<"),
-    "slower": ("#D55E00", ">"),
-    "same": ("#009E73", "o"),
-    "unclear": (style.GREY, "D"),
-    "equal": ("#009E73", "o"),
-    "better": ("#0072B2", "^"),
-    "worse": ("#D55E00", "v"),
-    "fewer": ("#CC79A7", "s"),
-    "more": ("#CC79A7", "P"),
-}
-"""Colour and marker by verdict; either one identifies it."""
 
 
 def tables_of(findings: Findings) -> list[Table]:
-    """Every table: the best variants, what each change does on each side and which turn round, a
-    summary; then groups and points of each comparison, and what could not be compared.
-    """
-    tables = [*best_variants(findings), *_effects(findings), *_reversals(findings)]
+    """Every table: the best variants, what each change does on each side, a summary; then groups
+    and points of each comparison, and what could not be compared."""
+    tables = [*best_variants(findings), *_effects(findings)]
     tables.append(_summary(findings))
     details = (_details(c, own, which) for which, c, own in _numbered(findings))
-    return [*tables, *(one for found in details for one, _ in found)]
+    return [*tables, *(one for found in details for one in found)]
 
 
 def rendered(findings: Findings, form: str) -> str:
@@ -114,16 +92,10 @@ def write_comparison(
     if told := tuple(wording.turned(findings)):
         page.heading("What changes order")
         page.add(Bullets(told))
-    for one in _reversals(findings):
-        page.table(one, level=3, size=f"{one.size}: ", folded=True)
     page.table(_summary(findings), size="", folded=True)
     for which, comparison, source in _numbered(findings):
-        for one, section in _details(comparison, source, which):
-            page.heading(one.title, folded=True)
-            if section:
-                with suppress(AnalysisError), style.styled():  # counts of zero have no ratio
-                    page.drawing(ratios(comparison, section, source, which), source, level=0)
-            page.table(one, level=0, size=f"{one.size}: ")
+        for one in _details(comparison, source, which):
+            page.table(one, size=f"{one.size}: ", folded=True)
     return page.write("compare")
 
 
@@ -142,18 +114,16 @@ def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
         yield which, comparison, joint(sources, findings.command)
 
 
-def _details(
-    comparison: Comparison, source: Source, which: str
-) -> Iterator[tuple[Table, ComparedQuantity | None]]:
-    """Means by groups, every point of a quantity with that quantity, and what was not compared.
-    Counts that are equal everywhere have nothing to show."""
+def _details(comparison: Comparison, source: Source, which: str) -> Iterator[Table]:
+    """Means by groups, every point of each quantity, and what was not compared. Counts that are
+    equal everywhere have nothing to show."""
     told = [section for section in comparison.sections if not section.equal_everywhere]
     if any(section.groups for section in told):
-        yield _groups(comparison, told, source, which), None
+        yield _groups(comparison, told, source, which)
     for section in told:
-        yield _points(comparison, section, source, which), section
+        yield _points(comparison, section, source, which)
     if comparison.missing:
-        yield _missing(comparison, source, which), None
+        yield _missing(comparison, source, which)
 
 
 def _source(findings: Findings) -> Source:
@@ -303,30 +273,6 @@ def _effects_figure(findings: Findings) -> style.Drawing:
     return effects_figure(Matrix(tuple(rows), names, ()), _source(findings))
 
 
-def _reversals(findings: Findings) -> Iterator[Table]:
-    """The changes that turn round."""
-    if findings.reversals:
-        columns, rows = tabulate(
-            findings.reversals,
-            (Column("change"), lambda r: str(r.change)),
-            (Column("quantity"), lambda r: r.quantity.label),
-            (Column("N", "number"), lambda r: r.change.n),
-            (Column("on"), lambda r: r.names[0]),
-            (Column("effect", "ratio", spread=True, plain=CHANGE), partial(_side, index=0)),
-            (Column("but on"), lambda r: r.names[1]),
-            (
-                Column("other effect", "ratio", spread=True, plain=CHANGE),
-                partial(_side, index=1),
-            ),
-        )
-        notes = ("Changes that clearly help on one device and clearly hurt on the other",)
-        yield Table("reversals", "Effects that reverse", columns, rows, _source(findings), notes)
-
-
-def _side(found: Reversal, index: int) -> Difference:
-    return Difference(found.ratios[index], found.quantity)
-
-
 def _summary(findings: Findings) -> Table:
     found = [(c.names, s) for c in findings.comparisons for s in c.sections]
     verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
@@ -379,7 +325,7 @@ def _points(comparison: Comparison, section: ComparedQuantity, source: Source, w
     kind: Literal["time", "number"] = "time" if timed else "number"
     names = labels([r.pair.first for r in section.rows])
     columns, rows = tabulate(
-        section.rows,
+        sorted(section.rows, key=lambda row: -row.weight),
         (Column("point"), lambda row: names[row.pair.first]),
         (Column(sides[0], kind, spread=timed), lambda row: row.first),
         (Column(sides[1], kind, spread=timed), lambda row: row.second),
@@ -416,45 +362,6 @@ def _missing(comparison: Comparison, source: Source, which: str) -> Table:
     )
     title = f"Not compared: {comparison.names[1]} against {comparison.names[0]}"
     return Table(slug("missing", which), title, columns, rows, source)
-
-
-def ratios(
-    comparison: Comparison, section: ComparedQuantity, source: Source, which: str = ""
-) -> style.Drawing:
-    """One dot per point, the largest change on top. Raises ``AnalysisError`` without a ratio."""
-    what = section.quantity
-    usable = [row for row in section.rows if 0 < row.ratio.value < math.inf]
-    if not usable:
-        raise AnalysisError(f"no point has a ratio of {what.label} that can be drawn")
-    ranked = sorted(usable, key=lambda row: -row.ratio.distance)[:MAX_ROWS]
-    names = labels([row.pair.first for row in section.rows])
-    figure = style.new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
-    ax = figure.subplots()
-    shown = [b for row in ranked for b in (row.ratio.value, row.ratio.low, row.ratio.high) if b]
-    ratio_axis(ax, shown)
-    for verdict, (colour, marker) in LOOKS.items():
-        rows = [(y, row.ratio) for y, row in enumerate(ranked) if row.verdict == verdict]
-        if rows:
-            style.dots(ax, rows, colour, marker, markersize=4.5, linewidth=1, label=verdict)
-    named = [style.label_of(names[row.pair.first], 80) for row in ranked]
-    ax.set_yticks(range(len(ranked)), named, fontsize=6.5)
-    ax.set_ylim(len(ranked) - 0.5, -0.5)
-    ax.set_xlabel(f"{what.label}, compared / reference")
-    style.legend(figure, ax)
-    cut = f" (of {len(usable)}, the largest changes)" if len(ranked) < len(usable) else ""
-    subtitle = f"{len(ranked)} points{cut}"
-    if what.kind == "time":
-        low, high = 1 / (1 + comparison.margin), 1 + comparison.margin
-        ax.axvspan(low, high, color="#009E73", alpha=0.12, linewidth=0)
-        subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.1%}"
-    if what == CPU_TIME:
-        subtitle += f"\n{ON_CPU}"
-    sides = (shorten(n, MAX_NAME, placeholder="...") for n in comparison.names[::-1])
-    subtitle += f"\n{' against '.join(sides)}"
-    name = slug("ratios", which, _file_part(section))
-    alt = f"Dot plot of the ratios of {len(ranked)} points."
-    title = f"Ratio of {what.label} per point"
-    return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)
 
 
 def _file_part(section: ComparedQuantity) -> str:

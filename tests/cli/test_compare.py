@@ -112,7 +112,7 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert done.code == 0
     written = {path.name for path in out.iterdir()}
     assert {"compare.md", "table-summary.csv", "compare.html"} <= written
-    assert "figure-ratios-time.svg" in written
+    assert "table-groups.csv" in written
     lines = (out / "table-points-time.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5
     assert all(",slower," in line for line in lines[1:])
