@@ -305,10 +305,11 @@ def test_the_index_names_every_run(site: Path) -> None:
     assert re.search(r"24 points by kernel time: [\d.]+ ms to [\d.]+ ms</title>", index)
 
 
-def test_the_fold_of_index_and_comparison(tabs: Tabs) -> None:
+def test_the_fold_of_index_comparison_and_paper(tabs: Tabs) -> None:
     """Answers and a figure are seen without scrolling; on a phone nothing is cut."""
-    index, comparison = tabs("index").page, tabs("comparison").page
-    for place in (index.locator(".tile svg").first, comparison.locator(".table").first):
+    index, comparison, paper = (tabs(name).page for name in ("index", "comparison", "paper"))
+    first = [page.locator(".table").first for page in (comparison, paper)]
+    for place in (index.locator(".tile svg").first, *first):
         box = place.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < 900
