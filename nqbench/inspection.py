@@ -78,7 +78,7 @@ def check_points(
     pairs = list(zip(labels(points, launch), points, strict=True))
     if limit_s is not None:
         Random(0).shuffle(pairs)  # so that all levels come early
-    for label, point in pairs:
+    for number, (label, point) in enumerate(pairs):
         left_s = math.inf if limit_s is None else limit_s - (time.monotonic() - start)
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))
@@ -86,7 +86,7 @@ def check_points(
             found.late.append(label)
         else:
             _check_point(found, label, point, device, left_s)
-            start = start if len(found.checked) > 1 else time.monotonic()
+            start = start if number else time.monotonic()
         if listener is not None:
             listener.advanced()
     found.wall_s = time.monotonic() - began
