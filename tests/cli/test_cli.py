@@ -401,7 +401,17 @@ def test_json_holds_what_the_documentation_says(folder: Path) -> None:
     run = "results/local/sim-mini/tiny"
     of_run = {"study", "device", "device_name", "provenance", "folder", "counts", "points"}
     of_run |= {"effects", "findings", "answer"}
-    of_row = {"reference", "compared", "point", "n", "quantity", "verdict", "ratio", "low", "high"}
+    of_row = {
+        "reference",
+        "compared",
+        "point",
+        "n",
+        "quantity",
+        "verdict",
+        "compared_over_reference",
+        "low",
+        "high",
+    }
     devices = {"spec", "kind", "name", "available", "note"}
     documented = (ROOT / "docs" / "reading-results.md").read_text()
     cases: list[tuple[str, Callable[[Any], Any], set[str]]] = [
