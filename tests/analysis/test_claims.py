@@ -356,7 +356,9 @@ def as_tanaka_printed() -> Observed:
     for n in SIZES:
         part = {p: printed("table_7", p, n) for p in ("transfer", "split")}
         part["kernel"] = printed("table_7", "compute", n)
-        builder.time("ablation", {"n": n}, printed("table_5", "Intel Core i3, paper (s)", n), "cpu.somers")
+        builder.time(
+            "ablation", {"n": n}, printed("table_5", "Intel Core i3, paper (s)", n), "cpu.somers"
+        )
         for name in ("none", "conflict_free", "dynamic", "both"):
             total_s = printed("table_9", name, n)
             recorded = {f"{p}_s": s for p, s in part.items()} | {"total_s": total_s}
