@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -219,15 +219,16 @@ sweeps:
 """
 
 
-def problems(folder: Path, report: str, kind: DeviceKind) -> list[tuple[int, str]]:
+def problems(folder: Path, report: str, device: str) -> list[tuple[int, str]]:
+    kind = cast(DeviceKind, device.partition(":")[0])
     file = folder / "study.yaml"
     file.write_text(f"{STUDY}report: {report}\n", encoding="utf-8")
     study, facts = load_study(file), replace(load_model("sm_90").facts, kind=kind)
-    return report_problems(study.as_json(), expand(study, facts), facts)
+    return report_problems(study.as_json(), expand(study, facts), facts, device)
 
 
 @pytest.mark.parametrize(
-    ("report", "kind", "said"),
+    ("report", "device", "said"),
     [
         ("[{table: effects, of: grid}, {table: results}]", "sim", {}),
         ("[]", "cpu", {}),
@@ -238,16 +239,18 @@ def problems(folder: Path, report: str, kind: DeviceKind) -> list[tuple[int, str
         ("[{figure: heatmap, of: pool, x: layout, y: pool_size}]", "cuda", {0: "has both layout"}),
         ("[{figure: line, of: grid, x: block_size}]", "cuda", {0: "another factor varies too"}),
         ("[{table: effects, of: grid}]", "cpu", {0: "no finished point"}),
+        ("[{table: effects, of: grid, value: modelled_ms}]", "sim", {0: "with a modelled ms"}),
+        ("[{table: effects, of: grid, value: modelled_ms}]", "sim:mini:cache:time", {}),
     ],
 )
 def test_problems(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     report: str,
-    kind: DeviceKind,
+    device: str,
     said: dict[int, str],
 ) -> None:
     monkeypatch.setattr("nqbench.report.writer.styled", None)  # nothing is drawn
-    found = dict(problems(tmp_path, report, kind))
+    found = dict(problems(tmp_path, report, device))
     assert found.keys() == said.keys(), found
     assert all(part in found[entry] for entry, part in said.items()), found
