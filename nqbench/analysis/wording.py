@@ -240,7 +240,8 @@ def better_by(found: Estimate, what: Quantity) -> str:
     """How much better something is, of a ratio above 1: ``1.91x faster ±0.4%``, ``45x less``."""
     if what.kind == "time":
         return f"{factor(found.value)} faster{_margin(found)}"
-    size = percent(found.value - 1) if found.value < 2 else factor(found.value)
+    share = found.value - 1 if what.better == "higher" else 1 - 1 / found.value
+    size = percent(share) if found.value < 2 else factor(found.value)
     return f"{size} {_more(what.better == 'higher', what)}{_margin(found)}"
 
 

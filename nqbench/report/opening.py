@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer, Best
+from nqbench.analysis.answer import MODELLED, Answer, Best
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.factorial.effects import swept_factors
@@ -56,12 +56,14 @@ def cards(answer: Answer) -> list[Card]:
 
 def _best(answer: Answer, best: Best) -> Card:
     head = superlative(best)
-    label = f"{head[0].upper()}{head[1:]} of {many(best.of, 'variant')}, N = {best.n}"
+    label = f"{head[0].upper()}{head[1:]} of {many(best.of, 'variant')}, N = {best.n:,}"
     if best.over_worst and not best.clear:
         spread = wording.percent(best.over_worst.value - 1)
         return Card(label, "none is clearly best", (f"All lie within {spread}.",))
     value = wording.amount(best.value.value, best.what)
-    if best.what.kind == "counter" and best.what.name != "lane_efficiency":
+    if best.what.name == MODELLED:
+        value = f"{value}, modelled"
+    elif best.what.counts:
         value = f"{value} {best.what.label}"
     texts = [best.name]
     others = [one for one in answer.best[1:] if one.name != best.name]

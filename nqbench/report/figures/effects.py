@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer, FactorStep
+from nqbench.analysis.answer import MODELLED, Answer, FactorStep
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
@@ -119,7 +119,10 @@ def _dots(
     style.legend(figure, axes[0])
     rounds = next((mark.gain.rounds for mark in every if mark.gain.bounded), 0)
     certain = f"whiskers: 95% interval over {rounds} rounds" if rounds else "no interval: one round"
-    certain = "exact counts, none of them alone is the cost" if every[0].gain.exact else certain
+    if panels[0][0].name == MODELLED:
+        certain = "counts, and the time that a model makes of them"
+    elif panels[0][0].exact:
+        certain = "exact counts, none of them alone is the cost"
     alt = f"Dot plot of every {kind} on {', '.join(what.label for what, _ in panels)}."
     source, subtitle = source_of(data), f"{subtitle}; {certain}"
     return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.answer import Answer
+from nqbench.analysis.answer import MODELLED, Answer
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import swept_factors
@@ -28,10 +28,11 @@ LEAST_IN: Final = 0.85
 """Width of a panel of values."""
 MAX_DOTS: Final = 6
 """A factor with more levels is written as text: a dot per level would take too much room."""
-MAX_LEVEL: Final = 12
+MAX_LEVEL: Final = 15
 """Characters of a line of a level that is written upright, above its column of dots."""
 _ROW_IN: Final = 0.165
 _DOT_IN: Final = 0.2
+_LINE_IN: Final = 0.12
 _TEXT_IN: Final = 0.62
 _SYSTEM_IN: Final = 1.9
 
@@ -77,7 +78,7 @@ def hero(answer: Answer, width_in: float, total_in: float, panels: int) -> style
     points = hero_points(answer)
     shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
     of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
-    title = f"{_counted(points, HERO_ROWS)}{of}, N = {points[0].n}"
+    title = f"{_counted(points, HERO_ROWS)}{of}, N = {points[0].n:,}"
     return _draw(data, points, shown, "hero", title, width_in, total_in, HERO_ROWS)
 
 
@@ -134,7 +135,9 @@ def _draw(
     subtitle = f"{len(cut)} points sorted by {first.label}, {order} first"
     if len(cut) < len(ranked):
         subtitle = f"Sorted by {first.label}: the best {most - 1} of {len(ranked)}, and the worst"
-    if data.simulated and len(shown) > 1:
+    if first.name == MODELLED:
+        subtitle += "; a model's time, not a measured one"
+    elif data.simulated and len(shown) > 1:
         subtitle += "; the order is not one of speed"
     elif any((e := p.estimate(first)) is not None and e.bounded for p in cut):
         subtitle += f"; whiskers: 95% interval over {data.rounds} rounds"
@@ -160,11 +163,14 @@ def _columns(
             columns.append(_Column(factor, None, left, width))
             left += width + 0.1
             continue
+        names = [style.label_of(level, MAX_LEVEL) for level in levels]
+        lines = max(name.count("\n") + 1 for name in names)
+        width = _DOT_IN if lines == 1 else 0.05 + _LINE_IN * lines
         for level in levels:
-            columns.append(_Column(factor, level, left, _DOT_IN))
-            left += _DOT_IN
+            columns.append(_Column(factor, level, left, width))
+            left += width
         # Room for the factor's name above its columns.
-        left += max(0.12, 0.085 * len(style.label_of(factor)) + 0.08 - _DOT_IN * len(levels))
+        left += max(0.12, 0.085 * len(style.label_of(factor)) + 0.08 - width * len(levels))
     return columns
 
 
