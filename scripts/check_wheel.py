@@ -16,7 +16,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 COMMANDS: Final = (
     (0, "count 8 --device sim:mini", "a(8) = 92"),
-    (0, "run quick --device sim:mini", "report.md"),
+    (0, "run quick --device sim:mini", "report.html"),
     (0, "init my-study", "my-study.yaml"),
     (0, "run my-study.yaml --device sim:mini --dry-run", ""),
     (0, "reproduce zhang2011 --device sim:mini", "holds"),
