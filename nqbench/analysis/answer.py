@@ -38,8 +38,6 @@ DECISIVE: Final = 1.1
 """Smallest interaction worth a sentence."""
 EXPLAINING: Final = ("divergent_branches", "shared_replays", "l1_miss_sectors", "dram_bytes")
 """Further counters that say why one point is better than another."""
-WIDEST: Final = 4
-"""Quantities beside each other on a terminal of 100 columns."""
 
 
 @dataclass(frozen=True, slots=True)
