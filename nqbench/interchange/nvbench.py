@@ -16,17 +16,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, Field, StrictInt, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, Field, StrictInt, ValidationError
 
 from nqbench.errors import InterchangeError
 from nqbench.record import LONGEST_S, Record
 from nqbench.system.suggest import shown
 
-VERSION: Final = 1
-"""Major version of the file format that is understood."""
 MEAN: Final = "nv/cold/time/gpu/mean"
 MEDIAN: Final = "nv/cold/time/gpu/median"
 SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
@@ -44,29 +42,24 @@ def _not_bool(value: Any) -> Any:
     return value
 
 
+TypeT = TypeVar("TypeT", bound=str)
+ValueT = TypeVar("ValueT", int, float, str)
 _Empty = BeforeValidator(lambda value: [] if value is None else value)
 _Number = BeforeValidator(_not_bool)
 
 
-class _Int(BaseModel):
-    type: Literal["int64"]
+class _Typed(BaseModel, Generic[TypeT, ValueT]):
+    type: TypeT
     name: str
-    value: Annotated[int | None, _Number] = None
+    value: ValueT | None = None
 
 
-class _Float(BaseModel):
-    type: Literal["float64"]
-    name: str
-    value: Annotated[float | None, _Number] = None
-
-
-class _String(BaseModel):
-    type: Literal["string"]
-    name: str
-    value: str
-
-
-_Named = Annotated[_Int | _Float | _String, Field(discriminator="type")]
+_Named = Annotated[
+    _Typed[Literal["int64"], Annotated[int, _Number]]
+    | _Typed[Literal["float64"], Annotated[float, _Number]]
+    | _Typed[Literal["string"], str],
+    Field(discriminator="type"),
+]
 
 
 class _Summary(BaseModel):
@@ -95,6 +88,7 @@ class _Gpu(BaseModel):
 class _Root(BaseModel):
     """A result file, as far as it is read; everything else in it is ignored."""
 
+    version: Literal[1] = Field(1, validation_alias=AliasPath("meta", "version", "json", "major"))
     devices: Annotated[list[_Gpu], _Empty] = []
     benchmarks: Annotated[list[_Benchmark], _Empty]
 
@@ -187,31 +181,24 @@ def read_files(paths: Sequence[Path], name: str) -> tuple[dict[str, Any], list[R
 
 def _load(path: Path) -> _Root:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return _Root.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InterchangeError(f"{path} is not JSON: {error}{_ANEW}") from None
-    if not isinstance(data, Mapping) or "benchmarks" not in data:
+    except ValidationError as errors:
+        first = errors.errors(include_url=False)[0]
+    steps = (step for step in first["loc"] if step not in TYPES)  # which are no place in it
+    where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)[1:]
+    if first["type"] == "json_invalid":
+        raise InterchangeError(f"{path} is not JSON: {first['ctx']['error']}{_ANEW}")
+    if not where or (first["type"], where) == ("missing", "benchmarks"):
         raise InterchangeError(
             f"{path} is not a result of nvbench: it has no list 'benchmarks';"
             " write it with `nvbench --json FILE`"
         )
-    version: Any = data.get("meta")
-    for name in ("version", "json", "major"):
-        version = version.get(name) if isinstance(version, Mapping) else None
-    if version is not None and version != VERSION:
-        raise _wrong(path, "meta.version.json.major", version, f"only {VERSION} is known here")
-    try:
-        return _Root.model_validate(data)
-    except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        steps = (step for step in first["loc"] if step not in TYPES)  # which are no place in it
-        where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)[1:]
-        if first["type"] == "missing":
-            raise InterchangeError(f"{path}: {where} is missing{_ANEW}") from None
-        why = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise _wrong(path, where, first["input"], why) from None
+    if first["type"] == "missing":
+        raise InterchangeError(f"{path}: {where} is missing{_ANEW}")
+    why = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    raise _wrong(path, where, first["input"], why)
 
 
 def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
@@ -219,7 +206,7 @@ def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
     return InterchangeError(f"{path}: {where} is {shown(value)}: {why}{_ANEW}")
 
 
-def _values(named: Sequence[_Int | _Float | _String]) -> dict[str, int | float | str]:
+def _values(named: Sequence[_Named]) -> dict[str, int | float | str]:
     """Values by name, without infinities, which are null."""
     found = {one.name: one.value for one in named if one.value is not None}
     return {k: v for k, v in found.items() if not isinstance(v, float) or math.isfinite(v)}

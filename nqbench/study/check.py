@@ -120,10 +120,8 @@ class _StudyChecks:
     def sizes(self, axis: Axis) -> None:
         factor = self.workload.factors.get("n")
         for item in axis.items():
-            if factor and factor.number and (said := problem(factor, item.value)):
-                low, high = factor.number
-                about = f"n is {plain(item.value)}, but {self.workload.name} takes n from {low} to"
-                raise self.source.error(said if factor.only else f"{about} {high}", item.path)
+            if factor and factor.number:
+                self.level(factor, item, expression=False)
 
     def system(self, item: PlacedValue) -> None:
         systems = [*self.workload.systems, *self.programs]

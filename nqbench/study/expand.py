@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -19,7 +20,7 @@ from nqbench.study.check import check, is_expression, problem
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.system.suggest import listing, shown
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
-from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Factor, Workload
+from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Workload
 
 MAX_POINTS: Final = 20_000
 """Combinations in a study. At a tenth of a second each, over five rounds, this is three hours."""
@@ -121,27 +122,19 @@ class _Expansion:
         return listing(listed, "and")
 
     def unused_exclusions(self) -> Iterator[str]:
-        """A sentence for every entry of ``exclude`` that removes no point on this device."""
+        """A sentence for every entry of ``exclude`` that removes no point on this device, unless it
+        names a factor that has other values on another kind of device."""
+        axes = {"n": self.sweep.n or self.study.n, **self.sweep.given}
         for i, condition in enumerate(self.sweep.exclude):
-            if self.total and not self.removed[i] and not self.is_meant_elsewhere(condition):
+            named = [axis for name in condition.names if (axis := axes.get(name))]
+            here = all(len(axis.items()) == len(axis.on(self.device.kind)) for axis in named)
+            if here and self.total and not self.removed[i]:
                 place = self.study.source.place(condition.path)
                 yield (
                     f"{place}: `exclude: {condition}` removes none of the {self.total} combinations"
                     f" of the sweep '{self.sweep.name}' on a {self.device.kind} device; check its"
                     " levels"
                 )
-
-    def is_meant_elsewhere(self, condition: Condition) -> bool:
-        """Whether an exclusion may concern values that only another kind of device has."""
-        axes = {"n": self.sweep.n or self.study.n, **self.sweep.given}
-        for name in condition.names:
-            axis = axes.get(name)
-            here = {plain(item.value) for item in axis.on(self.device.kind)} if axis else set()
-            elsewhere = {plain(item.value) for item in axis.items()} - here if axis else set()
-            named = {plain(item.value) for item in condition.match.get(name, ())}
-            if named & elsewhere or (elsewhere and condition.expression):
-                return True
-        return False
 
     def point(self, given: Given) -> Point | None:
         """The point of a combination; ``None`` if a condition leaves it out.
@@ -154,7 +147,7 @@ class _Expansion:
             self.workload.systems.get(str(given["system"].value), {}) if "system" in given else {}
         )
         given = {f: i for f, i in given.items() if f not in fixed or f not in self.sweep.filled_in}
-        levels = _Levels(source, self.sweep, self.workload, self.device, given).all()
+        levels = _levels(source, self.sweep, self.workload, self.device, given)
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read
         # Resolving cannot change these.
@@ -279,76 +272,57 @@ class _Expansion:
                 raise self.study.source.error(message, condition.path)
 
 
-@dataclass(slots=True)
-class _Levels:
-    """The levels of one combination. An expression may read n, the other given factors, the
-    system's own levels and ``device.*``."""
-
-    source: ParsedFile
-    sweep: Sweep
-    workload: Workload
-    device: DeviceFacts
-    given: Given
-    done: dict[str, Level] = field(default_factory=dict)
-
-    def all(self) -> dict[str, Level]:
-        """Every given factor with its level. Raises ``StudyError`` at an expression's line."""
-        for factor in self.given:
-            self.level(factor, ())
-        return self.done
-
-    def level(self, factor: str, waiting: tuple[str, ...]) -> Level:
-        """One factor, after those that its expression reads. ``waiting``: factors that need it."""
-        if factor not in self.done:
-            item, spec = self.given[factor], self.workload.factors.get(factor)
-            if factor in waiting:
-                circle = waiting[waiting.index(factor) :]
-                raise self.source.error(
-                    f"'{factor}' is given in terms of itself, so it has no value; write a number"
-                    if len(circle) == 1
-                    else f"{listing(circle, 'and')} are given in terms of each other,"
-                    " so none has a value; give one of them as a number",
-                    item.path,
-                )
-            if spec is not None and is_expression(item.value, spec):
-                self.done[factor] = self.number(spec, str(item.value), (*waiting, factor))
-            else:
-                self.done[factor] = item.value
-        return self.done[factor]
-
-    def number(self, spec: Factor, text: str, waiting: tuple[str, ...]) -> int:
-        """The value of an expression, checked against the factor's range."""
-        path, about = self.given[spec.name].path, context(self.sweep, self.given)
-        parsed = expressions.parse(text, expressions.STUDY)
-        names = {name: self.needed(name, text, waiting) for name in sorted(parsed.names)}
+def _levels(
+    source: ParsedFile, sweep: Sweep, workload: Workload, device: DeviceFacts, given: Given
+) -> dict[str, Level]:
+    """The level of every given factor. An expression may read n, the other given factors, the
+    system's own levels and ``device.*``. Raises ``StudyError`` at an expression's line."""
+    system, about = given.get("system"), context(sweep, given)
+    base = workload.systems.get(str(system and system.value), {})
+    known = {**base, **{factor: item.value for factor, item in given.items()}}
+    parsed = {
+        factor: expressions.parse(str(item.value), expressions.STUDY)
+        for factor, item in given.items()
+        if is_expression(item.value, workload.factors.get(factor))
+    }
+    try:
+        order = [
+            *TopologicalSorter(
+                {f: e.names & parsed.keys() for f, e in parsed.items()}
+            ).static_order()
+        ]
+    except CycleError as error:
+        circle = error.args[1][1:]
+        raise source.error(
+            f"'{circle[0]}' is given in terms of itself, so it has no value; write a number"
+            if len(circle) == 1
+            else f"{listing(circle, 'and')} are given in terms of each other,"
+            " so none has a value; give one of them as a number",
+            given[circle[0]].path,
+        ) from None
+    for factor in order:
+        text, path = parsed[factor].text, given[factor].path
+        for name in sorted(parsed[factor].names - known.keys()):
+            raise source.error(
+                f"'{factor}': the expression `{text}` needs '{name}', which this sweep does not"
+                " give; add it under fixed or matrix",
+                path,
+            )
         try:
-            value = expressions.value_in_study(parsed, names, self.device)
+            value = expressions.value_in_study(parsed[factor], known, device)
         except StudyError as error:
-            raise self.source.error(f"'{spec.name}': {error.message}{about}", path) from error
+            raise source.error(f"'{factor}': {error.message}{about}", path) from error
         whole = isinstance(value, int | float) and not isinstance(value, bool)
         if not whole or value != value // 1:
-            raise self.source.error(
-                f"'{spec.name}': `{text}` gives {shown(value)}{about}, not a whole number;"
+            raise source.error(
+                f"'{factor}': `{text}` gives {shown(value)}{about}, not a whole number;"
                 " use //, floor or ceil",
                 path,
             )
-        if said := problem(spec, int(value), f" by `{text}`{about}"):
-            raise self.source.error(said, path)
-        return int(value)
-
-    def needed(self, name: str, text: str, waiting: tuple[str, ...]) -> Level:
-        """The value of a name in an expression."""
-        system = self.given.get("system")
-        base: Mapping[str, Level] = self.workload.systems.get(str(system and system.value), {})
-        if name in self.given:
-            return self.level(name, waiting)
-        if name in base:
-            return base[name]
-        raise self.source.error(
-            f"'{waiting[-1]}': the expression `{text}` needs '{name}', which this sweep does not"
-            " give; add it under fixed or matrix",
-            self.given[waiting[-1]].path,
-        )
+        if said := problem(workload.factors[factor], int(value), f" by `{text}`{about}"):
+            raise source.error(said, path)
+        known[factor] = int(value)
+    return {factor: known[factor] for factor in given}
 
 
 def check_size(study: Study, kind: DeviceKind) -> None:

@@ -315,17 +315,8 @@ def _report_item(
             f"'value' cannot be {shown(file.value)}; {suggestion(file.value, known)}",
             (*path, "value"),
         )
-    return ReportItem(
-        form=kind.form,
-        name=kind.name,
-        of=of,
-        x=file.x,
-        y=file.y,
-        series=file.series,
-        value=file.value,
-        title=file.title,
-        n=forms.plain_sizes(source, file.n, (*path, "n")) if file.n is not None else (),
-    )
+    sizes = forms.plain_sizes(source, file.n, (*path, "n")) if file.n is not None else ()
+    return ReportItem.from_json(file.model_dump(exclude_none=True) | {"of": of, "n": sizes})
 
 
 def _kind(source: ParsedFile, file: ReportFile, path: KeyPath) -> ReportKind:

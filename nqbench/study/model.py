@@ -144,21 +144,9 @@ def plain(value: Level) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How to measure.
-
-    ``target``     half-width of the 95% interval of a measurement's median, as a fraction
-    ``rounds``     fresh worker processes that visit every point
-    ``budget_s``   seconds per point, over all rounds
-    ``samples``    fewest samples of a measurement (a point in a round)
-    ``warmup``     fewest untimed launches before one; 0 switches warm-up off
-    ``timeout_s``  longest a single launch may take
-    ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
-    ``counters``   what counts on a real GPU, after the rounds: ``none`` or ``ncu``
-    ``counted``    names of the sweeps with counters; empty: all
-    ``long``       names of the sweeps whose points are timed however long a launch takes
-    ``variants``   names of the sweeps whose kernels are also timed without arithmetic and without
-                   memory (factor ``part``)
-    """
+    """How to measure: the keys that ``schema.MeasureFile`` explains. ``target`` is a fraction,
+    ``budget_s`` and ``timeout_s`` are seconds; ``counted``, ``long`` and ``variants`` are names of
+    sweeps (no ``counted``: all)."""
 
     target: float = 0.005
     rounds: int = 5

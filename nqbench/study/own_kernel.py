@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -49,6 +50,12 @@ _DTYPE_MEANING: Final = (
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
+Extent = Annotated[
+    list[NumberText],
+    BeforeValidator(lambda given: given if isinstance(given, list) else [given]),
+    Field(min_length=1, max_length=3),
+    WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]}),
+]
 
 
 class Strict(BaseModel):
@@ -184,12 +191,8 @@ class KernelFile(Strict):
     variables: dict[str, VariableFile] = Field(
         default={}, description="Contents of __constant__ and __device__ variables, by their names."
     )
-    grid: Annotated[Any, WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]})] = Field(
-        description="Blocks: one to three expressions."
-    )
-    block: Annotated[Any, WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]})] = Field(
-        description="Threads per block: one to three expressions."
-    )
+    grid: Extent = Field(description="Blocks: one to three expressions.")
+    block: Extent = Field(description="Threads per block: one to three expressions.")
     shared: NumberText = Field(0, description="Bytes of dynamic shared memory per block.")
     cooperative: bool = Field(False, description="A cooperative launch (grid sync).")
     macros: dict[str, NumberText] = Field(
@@ -304,16 +307,8 @@ class _KernelChecks:
             self.number(text, self.known, "values", name)
             self.known.append(name)
         for key in ("grid", "block"):
-            given = getattr(file, key)
-            parts = given if isinstance(given, list) else [given]
-            if not 1 <= len(parts) <= 3:
-                raise self.error(f"'{key}' takes one to three expressions", key)
-            for index, part in enumerate(parts):
-                path = (key, index) if isinstance(given, list) else (key,)
-                if not isinstance(part, int | float | str):
-                    said = f"'{key}' takes numbers and expressions, not {shown(part)}"
-                    raise self.error(said, *path)
-                self.number(part, self.known, *path)
+            for index, part in enumerate(getattr(file, key)):
+                self.number(part, self.known, key, index)
         for key in ("shared", "work"):
             self.number(getattr(file, key), self.known, key)
         for name, text in file.macros.items():

@@ -12,7 +12,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Executable, Level
 from nqbench.study.model import ProgramSystem
 from nqbench.study.schema import ProgramFile
-from nqbench.system.suggest import listing, shown
+from nqbench.system.suggest import listing
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit
 from nqbench.workloads.base import NOT_APPLICABLE, Resolved, Workload
 
@@ -46,64 +46,21 @@ def read_programs(
 
 def _read(source: ParsedFile, path: KeyPath) -> ProgramSystem:
     file = fit(source, ProgramFile, path)
-    for key in ("answer", "time"):
-        _check_pattern(source, getattr(file, key), (*path, key))
     if file.unit and not file.time:
         raise source.error("'unit' needs a time: add the pattern `time`", (*path, "unit"))
-    command = _words(source, file.command, (*path, "command"))
-    if not command[0].strip():
+    if not str(file.command[0]).strip():
         raise source.error("the first word of 'command' names the program", (*path, "command"))
-    return ProgramSystem(
-        file.name,
-        Executable(
-            command,
-            file.answer or "",
-            file.time or "",
-            file.unit or "",
-            {name: _word(source, text, (*path, "env", name)) for name, text in file.env.items()},
-            _words(source, file.depends, (*path, "depends")) if file.depends else (),
-            file.device,
-            str(source.path.absolute().parent),
-        ),
-        path,
+    program = Executable(
+        tuple(map(str, file.command)),
+        file.answer or "",
+        file.time or "",
+        file.unit or "",
+        {name: str(word) for name, word in file.env.items()},
+        tuple(map(str, file.depends or ())),
+        file.device,
+        str(source.path.absolute().parent),
     )
-
-
-def _words(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[str, ...]:
-    if not isinstance(raw, list):
-        example = "[./queens, '{n}']" if path[-1] == "command" else "[./queens]"
-        raise source.error(
-            f"'{path[-1]}' takes a list of words, such as {example}, not {shown(raw)}; no shell"
-            " reads it",
-            path,
-        )
-    return tuple(_word(source, item, (*path, index)) for index, item in enumerate(raw))
-
-
-def _word(source: ParsedFile, raw: Any, path: KeyPath) -> str:
-    if not isinstance(raw, str | int | float):
-        hint = "; put {n} in quotes: '{n}'" if isinstance(raw, dict) else ""
-        raise source.error(f"a word is text or a number, not {shown(raw)}{hint}", path)
-    return str(raw)
-
-
-def _check_pattern(source: ParsedFile, pattern: str | None, path: KeyPath) -> None:
-    if pattern is None:
-        return
-    try:
-        groups = re.compile(pattern, re.MULTILINE).groups
-    except re.error as error:
-        raise source.error(
-            f"'{path[-1]}' is not a regular expression as Python has them: {error}",
-            path,
-        ) from error
-    if groups != 1:
-        count = f"{groups} pairs of parentheses" if groups else "no parentheses"
-        raise source.error(
-            f"'{path[-1]}' has {count}; it takes one pair, around the number (write (?:...) for"
-            " any other)",
-            path,
-        )
+    return ProgramSystem(file.name, program, path)
 
 
 def resolve(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nqbench import workloads
@@ -98,6 +98,33 @@ NameText = Annotated[
 ]
 
 
+def _words(given: Any) -> Any:
+    if isinstance(given, str):
+        said = "it takes a list of words, such as [./queens, '{example}']; no shell reads it"
+        raise PydanticCustomError("words", said, {"example": "{n}"})
+    return given
+
+
+def _pattern(text: str) -> str:
+    try:
+        groups = re.compile(text, re.MULTILINE).groups
+    except re.error as error:
+        said = "is not a regular expression as Python has them: {error}"
+        raise PydanticCustomError("pattern", said, {"error": str(error)}) from error
+    if groups != 1:
+        said = (
+            "has {groups} pairs of parentheses; it takes one pair, around the number (write"
+            " (?:...) for any other)"
+        )
+        raise PydanticCustomError("pattern", said, {"groups": groups})
+    return text
+
+
+Word = str | int | float
+Words = Annotated[list[Word], BeforeValidator(_words), Field(min_length=1)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+
+
 def _factors(value: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": value})
 
@@ -106,21 +133,16 @@ class ProgramFile(Strict):
     """An external program as a system: any executable; no shell starts it."""
 
     name: NameText = Field(description="The system's name in tables and figures.")
-    command: Annotated[
-        Any,
-        WithJsonSchema(
-            {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
-        ),
-    ] = Field(
+    command: Words = Field(
         description="The program and its arguments, a list of words. {n} and {FACTOR} stand for the"
         " point's levels. It runs in the study's folder, without a shell."
     )
-    answer: str | None = Field(
+    answer: Pattern | None = Field(
         None,
         description="Regular expression with one group: the answer, a whole number, in what the"
         " program prints. Required where the right answer is known.",
     )
-    time: str | None = Field(
+    time: Pattern | None = Field(
         None,
         description="Regular expression with one group: the program's own time. Without it the wall"
         " time of the process counts.",
@@ -128,12 +150,11 @@ class ProgramFile(Strict):
     unit: Literal["ns", "us", "ms", "s"] | None = Field(
         None, description="Unit of that time, where the program prints none after the number."
     )
-    env: dict[str, Any] = Field({}, description="Environment variables for the program.")
-    depends: Any = Field(
+    env: dict[str, Word] = Field({}, description="Environment variables for the program.")
+    depends: Words | None = Field(
         None,
         description="Files that the program is made of: if one changes, its points are measured"
         " again. The program itself, and arguments that are files, count anyway.",
-        json_schema_extra={"type": "array", "items": {"type": "string"}},
     )
     device: Literal["cpu", "gpu"] = Field(
         "cpu",

@@ -63,7 +63,7 @@ def test_mistakes_in_words(words: list[str], said: str) -> None:
         variants_study(words)
 
     for n in (0, -4):
-        with pytest.raises(StudyError, match=f"n is {n}, but ceilings takes n from"):
+        with pytest.raises(StudyError, match=f"'n' is {n}, but takes a whole number from"):
             expand(variants_study(["ceilings.fma"], [64, n]), H100)
 
 

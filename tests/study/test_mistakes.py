@@ -82,11 +82,11 @@ MISTAKES: dict[str, tuple[str, str]] = {
     # external programs
     "program without a command": (HEAD + "systems:\n  - {name: p} #!", "needs the key 'command'"),
     "command for a shell": (HEAD + "systems:\n  - {name: p, command: ./p 8} #!",
-     "'command' takes a list of words './p 8' no shell"),
+     "'command' takes a list of words './p 8' no shell {n}"),
     "n without quotes": (HEAD + "systems:\n  - {name: p, command: [p, {n: x}]} #!",
-     "a word is text or a number quotes: '{n}'"),
+     "'command' takes a number or text, not a mapping"),
     "pattern": (HEAD + "systems:\n  - {name: p, command: [p], answer: '(' } #!",
-     "'answer' is not a regular expression"),
+     "'answer' is not a regular expression '('"),
     "pattern without a group": (
         HEAD + "systems:\n  - {name: p, command: [p], answer: 1, time: x} #!",
         "'answer' takes text",
