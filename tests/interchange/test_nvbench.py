@@ -95,7 +95,10 @@ MEAN = "nv/cold/time/gpu/mean"
     ("change", "message"),
     [
         (lambda f, s: f.clear(), "is not a result of nvbench"),
-        (lambda f, s: f["meta"]["version"]["json"].update(major=2), "json.major is 2: input should be 1"),
+        (
+            lambda f, s: f["meta"]["version"]["json"].update(major=2),
+            "json.major is 2: input should be 1",
+        ),
         (lambda f, s: f.update(benchmarks=[]), "holds no benchmark with a state"),
         (lambda f, s: f.update(benchmarks="x"), "benchmarks is 'x': input should be a valid array"),
         (lambda f, s: f["benchmarks"][0].pop("name"), r"benchmarks\[0\]\.name is missing"),
