@@ -136,7 +136,7 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     """Show the points, how long they may take, and what the report cannot show."""
     from nqbench.cli.show import console, listings
     from nqbench.devices.registry import facts_for
-    from nqbench.measure.forecast import estimate
+    from nqbench.measure.budget import estimate
     from nqbench.report.writer import report_problems
     from nqbench.study import expand
 

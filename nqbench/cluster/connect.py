@@ -23,8 +23,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
-from nqbench.cluster.jobs import WAIT_S
-from nqbench.cluster.members import Cluster
+from nqbench.cluster.members import WAIT_S, Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.measure.worker.pool import import_path
 from nqbench.system.machine import cpu_count

@@ -18,8 +18,7 @@ from typing import Final
 from nqbench.cluster import host
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.host import CORES, TaskRequest, TaskResult
-from nqbench.cluster.jobs import RemoteJobs, Who, ask
-from nqbench.cluster.members import Cluster, Member
+from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask
 from nqbench.devices.registry import choose_device
 from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site

@@ -13,8 +13,7 @@ from pathlib import Path
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite, wanted
 from nqbench.cluster.host import CORES, alone, here
-from nqbench.cluster.jobs import RemoteJobs
-from nqbench.cluster.members import Cluster
+from nqbench.cluster.members import Cluster, RemoteJobs
 from nqbench.count import counters, solutions
 from nqbench.count.choice import choice_for
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum

@@ -31,7 +31,7 @@ from nqbench.workloads.counting import border
 from nqbench.workloads.counting.plans import kernel_plan
 
 if TYPE_CHECKING:
-    from nqbench.cluster.jobs import Who
+    from nqbench.cluster.members import Who
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")

@@ -1,7 +1,7 @@
 """External programs: one process is one launch, timed by its own clock or by the wall clock.
 
 A program runs without a shell, in the study's folder, with its own group of processes, no input,
-and the environment of ``nqbench``. Its output is read while it runs, so that it never blocks.
+and the environment of ``nqbench``. Its output goes to files, so that it never blocks.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import math
 import os
 import re
-import selectors
 import signal
 import subprocess
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import numpy as np
 
 from nqbench.device import Launch, Prepared, Resources
-from nqbench.errors import LaunchTimeout, ProgramFault
+from nqbench.errors import LaunchStatus, LaunchTimeout, ProgramFault
 from nqbench.plan import CommandPlan, Outputs
 from nqbench.point import Executable
 from nqbench.system.suggest import shown
@@ -31,7 +32,8 @@ CALLER_PATH: Final = "NQBENCH_CALLER_PYTHONPATH"
 """The PYTHONPATH that ``nqbench`` was started with: its workers have another one."""
 MAX_OUTPUT: Final = 1 << 24
 """Bytes of output that are kept and searched; a program that prints more is stopped."""
-CHUNK: Final = 1 << 16
+LOOK_S: Final = 0.05
+"""Between looks at how much a program has printed."""
 TAIL_LINES: Final = 3
 TAIL_LENGTH: Final = 300
 """What a reason repeats of the output."""
@@ -120,31 +122,27 @@ def run(name: str, program: Executable, timeout_s: float | None) -> Ran:
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     own = inherited.pop(CALLER_PATH, "")
     environment = inherited | ({"PYTHONPATH": own} if own else {})
-    started = time.perf_counter()
-    try:
-        process = subprocess.Popen(
-            program.command,
-            cwd=program.folder,
-            env=environment | dict(program.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            process_group=0,
-        )
-    except OSError as error:
-        raise ProgramFault(_cannot_start(name, program, error)) from error
-    try:
-        out, err = _read(name, process, started, timeout_s)
-        wall_s = time.perf_counter() - started
-    finally:
-        with suppress(ProcessLookupError):  # what it left running would disturb what comes next
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
-    ran = Ran(out, err, wall_s)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.perf_counter()
+        try:
+            process = subprocess.Popen(
+                program.command,
+                cwd=program.folder,
+                env=environment | dict(program.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                process_group=0,
+            )
+        except OSError as error:
+            raise ProgramFault(_cannot_start(name, program, error)) from error
+        try:
+            wall_s = _wait(name, process, started, timeout_s, (out, err))
+        finally:
+            with suppress(ProcessLookupError):  # what it left running would disturb what comes next
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        ran = Ran(_text(out), _text(err), wall_s)
     if process.returncode < 0:
         raise ProgramFault(_killed(name, program, process.returncode, ran), "crashed")
     if process.returncode > 0:
@@ -153,68 +151,39 @@ def run(name: str, program: Executable, timeout_s: float | None) -> Ran:
     return ran
 
 
-def _read(
-    name: str, process: subprocess.Popen[bytes], started: float, timeout_s: float | None
-) -> tuple[str, str]:
-    """Standard output and standard error, once the process has ended."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    kept: dict[int, bytearray] = {}
+def _wait(
+    name: str,
+    process: subprocess.Popen[bytes],
+    started: float,
+    timeout_s: float | None,
+    outputs: Sequence[IO[bytes]],
+) -> float:
+    """Wait for the end of the process, in a thread that the system wakes at once; its seconds."""
+    ended = threading.Event()
+
+    def wait() -> None:
+        process.wait()
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
     over = False
-    with _end(process) as end, selectors.DefaultSelector() as selector:
-        for pipe in (process.stdout, process.stderr):
-            kept[pipe.fileno()] = bytearray()
-            selector.register(pipe, selectors.EVENT_READ)
-        if end is not None:
-            selector.register(end, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(0 if over else _left(started, timeout_s))
-            if not ready and over:
-                break  # a process that it left running holds its output open
-            if not ready:
-                raise _timeout(name, timeout_s)
-            for key, _ in ready:
-                if key.fd == end:
-                    selector.unregister(end)
-                    over = True
-                    continue
-                chunk = os.read(key.fd, CHUNK)
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                kept[key.fd] += chunk
-            if sum(map(len, kept.values())) > MAX_OUTPUT:
-                raise ProgramFault(
-                    f"{name} printed more than {MAX_OUTPUT >> 20} MiB and was stopped; let it print"
-                    " its answer and its time only"
-                )
-    try:
-        process.wait(_left(started, timeout_s))
-    except subprocess.TimeoutExpired as error:
-        raise _timeout(name, timeout_s) from error
-    out, err = (bytes(data).decode(errors="replace") for data in kept.values())
-    return out, err
+    while not over:
+        passed_s = time.perf_counter() - started
+        if timeout_s is not None and passed_s >= timeout_s:
+            raise LaunchTimeout(f"{name} did not end within {timeout_s:g} s and was stopped")
+        over = ended.wait(min(LOOK_S, (timeout_s or math.inf) - passed_s))
+        wall_s = time.perf_counter() - started
+        if sum(os.fstat(file.fileno()).st_size for file in outputs) > MAX_OUTPUT:
+            raise ProgramFault(
+                f"{name} printed more than {MAX_OUTPUT >> 20} MiB and was stopped; let it print"
+                " its answer and its time only"
+            )
+    return wall_s
 
 
-@contextmanager
-def _end(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """A file that can be read once the process has ended; ``None`` where the system has none."""
-    try:
-        end = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        yield None
-        return
-    try:
-        yield end
-    finally:
-        os.close(end)
-
-
-def _left(started: float, timeout_s: float | None) -> float | None:
-    return None if timeout_s is None else max(0.0, started + timeout_s - time.perf_counter())
-
-
-def _timeout(name: str, timeout_s: float | None) -> LaunchTimeout:
-    return LaunchTimeout(f"{name} did not end within {timeout_s:g} s and was stopped")
+def _text(output: IO[bytes]) -> str:
+    output.seek(0)
+    return output.read().decode(errors="replace")
 
 
 def _cannot_start(name: str, program: Executable, error: OSError) -> str:
@@ -249,20 +218,23 @@ def _tail(program: Executable, text: str) -> str:
     return f"; it said: {said[-TAIL_LENGTH:]}" if said else "; it printed nothing"
 
 
-def _search(pattern: str, ran: Ran) -> re.Match[str] | None:
-    """The first match, in standard output or else in standard error."""
-    found = re.compile(pattern, re.MULTILINE)
-    return found.search(ran.out) or found.search(ran.err)
+def _search(
+    what: str, status: LaunchStatus, name: str, program: Executable, ran: Ran
+) -> re.Match[str]:
+    """The first match of the pattern of ``what``, in standard output or else in standard error."""
+    pattern = getattr(program, what)
+    compiled = re.compile(pattern, re.MULTILINE)
+    if (found := compiled.search(ran.out) or compiled.search(ran.err)) is None:
+        raise ProgramFault(
+            f"the {what} is missing: nothing that {name} printed matches {what}:"
+            f" '{pattern}'{_tail(program, ran.out or ran.err)}",
+            status,
+        )
+    return found
 
 
 def _answer(name: str, program: Executable, ran: Ran) -> int:
-    found = _search(program.answer, ran)
-    if found is None:
-        raise ProgramFault(
-            f"the answer is missing: nothing that {name} printed matches answer:"
-            f" '{program.answer}'{_tail(program, ran.out or ran.err)}",
-            "wrong",
-        )
+    found = _search("answer", "wrong", name, program, ran)
     try:
         return int(re.sub(r"[,_']", "", found[1] or ""))
     except ValueError as error:
@@ -277,12 +249,7 @@ def _seconds(name: str, program: Executable, ran: Ran) -> float:
     """The time of one run: the printed one, or that of the process."""
     if not program.time:
         return ran.wall_s
-    found = _search(program.time, ran)
-    if found is None:
-        raise ProgramFault(
-            f"the time is missing: nothing that {name} printed matches time:"
-            f" '{program.time}'{_tail(program, ran.out or ran.err)}"
-        )
+    found = _search("time", "launch_error", name, program, ran)
     try:
         number = float(found[1] or "")
     except ValueError as error:

@@ -1,18 +1,183 @@
-"""What fits the available time: a point's own budget, and the budget of the whole run."""
+"""What fits the available time: a point's own budget, and the budget of the whole run.
+
+How long points take is predicted from launches already seen, or from nominal rates for a dry run.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import statistics
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nqbench.measure.forecast import WORKER_START_S, TimeBook, measurement_s
+from nqbench.errors import DeviceError
+from nqbench.facts import DeviceFacts
 from nqbench.measure.run_state import Task
+from nqbench.measure.variants import runs_on_cpu
+from nqbench.point import Point
+from nqbench.system.machine import cpu_count
+from nqbench.workloads import get as find_workload
 
 if TYPE_CHECKING:
-    from nqbench.study.model import Measure
+    from nqbench.study.model import Measure, Study
+
+WORKER_START_S: Final = 2.0
+"""Imports, the device's start and the first use of compiled Python code, per worker process."""
+OVERHEAD_S: Final = 0.05
+"""Making a plan, loading a compiled kernel, copying and checking, per measurement."""
+COMPILE_S: Final = 0.3
+"""One kernel through the compiler, on one core."""
+TRANSLATE_S: Final = 0.25
+"""One kernel made into PTX and native code for the simulator, on one core: 0.15 to 0.25 s with
+AVX-512, 0.25 to 0.5 s with AVX2 (docs/simulator.md)."""
+TYPICAL_SAMPLES: Final = 30
+"""Samples a measurement takes until its interval is narrow, where launches are short."""
+SIM_CORES: Final = 0.2
+CORES_PER_SM: Final = 0.6
+"""Work of one simulating core, and of one multiprocessor of a GPU, over that of one CPU core with
+compiled code; good to a factor of a few."""
+SHORT_LAUNCH_S: Final = 1e-3
+"""Below this a launch is mostly fixed cost (starting, filling the chip, waiting for its last
+threads): its time per unit of work is far above that of a larger size, and says little about it."""
+MIN_WORK_S: Final = 1e-9
+"""Work of a point without any, by its workload: predictions divide by it."""
+WORK_STEP: Final = 1.5
+"""Sizes whose work differs by less cannot separate the fixed cost from the work."""
+
+
+class TimeBook:
+    """Times seen in this run, and predictions from them.
+
+    ``cores``: how many CPU cores would do the device's work (:func:`nominal_cores`), used until a
+    launch is long enough to measure it. Devices of one model share a book, each with a thread.
+    """
+
+    def __init__(self, cores: float | None = None) -> None:
+        self._cores = cores
+        self._seen: dict[str, float] = {}
+        # By size: the work of a launch in seconds of a CPU core, and its own seconds.
+        self._families: dict[str, dict[int, list[tuple[float, float]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        self._overheads_s: list[float] = []
+        self._lock = threading.RLock()
+
+    def observe(self, point: Point, launch_s: float, wall_s: float | None = None) -> None:
+        """Note the seconds of one launch of a point, and those of the measurement it was in."""
+        seen = max(core_s(point), MIN_WORK_S), launch_s
+        with self._lock:
+            self._seen[_identity(point)] = launch_s
+            self._families[_family(point)][point.n].append(seen)
+            if wall_s:
+                self._overheads_s.append(max(0.0, wall_s - launch_s))
+
+    def seen(self, point: Point) -> float | None:
+        """Seconds of a launch of this point, if there was one."""
+        return self._seen.get(_identity(point))
+
+    def overhead_s(self) -> float:
+        """Seconds of a measurement outside its launches: the median of those seen."""
+        return statistics.median(self._overheads_s) if self._overheads_s else OVERHEAD_S
+
+    def predict(self, point: Point) -> tuple[float, int] | None:
+        """Seconds of one launch and the size it is predicted from; ``None`` if nothing is known.
+
+        A fixed cost and a cost per unit of work, from the two nearest smaller sizes of the same
+        system and levels (numbers such as the depth may differ). With only one size, all of its
+        time is attributed to the work, unless it is a short launch: work then costs no more than at
+        the device's nominal rate.
+        """
+        with self._lock:
+            family = self._families[_family(point)]
+            sizes = sorted((n for n in family if n < point.n), reverse=True)[:2]
+            nearest = [tuple(map(statistics.median, zip(*family[n], strict=True))) for n in sizes]
+        if not nearest:
+            return None
+        (work, launch_s), (far_work, far_launch_s) = nearest[0], nearest[-1]
+        per_work_s = launch_s / work
+        if work >= WORK_STEP * far_work:
+            slope = (launch_s - far_launch_s) / (work - far_work)
+            per_work_s = min(per_work_s, max(0.0, slope))
+        elif launch_s < SHORT_LAUNCH_S and (cores := _cores_of(point) or self._cores):
+            per_work_s = min(per_work_s, 1 / cores)
+        return launch_s + per_work_s * max(0.0, core_s(point) - work), sizes[0]
+
+
+def nominal_cores(facts: DeviceFacts) -> float:
+    """How many CPU cores would do the work of a device."""
+    cores = {"cuda": CORES_PER_SM * facts.multiprocessors, "sim": SIM_CORES}
+    return cores.get(facts.kind, 1.0)
+
+
+def core_s(point: Point) -> float:
+    """Seconds that one CPU core would take for a point, by its workload's estimate."""
+    workload = find_workload(point.workload)
+    return workload.work(point.configuration) / workload.core_work_per_s
+
+
+def _identity(point: Point) -> str:
+    return json.dumps([point.sweep, point.system, dict(point.factors)], sort_keys=True)
+
+
+def _family(point: Point) -> str:
+    """What a point shares with the same configuration at other sizes: names, not numbers."""
+    levels = {name: level for name, level in point.factors.items() if isinstance(level, str)}
+    return json.dumps([point.workload, point.system, levels], sort_keys=True)
+
+
+def measurement_s(
+    launch_s: float, share_s: float, samples: int, overhead_s: float = OVERHEAD_S
+) -> float:
+    """Seconds that one measurement will take, given the seconds of a launch."""
+    wanted = max(samples, TYPICAL_SAMPLES) * launch_s
+    return overhead_s + max(2 * launch_s, min(share_s, wanted))
+
+
+def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
+    """Rough seconds for measuring ``points`` on the device ``spec`` where nothing is compiled yet.
+
+    For a dry run: from nominal rates, so good to a factor of a few. ``None`` if the device cannot
+    be asked.
+    """
+    from nqbench.devices.registry import facts_for
+
+    try:
+        facts = facts_for(spec)
+    except DeviceError:
+        return None
+    measure = study.measure
+    share_s = measure.budget_s / measure.rounds
+    on_all_cores_s = alone_s = 0.0
+    for point in points:
+        if point.skip:
+            continue
+        launch_s = core_s(point) / (_cores_of(point) or nominal_cores(facts))
+        if not runs_on_cpu(point):
+            if facts.kind == "sim":
+                on_all_cores_s += OVERHEAD_S + TRANSLATE_S + launch_s
+                continue
+            on_all_cores_s += COMPILE_S
+        if launch_s <= share_s or point.sweep in measure.long:
+            # Longer ones are verified at a smaller size, and skipped.
+            alone_s += launch_s
+            alone_s += measure.rounds * measurement_s(launch_s, share_s, measure.samples)
+    starts = 1 + (measure.rounds if alone_s else 0)
+    return starts * WORKER_START_S + alone_s + on_all_cores_s / cpu_count()
+
+
+def _cores_of(point: Point) -> int:
+    """How many cores a CPU system uses; 0 for a kernel."""
+    if not runs_on_cpu(point):
+        return 0
+    if point.program is not None:
+        return 1
+    parallel = point.system in find_workload(point.workload).parallel_systems
+    return cpu_count() if parallel else 1
 
 
 SLACK: Final = 3.0

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from nqbench.errors import DeviceLost
 from nqbench.facts import DeviceFacts
 from nqbench.measure import ncu
-from nqbench.measure.budget import Budget
-from nqbench.measure.forecast import TimeBook, nominal_cores
+from nqbench.measure.budget import Budget, TimeBook, nominal_cores
 from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.runner import Recording, look_first, measure
 from nqbench.measure.stages import EXACT_ROUND, WorkerFactory

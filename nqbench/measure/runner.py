@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.measure import manifest, ncu
-from nqbench.measure.budget import Budget
-from nqbench.measure.forecast import TimeBook, nominal_cores
+from nqbench.measure.budget import Budget, TimeBook, nominal_cores
 from nqbench.measure.keys import Keys
 from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.stages import Stages, WorkerFactory

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.budget import Budget
-from nqbench.measure.forecast import core_s
+from nqbench.measure.budget import Budget, core_s
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import Listener, RunState, Task
 from nqbench.measure.sampling import Policy

@@ -30,8 +30,7 @@ from nqbench.cluster.connect import (
 )
 from nqbench.cluster.devices import ClusterSite
 from nqbench.cluster.host import Offer
-from nqbench.cluster.jobs import RemoteJobs
-from nqbench.cluster.members import Cluster, unfit
+from nqbench.cluster.members import Cluster, RemoteJobs, unfit
 from nqbench.devices.cuda import query
 from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site

@@ -91,7 +91,7 @@ class Workers:
 @pytest.fixture(autouse=True)
 def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distributed.as_completed", Completed)
-    monkeypatch.setattr("nqbench.cluster.jobs.WAIT_S", 0.0)
+    monkeypatch.setattr("nqbench.cluster.members.WAIT_S", 0.0)
 
 
 def count(workers: Workers, log: Path | None = None, checked: float = 0.0) -> Counted:

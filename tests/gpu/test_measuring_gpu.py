@@ -14,7 +14,7 @@ import pytest
 from nqbench.device import Prepared
 from nqbench.devices.cuda.gpu import LIMIT_S, BlockingKernel
 from nqbench.devices.cuda.kernel import CudaKernel
-from nqbench.devices.cuda.nvml import CLOCK_REASONS
+from nqbench.devices.cuda.query import CLOCK_REASONS
 from nqbench.errors import DeviceError
 from nqbench.measure.measurement import SPENT
 from nqbench.measure.sampling import Policy

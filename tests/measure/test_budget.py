@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure import forecast
+from nqbench.measure import budget as budgets
 from nqbench.measure.budget import Budget
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunState, Task
@@ -54,7 +54,7 @@ CORES = RATE / TOY.core_work_per_s
 def test_a_time_is_predicted_from_smaller_sizes(
     cores: float | None, seen: dict[int, float], n: int, predicted: tuple[float, int] | None
 ) -> None:
-    book = forecast.TimeBook(cores)
+    book = budgets.TimeBook(cores)
     for size, launch_s in seen.items():
         book.observe(point(size), launch_s)
     found = book.predict(point(n))
@@ -63,7 +63,7 @@ def test_a_time_is_predicted_from_smaller_sizes(
 
 
 def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
-    book = forecast.TimeBook(80)
+    book = budgets.TimeBook(80)
     on_cpu = point(4, system="cpu.power")
     book.observe(on_cpu, 4**4 / TOY.core_work_per_s)
     predicted = book.predict(replace(on_cpu, factors={"n": 14}))
@@ -71,7 +71,7 @@ def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
 
 
 def test_what_measurements_cost_beside_launches_is_learnt() -> None:
-    book = forecast.TimeBook()
+    book = budgets.TimeBook()
     assert book.overhead_s() == 0.05
     for wall_s in (3.0, 1.2, 1.1):  # the first one imports and compiles
         book.observe(point(5), 1.0, wall_s)
@@ -147,7 +147,7 @@ class Scripted:
         self.launch_s, self.now = launch_s, 0.0
 
     def __call__(self, size: int = 1) -> Scripted:
-        self.now += forecast.WORKER_START_S
+        self.now += budgets.WORKER_START_S
         return self
 
     def clock(self) -> float:
@@ -157,8 +157,8 @@ class Scripted:
         for job in jobs:
             assert isinstance(job.request, MeasureRequest)
             launch_s = self.launch_s[job.request.point.n]
-            took_s = forecast.OVERHEAD_S + launch_s * (
-                forecast.TYPICAL_SAMPLES if job.request.timed else 1
+            took_s = budgets.OVERHEAD_S + launch_s * (
+                budgets.TYPICAL_SAMPLES if job.request.timed else 1
             )
             late = self.now + took_s > job.end
             self.now = job.end if late else self.now + took_s
@@ -241,7 +241,7 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
 
 
 def estimated(points: Sequence[Point], device: str) -> float:
-    found = forecast.estimate(points, ToyStudy([]), device)
+    found = budgets.estimate(points, ToyStudy([]), device)
     assert found is not None
     return found
 
@@ -252,9 +252,9 @@ def test_an_estimate_grows_with_the_work_and_the_kernels(monkeypatch: pytest.Mon
         large = estimated([point(n + 1, system=system), point(30, skip="no")], device)
         assert 0 < small < large < 100
     kernels = [point(6, jobs=i) for i in range(100)]
-    assert estimated(kernels, "sim:mini") > 100 * forecast.TRANSLATE_S / cpu_count()
-    assert forecast.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None  # not here
-    monkeypatch.setattr(forecast, "cpu_count", lambda: 4)
+    assert estimated(kernels, "sim:mini") > 100 * budgets.TRANSLATE_S / cpu_count()
+    assert budgets.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None  # not here
+    monkeypatch.setattr(budgets, "cpu_count", lambda: 4)
     on_cpu = [point(10, system="cpu.power")]
     plain = estimated(on_cpu, "cpu")
     monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}))

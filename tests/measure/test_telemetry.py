@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nqbench.device import Reading, Sensor
-from nqbench.devices.cuda.nvml import CLOCK_REASONS, reasons_of
+from nqbench.devices.cuda.query import CLOCK_REASONS, reasons_of
 from nqbench.measure.telemetry import Watch, clock_warning, summary, throttled
 from nqbench.record import Record
 

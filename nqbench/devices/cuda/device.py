@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.cuda.gpu import Gpu
 from nqbench.devices.cuda.kernel import CudaKernel
-from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
-from nqbench.devices.cuda.query import find_device, gpu_identity
+from nqbench.devices.cuda.query import NvmlSensor, find_device, gpu_identity
 from nqbench.errors import DeviceError
 from nqbench.plan import MultiLaunchPlan, Plan
 

@@ -17,8 +17,7 @@ from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.gpu import ABANDONED, LIMIT_S
-from nqbench.devices.cuda.nvml import SETTINGS
-from nqbench.devices.cuda.query import find_gpus
+from nqbench.devices.cuda.query import SETTINGS, find_gpus
 from nqbench.devices.registry import list_devices
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.measure.measurement import phases_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nqbench.device import Reading
-from nqbench.devices.cuda.nvml import SETTINGS, NvmlSensor, nvml_settings
+from nqbench.devices.cuda.query import SETTINGS, NvmlSensor, nvml_settings
 from nqbench.errors import DeviceError
 
 ANSWERS: dict[str, Any] = {
