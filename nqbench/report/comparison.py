@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.answer import Best
 from nqbench.analysis.compare import wording
-from nqbench.analysis.compare.changes import BestVariant, Leader, SharedEffect
+from nqbench.analysis.compare.changes import SharedEffect
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
@@ -25,8 +24,12 @@ from nqbench.report.figures import style
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
 from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
-QUIET: Final = ("same", "equal")
+QUIET: Final = ("same", "equal", "unclear")
 """Verdicts that a reader in a hurry may skip."""
+MAX_EFFECTS: Final = 8
+"""Changes on a screen, the strongest; the page has all of them."""
+MAX_CHANGES: Final = 10
+"""Compared points on a screen, those that changed most; files hold all of them."""
 RATIO: Final = "compared over reference"
 CHANGE: Final = "to over from"
 FASTEST: Final = "fastest over next"
@@ -52,12 +55,6 @@ def rendered(findings: Findings, form: str) -> str:
     return "\n".join(map(exporter(form), tables_of(findings)))
 
 
-def changed(findings: Findings) -> list[tuple[Comparison, ComparedPoint]]:
-    """Rows other than ``same`` and ``equal``, the largest change first."""
-    rows = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
-    return sorted(rows, key=lambda item: -item[1].weight)
-
-
 def write_comparison(
     findings: Findings,
     out: Path,
@@ -76,7 +73,7 @@ def write_comparison(
     page.add(*(Paragraph(sentence, lead=True) for sentence in wording.verdicts(findings)))
     page.add(Origin(_source(findings), _matched(findings)))
     for one in best_variants(findings):
-        brief = at_a_glance(one)
+        brief = _largest(one)
         if len(brief.rows) == len(one.rows):
             page.table(one, size=f"{one.size}: ")
             continue
@@ -115,13 +112,11 @@ def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
 
 
 def _details(comparison: Comparison, source: Source, which: str) -> Iterator[Table]:
-    """Means by groups, every point of each quantity, and what was not compared. Counts that are
-    equal everywhere have nothing to show."""
-    told = [section for section in comparison.sections if not section.equal_everywhere]
-    if any(section.groups for section in told):
-        yield _groups(comparison, told, source, which)
-    for section in told:
-        yield _points(comparison, section, source, which)
+    """Every point of each quantity, and what was not compared. Counts that are equal everywhere
+    have nothing to show."""
+    for section in comparison.sections:
+        if not section.equal_everywhere:
+            yield _points(comparison, section, source, which)
     if comparison.missing:
         yield _missing(comparison, source, which)
 
@@ -135,7 +130,7 @@ def best_variants(findings: Findings) -> list[Table]:
     """The fastest variant of each size on each side; of counts each side's best by each count."""
     source, tables = _source(findings), []
     timed = {
-        (best.n, name, best.called[lead.point]): (ranking.section.quantity, best, name, lead)
+        (best.n, name, lead.name): (best, name, lead)
         for ranking in findings.rankings
         for best in ranking.best
         for name, lead in zip(ranking.comparison.names, best.leaders, strict=True)
@@ -143,15 +138,20 @@ def best_variants(findings: Findings) -> list[Table]:
     if timed:
         what = findings.rankings[0].section.quantity
         columns, rows = tabulate(
-            sorted(timed.values(), key=lambda one: -one[1].n),
-            (Column("N", "number"), lambda one: one[1].n),
-            (Column("variants", "number"), lambda one: one[1].variants),
-            (Column("on"), lambda one: one[2]),
-            (Column("fastest"), lambda one: short(one[1].called[one[3].point])),
-            (Column(what.label, "time", spread=True), lambda one: one[3].value),
-            (Column("ahead of the next", "ratio", spread=True, plain=FASTEST), _lead),
-            (Column("next"), lambda one: short(one[1].called[one[3].next])),
-            (Column("told apart"), lambda one: "yes" if one[3].clear else "no"),
+            sorted(timed.values(), key=lambda one: -one[0].n),
+            (Column("N", "number"), lambda one: one[0].n),
+            (Column("variants", "number"), lambda one: one[0].variants),
+            (Column("on"), lambda one: one[1]),
+            (Column("fastest"), lambda one: short(one[2].name)),
+            (Column(what.label, "time", spread=True), lambda one: one[2].value),
+            (
+                Column("ahead of the next", "ratio", spread=True, plain=FASTEST),
+                lambda one: Difference(
+                    one[2].lead.inverse(), what, verdict="" if one[2].clear else "unclear"
+                ),
+            ),
+            (Column("next"), lambda one: short(one[2].next)),
+            (Column("told apart"), lambda one: "yes" if one[2].clear else "no"),
         )
         notes = (
             "Variants of one size give the same answer; a configuration in several sweeps is one",
@@ -172,21 +172,57 @@ def best_variants(findings: Findings) -> list[Table]:
     return tables
 
 
-def at_a_glance(best: Table) -> Table:
+def at_a_glance(findings: Findings) -> Iterator[Table]:
+    """What a terminal has room for: the best variants of the largest size, the strongest effects."""
+    yield from map(_largest, best_variants(findings))
+    for one in _effects(findings):
+        more = len(one.rows) - MAX_EFFECTS
+        notes = (f"... and {more} more on the page",) if more > 0 else ()
+        yield replace(one, rows=one.rows[:MAX_EFFECTS], notes=notes)
+
+
+def _largest(best: Table) -> Table:
     """Of a table of best variants the largest size, without what only files need."""
     sizes = [row[[c.name for c in best.columns].index("N")] for row in best.rows]
     kept = [i for i, column in enumerate(best.columns) if column.name not in IN_FILES]
+    rows = [row for row, n in zip(best.rows, sizes, strict=True) if n == sizes[0]]
     return replace(
         best,
         title=f"{best.title}, N = {sizes[0]}",
         columns=tuple(best.columns[i] for i in kept),
-        rows=tuple(
-            tuple(row[i] for i in kept)
-            for row, n in zip(best.rows, sizes, strict=True)
-            if n == sizes[0]
-        ),
+        rows=tuple(tuple(row[i] for i in kept) for row in rows),
         notes=(),
     )
+
+
+def changed(findings: Findings) -> Iterator[Table]:
+    """The points that changed most by each quantity: one count shall not fill the screen."""
+    every = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
+    by_quantity: dict[Quantity, list[tuple[Comparison, ComparedPoint]]] = {}
+    for one in sorted(every, key=lambda one: -one[1].weight):
+        by_quantity.setdefault(one[1].quantity, []).append(one)
+    if not every:
+        return
+    most = max(MAX_CHANGES // len(by_quantity), 2)
+    shown = [one for own in by_quantity.values() for one in own[:most]]
+    named = labels([row.pair.first for _, row in every])
+    first, *others = map(wording.side, findings.names)
+    columns, rows = tabulate(
+        shown,
+        (Column("point"), lambda one: named[one[1].pair.first]),
+        *([(Column("compared"), lambda one: wording.side(one[0].names[1]))] if others[1:] else []),
+        (Column("quantity"), lambda one: one[1].quantity.label),
+        (Column(first), lambda one: amount(one[1].first.value, one[1].quantity)),
+        (
+            Column("value" if others[1:] else others[0]),
+            lambda one: amount(one[1].second.value, one[1].quantity),
+        ),
+        (Column("difference", "ratio", spread=True), lambda one: one[1].difference),
+    )
+    more = len(every) - len(shown)
+    notes = (f"... and {more} more points that changed",) if more else ()
+    title = "Points that changed most"
+    yield Table("changed", title, columns, rows, _source(findings), notes)
 
 
 def _matched(findings: Findings) -> str:
@@ -195,11 +231,6 @@ def _matched(findings: Findings) -> str:
     lacking = sum(len(c.missing) for c in findings.comparisons)
     told = f"{' and '.join(map(str, dict.fromkeys(found)))} points in common"
     return told + (f", {lacking} not compared" if lacking else "")
-
-
-def _lead(found: tuple[Quantity, BestVariant, str, Leader]) -> Difference:
-    what, _, _, leader = found
-    return Difference(leader.lead.inverse(), what, verdict="" if leader.clear else "unclear")
 
 
 def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
@@ -218,35 +249,27 @@ def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
 
 def _effects(findings: Findings) -> Iterator[Table]:
     """What each change does on each side."""
-    source, names = _source(findings), findings.names
-
-    def cell(one: SharedEffect, index: int) -> Difference | None:
-        effect = one.effects[index]
-        return Difference(effect.ratio, effect.quantity, effect.totals) if effect else None
-
     if not findings.effects:
         return
     change, told = findings.effects[0].change, {one.quantity.label for one in findings.effects}
     turns = any(one.turns for one in findings.effects)
     columns, rows = tabulate(
         findings.effects,
-        (
-            Column("change"),
-            lambda one: f"{one.change.factor}: {one.change.base} → {one.change.level}",
-        ),
+        (Column("change"), _step),
         *([(Column("quantity"), lambda one: one.quantity.label)] if len(told) > 1 else []),
         *(
             (
                 Column(wording.side(name), "ratio", spread=True, plain=f"{name} {CHANGE}"),
-                partial(cell, index=i),
+                lambda one, i=i: one.effects[i],
             )
-            for i, name in enumerate(names)
+            for i, name in enumerate(findings.names)
         ),
         *([(Column("direction"), lambda one: "turns" if one.turns else "")] * turns),
     )
-    title = f"What each change does (sweep {change.sweep}, N = {change.n})"
-    notes = ("Everything else equal, over the points that all sides have; + better, - worse",)
-    yield Table("effects", title, columns, rows, source, notes)
+    where = f"{change.sweep}, N = {change.n}; + better, - worse"
+    title = f"What each change does, everything else equal ({where})"
+    notes = ("Over the points that all sides have",)
+    yield Table("effects", title, columns, rows, _source(findings), notes)
 
 
 def _effects_figure(findings: Findings) -> style.Drawing:
@@ -255,22 +278,19 @@ def _effects_figure(findings: Findings) -> style.Drawing:
     from nqbench.report.matrix import effects_figure
 
     names = tuple(map(wording.side, findings.names))
-    rows = [
-        MatrixRow(
-            change.sweep,
-            change.factor,
-            f"{change.factor}: {change.base} → {change.level}",
-            change.n,
-            tuple(
-                MatrixCell(name, "measured", effect.ratio.inverse(), effect.n)
-                for name, effect in zip(names, one.effects, strict=True)
-                if effect
-            ),
-        )
-        for one in findings.effects
-        for change in (one.change,)
-    ]
+    rows = []
+    for one in findings.effects:
+        cells = [
+            MatrixCell(name, "measured", effect.ratio.inverse(), one.change.n)
+            for name, effect in zip(names, one.effects, strict=True)
+            if effect
+        ]
+        rows.append(MatrixRow(one.change.sweep, "", _step(one), one.change.n, tuple(cells)))
     return effects_figure(Matrix(tuple(rows), names, ()), _source(findings))
+
+
+def _step(one: SharedEffect) -> str:
+    return f"{one.change.factor}: {one.change.base} → {one.change.level}"
 
 
 def _summary(findings: Findings) -> Table:
@@ -297,26 +317,6 @@ def _summary(findings: Findings) -> Table:
         _source(findings),
         notes,
     )
-
-
-def _groups(
-    comparison: Comparison, sections: Sequence[ComparedQuantity], source: Source, which: str
-) -> Table:
-    columns, rows = tabulate(
-        [(section, group) for section in sections for group in section.groups],
-        (Column("quantity"), lambda one: one[0].quantity.label),
-        (Column("by"), lambda one: one[1].factor),
-        (Column("level"), lambda one: one[1].level),
-        (Column("points", "number"), lambda one: one[1].points),
-        (
-            Column("mean", "ratio", spread=True, plain=f"mean {RATIO}"),
-            lambda one: one[1].ratio and Difference(one[1].ratio, one[0].quantity),
-        ),
-        (Column("verdict"), lambda one: one[1].verdict or ""),
-    )
-    title = f"By system and memory: {comparison.names[1]} against {comparison.names[0]}"
-    notes = ("Geometric means over the points that were compared; another choice has another mean",)
-    return Table(slug("groups", which), title, columns, rows, source, notes)
 
 
 def _points(comparison: Comparison, section: ComparedQuantity, source: Source, which: str) -> Table:

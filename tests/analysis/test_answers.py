@@ -199,21 +199,6 @@ def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
     assert "order clearly changes" not in text
 
 
-def test_means_by_system_and_memory() -> None:
-    off_chip = {"memory": "global"}
-    one = run(none=off_chip, dynamic=off_chip)
-    two = run("B", 2, none={**off_chip, "s": 4.0}, dynamic=off_chip)
-    found = compare_datasets([one.data(), two.data()])
-    (section,) = found.comparisons[0].sections
-    means = {(g.factor, g.level): g for g in section.groups}
-    assert means["memory", "global"].ratio is not None
-    assert means["memory", "global"].ratio.value == pytest.approx(math.sqrt(0.8), rel=0.01)
-    assert (means["memory", "global"].points, means["memory", "global"].verdict) == (2, "faster")
-    assert means["system", "tanaka2011.none"].ratio is not None
-    assert means["system", "tanaka2011.none"].ratio.value == pytest.approx(0.8, rel=0.01)
-    assert len(means) == 6
-
-
 def test_cpu_programs_are_a_family_of_their_own() -> None:
     """A difference of a CPU program is not corrected for the number of kernels."""
     sides = []

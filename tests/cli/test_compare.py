@@ -112,7 +112,6 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert done.code == 0
     written = {path.name for path in out.iterdir()}
     assert {"compare.md", "table-summary.csv", "compare.html"} <= written
-    assert "table-groups.csv" in written
     lines = (out / "table-points-time.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5
     assert all(",slower," in line for line in lines[1:])
@@ -123,10 +122,6 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     best = (out / "table-best.csv").read_text(encoding="utf-8").splitlines()
     assert best[0].startswith("N,variants,on,fastest,kernel_time_s,kernel_time_s_low")
     assert len(best) == 3
-    groups = (out / "table-groups.csv").read_text(encoding="utf-8").splitlines()
-    assert [line.split(",")[1:4] for line in groups[1:]] == [
-        ["memory", level, "2"] for level in ("global", "shared")
-    ]
     assert "(<table-points-time.csv>)" in page
     done = call("compare", runs / "old", runs / "slow", "--format", "csv")
     assert done.code == 0

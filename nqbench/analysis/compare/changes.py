@@ -12,7 +12,8 @@ ratios are large enough to report.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -24,8 +25,9 @@ from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import FactorEffect, effects
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.analysis.factorial.effects import effects
+from nqbench.analysis.wording import Difference
+from nqbench.errors import AnalysisError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,26 +38,25 @@ class Leader:
     ``clear``  whether its interval, widened for the number of variants, excludes 1
     """
 
-    point: PointResult
+    name: str
     value: estimate.Estimate
-    next: PointResult
+    next: str
     lead: estimate.Estimate
     clear: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestVariant:
-    """The fastest of ``variants`` of one size, on each side.
-
-    ``same``    whether it is the same variant
-    ``called``  what the variants are called, on both sides
-    """
+    """The fastest of ``variants`` of one size, on each side."""
 
     n: int
     variants: int
     leaders: tuple[Leader, Leader]
-    same: bool
-    called: Mapping[PointResult, str]
+
+    @property
+    def same(self) -> bool:
+        """Whether it is the same variant."""
+        return self.leaders[0].name == self.leaders[1].name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,19 +92,16 @@ def best_variants(
             seen.setdefault((pair.first.system, levels), pair)
         if len(seen) < 2:
             continue
-        found: list[tuple[Matched, Leader]] = []
+        called = match.variants([p.first for p in seen.values()])
+        leaders = []
         for side, data in enumerate(sides):
-            ranked = sorted(seen.values(), key=lambda p: p[side].value(what))
-            first, second = (pair[side] for pair in ranked[:2])
-            lead = _contrast(data, first, second, what).estimate()
-            value = first.estimate(what)
+            one, two = sorted(seen.values(), key=lambda p: p[side].value(what))[:2]
+            lead = _contrast(data, one[side], two[side], what).estimate()
+            value = one[side].estimate(what)
             assert value is not None
             clear = lead.differs_from(1, len(seen))
-            found.append((ranked[0], Leader(first, value, second, lead, clear)))
-        (one, left), (two, right) = found
-        called = match.variants([p.first for p in seen.values()])
-        called |= {p.second: called[p.first] for p in seen.values()}
-        yield BestVariant(group[0].first.n, len(seen), (left, right), one is two, called)
+            leaders.append(Leader(called[one.first], value, called[two.first], lead, clear))
+        yield BestVariant(group[0].first.n, len(seen), (leaders[0], leaders[1]))
 
 
 def order_changes(
@@ -184,11 +182,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SharedEffect:
-    """What one change does to one quantity on each side; ``None`` where that is not known."""
+    """What one change does to a quantity on each side; ``None`` where that is not known."""
 
-    change: Change
+    names: tuple[str, ...]
     quantity: Quantity
-    effects: tuple[FactorEffect | None, ...]
+    change: Change
+    effects: tuple[Difference | None, ...]
 
     @property
     def turns(self) -> bool:
@@ -198,7 +197,7 @@ class SharedEffect:
         return {"+", "-"} <= {wording.mark(ratio, what) for ratio in told}
 
 
-def side_by_side(answers: Sequence[Answer]) -> list[SharedEffect]:
+def side_by_side(answers: Sequence[Answer], names: Sequence[str]) -> list[SharedEffect]:
     """The effects that matter on some side, the strongest first: of the sweep that answers on the
     first, at its largest size. Of counters only those that are not the same on every side."""
     sweep = answers[0].sweep
@@ -213,93 +212,60 @@ def side_by_side(answers: Sequence[Answer]) -> list[SharedEffect]:
             alike = what.exact and len(set(ratios)) == 1 and len(ratios) == len(own)
             if alike or not any(a.matters(e) for a, e in zip(answers, own, strict=True) if e):
                 continue
-            found.append((weight, SharedEffect(Change(sweep, step.n, *key), what, tuple(own))))
+            change = Change(sweep, step.n, *key)
+            told = tuple(Difference(e.ratio, what, e.totals) if e else None for e in own)
+            found.append((weight, SharedEffect(tuple(names), what, change, told)))
     return [one for _, one in sorted(found, key=lambda item: -item[0])]
 
 
-@dataclass(frozen=True, slots=True)
-class Reversal:
-    """A change that helps on one device and hurts on the other.
-
-    ``ratios``  what the change multiplies the quantity by, per device
-    """
-
-    names: match.Names
-    quantity: Quantity
-    change: Change
-    ratios: tuple[estimate.Estimate, estimate.Estimate]
-
-
-def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[Reversal]:
-    """Every change that reverses between two devices, the strongest first."""
-    if not what.better:
-        return []  # neither direction is good by itself
-    found: list[Reversal] = []
-    for i, j in combinations(range(len(runs)), 2):
+def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[SharedEffect]:
+    """Every change that clearly helps on one device and hurts on another, the strongest first."""
+    found: list[tuple[float, SharedEffect]] = []
+    for i, j in combinations(range(len(runs)), 2) if what.better else ():
         sides, called = (runs[i], runs[j]), (names[i], names[j])
         pairs = match.match_runs(*sides, called).pairs
         # Of points that both have: one run may be cut short, or lack what did not fit its device.
         first, second = (
-            _clear(data, [pair[side] for pair in pairs], what) for side, data in enumerate(sides)
+            _clear(replace(data, points=tuple(pair[side] for pair in pairs)), what)
+            for side, data in enumerate(sides)
         )
-        found += [
-            Reversal(called, what, change, (one, second[change]))
-            for change, one in first.items()
-            if change in second and (one.value - 1) * (second[change].value - 1) < 0
-        ]
-    return sorted(found, key=lambda r: -min(e.distance for e in r.ratios))
+        for change in first.keys() & second.keys():
+            own = first[change], second[change]
+            if (own[0].value - 1) * (own[1].value - 1) < 0:
+                told = tuple(Difference(ratio, what) for ratio in own)
+                weight = min(ratio.distance for ratio in own)
+                found.append((weight, SharedEffect(called, what, change, told)))
+    return [one for _, one in sorted(found, key=lambda item: (-item[0], str(item[1].change)))]
 
 
-def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
-    """Every main effect of a factor, and every step from one version of a system to the next."""
-    for sweep in data.sweeps:
-        try:
-            found = effects(data, sweep, what)
-        except AnalysisError:
-            continue  # a sweep without factors, or with nothing to compare, has no effects
-        for effect in found:
-            if effect.factor != "system":
-                change = Change(sweep, effect.n, effect.factor, effect.base, effect.level)
-                yield change, effect.ratio
-        yield from _steps(data, sweep, what)
-
-
-def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
-    """From each version of a paper's system to the next, where both were measured once per size."""
-    by_size: dict[int, dict[str, list[PointResult]]] = {}
-    for point in data.select(sweep, cpu=False):
-        if point.ok and point.system and point.values(what):
-            by_size.setdefault(point.n, {}).setdefault(point.system, []).append(point)
-    for n, systems in by_size.items():
-        for one, two in _consecutive(data, list(systems)):
-            if len(systems[one]) == len(systems[two]) == 1:
-                before, after = systems[one][0], systems[two][0]
-                if before.value(what) and after.value(what):
-                    found = point_ratio(after, before, what)
-                    yield Change(sweep, n, "system", one, two), found
-
-
-def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:
-    """Neighbours in the workload's own list of systems, within one paper."""
-    from nqbench.workloads import of_study
-
-    try:
-        listed = list(of_study(data.study).systems)
-    except StudyError:  # a user's own workload, which is not here
-        listed = list(present)
-    ordered = sorted((s for s in present if s in listed), key=listed.index)
-    return [(a, b) for a, b in pairwise(ordered) if a.partition(".")[0] == b.partition(".")[0]]
-
-
-def _clear(
-    data: Dataset, points: Iterable[PointResult], what: Quantity
-) -> dict[Change, estimate.Estimate]:
-    """Changes among some points of a run that are significant, corrected for their number, and
-    large enough to report."""
-    found = list(changes(replace(data, points=tuple(points)), what))
+def _clear(data: Dataset, what: Quantity) -> dict[Change, estimate.Estimate]:
+    """The changes that are significant, corrected for their number, and large enough to report."""
+    found = list(_changes(data, what))
     p_values = estimate.adjusted([estimate.p_different(ratio) for _, ratio in found])
     return {
         change: ratio
         for (change, ratio), p in zip(found, p_values, strict=True)
         if (p <= estimate.ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
     }
+
+
+def _changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
+    """Every main effect of a factor, and every step from one version of a paper's system to the
+    next in the study, where both were measured once per size."""
+    for sweep in data.sweeps:
+        with suppress(AnalysisError):  # it has no factors, or nothing to compare
+            for effect in effects(data, sweep, what):
+                if effect.factor != "system":
+                    change = Change(sweep, effect.n, effect.factor, effect.base, effect.level)
+                    yield change, effect.ratio
+        by_size: dict[int, dict[str, list[PointResult]]] = {}
+        for point in data.select(sweep, cpu=False):
+            if point.ok and point.system and point.values(what):
+                by_size.setdefault(point.n, {}).setdefault(point.system, []).append(point)
+        for n, systems in by_size.items():
+            for (one, before), (two, after) in pairwise(systems.items()):
+                same_paper = one.partition(".")[0] == two.partition(".")[0]
+                single = len(before) == len(after) == 1
+                if same_paper and single and before[0].value(what) and after[0].value(what):
+                    ratio = point_ratio(after[0], before[0], what)
+                    yield Change(sweep, n, "system", one, two), ratio

@@ -6,7 +6,7 @@ Also what ``--fail-on`` means: which verdicts, from which size on, are a regress
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -24,8 +24,8 @@ from nqbench.analysis.compare.runs import (
     compare_runs,
 )
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN
+from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import PART
 from nqbench.system.suggest import many
@@ -39,8 +39,6 @@ GATES: Final = {
     "differs": ("counter", "a counter"),
 }
 """What ``--fail-on`` takes: the kind of quantity that it is about, and what it needs in words."""
-TURNED: Final = {"faster": "slower", "slower": "faster"}
-"""The verdicts on a pair, seen from its other side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,40 +55,29 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One side against another over all points: ``ratio`` is the time of ``name`` over that of
-    ``other``. Of sides that are alternatives ``name`` is the fastest of all.
-
-    ``counts``  how many points have which verdict, of ``name`` against ``other``
-    """
-
-    name: str
-    other: str
-    ratio: Estimate
-    counts: Mapping[str, int]
-    quantity: Quantity
-
-
-@dataclass(frozen=True, slots=True)
 class Findings:
     """All that one comparison found: each side against the reference, and between devices.
 
-    ``names``     what the sides are called, the reference first
     ``answers``   what each side says by itself, of the points that all have
-    ``standings`` who is faster overall, where times are compared
+    ``standings`` who is faster overall, where times are compared: the second side of each, which of
+                  alternatives is the fastest of all
     ``rankings``  what the times of each pair of runs say
     ``effects``   what each change does on each side, where the sides are not versions of one
     """
 
     comparisons: tuple[Comparison, ...]
     command: str
-    names: tuple[str, ...]
     answers: tuple[Answer, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[Comparison, ...]
     rankings: tuple[Ranking, ...]
-    effects: tuple[changes.SharedEffect, ...] = ()
-    reversals: tuple[changes.Reversal, ...] = ()
-    several_devices: bool = False
+    effects: tuple[changes.SharedEffect, ...]
+    reversals: tuple[changes.SharedEffect, ...]
+    several_devices: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the sides are called, the reference first."""
+        return (self.comparisons[0].names[0], *(c.names[1] for c in self.comparisons))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -141,12 +128,12 @@ def compare_datasets(
                 " given; name one"
             )
         factor, *levels = parse_levels(by)
+        called = [f"{factor} {level}" for level in levels]
 
         def pair(one: int, two: int) -> Comparison:
-            pair = levels[one], levels[two]
-            return compare_levels(runs[0], factor, pair, margin=margin, value=value)
+            own = levels[one], levels[two]
+            return compare_levels(runs[0], factor, own, margin=margin, value=value)
 
-        called = [f"{factor} {level}" for level in levels]
     elif len(runs) < 2:
         raise StudyError(
             "a comparison needs two runs, or one run and, with `by`, two levels of a factor:"
@@ -161,19 +148,18 @@ def compare_datasets(
 
     found = tuple(pair(0, i) for i in range(1, len(called)))
     several = len({run.device for run in runs}) > 1
-    answers = _answers(found, value or "")
     # Reversals are of what GPUs do; their CPUs may differ too.
     shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
+    answers = _answers(found, value or "")
     return Findings(
         found,
         command,
-        tuple(called),
         answers,
         tuple(_standings(found, pair, ranked=several or by is not None)),
         tuple(ranking for one in found for ranking in _rankings(one)),
-        tuple(changes.side_by_side(answers) if several or by else ()),
-        tuple(r for what in shown for r in changes.reversals(runs, called, what) if several),
-        several_devices=several,
+        tuple(changes.side_by_side(answers, called) if several or by else ()),
+        tuple(r for q in shown for r in changes.reversals(runs, called, q) if several),
+        several,
     )
 
 
@@ -191,34 +177,20 @@ def _answers(comparisons: Sequence[Comparison], value: str) -> tuple[Answer, ...
 
 def _standings(
     found: Sequence[Comparison], pair: Callable[[int, int], Comparison], *, ranked: bool
-) -> Iterator[Standing]:
+) -> Iterator[Comparison]:
     """Each side against the reference; of alternatives (``ranked``) the fastest against each other,
     the closest first."""
     timed = [c.sections[0].overall for c in found if c.sections[0].quantity.kind == "time"]
-    ratios = [r.value for r in timed if r is not None]
-    if len(ratios) < len(found):
+    ratios = [1.0, *(r.value for r in timed if r is not None)]
+    if len(ratios) <= len(found):
         return
     if not ranked:
-        yield from (_standing(c, turned=False) for c in found)
+        yield from found
         return
-    values = [1.0, *ratios]
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    for other in order[1:]:
-        best = order[0]
+    best, *others = sorted(range(len(ratios)), key=lambda i: ratios[i])
+    for other in others:
         with suppress(AnalysisError):  # no point that both have
-            if best == 0 or other == 0:
-                yield _standing(found[max(best, other) - 1], turned=best == 0)
-            else:
-                yield _standing(pair(best, other), turned=True)
-
-
-def _standing(comparison: Comparison, *, turned: bool) -> Standing:
-    """The second side against the first, or with ``turned`` the first against the second."""
-    section, names = comparison.sections[0], comparison.names[::-1]
-    assert section.overall is not None
-    counts = {TURNED.get(v, v) if turned else v: n for v, n in section.counts.items()}
-    ratio = section.overall.inverse() if turned else section.overall
-    return Standing(*(names[::-1] if turned else names), ratio, counts, section.quantity)
+            yield pair(other, best) if other else found[best - 1]
 
 
 def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
@@ -240,15 +212,14 @@ def _rankings(comparison: Comparison) -> Iterator[Ranking]:
 
     Of a kernel that was measured in parts only the whole is ranked.
     """
-    sides = comparison.sides
     for section in comparison.sections:
         what = section.quantity
         if what.kind == "time" and what is not CPU_TIME:
-            pairs = [
-                r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"
-            ]
-            best = tuple(changes.best_variants(sides, pairs, what))
-            yield Ranking(comparison, section, best, changes.order_changes(sides, pairs, what))
+            every = [row.pair for row in section.rows]
+            pairs = [p for p in every if p.first.levels.get(PART, "full") == "full"]
+            best = tuple(changes.best_variants(comparison.sides, pairs, what))
+            order = changes.order_changes(comparison.sides, pairs, what)
+            yield Ranking(comparison, section, best, order)
             return
 
 
@@ -292,16 +263,14 @@ class Gate:
 
     def check(self, findings: Findings) -> None:
         """Raises ``StudyError`` where nothing could ever hit it, with what could."""
-        for comparison in findings.comparisons:
-            possible = {g: self._concerned(comparison, g) for g in GATES}
-            if possible[self.verdict]:
+        for one in findings.comparisons:
+            if self._concerned(one):
                 continue
-            others = " or ".join(f"--fail-on {g}" for g, rows in possible.items() if rows)
-            shown = ", ".join(s.quantity.label for s in comparison.sections)
+            others = " or ".join(f"--fail-on {g}" for g in GATES if Gate(g)._concerned(one))
+            shown = ", ".join(s.quantity.label for s in one.sections)
             raise StudyError(
-                f"--fail-on {self.verdict} needs {GATES[self.verdict][1]}, but"
-                f" {comparison.names[1]} and {comparison.names[0]} are compared by {shown}; use"
-                f" {others}"
+                f"--fail-on {self.verdict} needs {GATES[self.verdict][1]}, but {one.names[1]} and"
+                f" {one.names[0]} are compared by {shown}; use {others}"
             )
 
     def judge(self, findings: Findings) -> tuple[bool, str]:
@@ -320,11 +289,10 @@ class Gate:
         """Points that break it."""
         return sum(
             abs(row.ratio.value - 1) >= self.threshold
-            for row in self._concerned(comparison, self.verdict)
+            for row in self._concerned(comparison)
             if row.verdict == self.verdict or (self.verdict == "differs" and row.verdict != "equal")
         )
 
-    @staticmethod
-    def _concerned(comparison: Comparison, verdict: str) -> list[ComparedPoint]:
-        rows = [row for row in comparison.rows if row.quantity.kind == GATES[verdict][0]]
-        return [row for row in rows if row.quantity.better] if verdict == "worse" else rows
+    def _concerned(self, comparison: Comparison) -> list[ComparedPoint]:
+        rows = [row for row in comparison.rows if row.quantity.kind == GATES[self.verdict][0]]
+        return [row for row in rows if row.quantity.better] if self.verdict == "worse" else rows

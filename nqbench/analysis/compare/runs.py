@@ -16,7 +16,7 @@ from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import match
 from nqbench.analysis.data import estimate
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import ALPHA, DEFAULT_MARGIN, Contrast, Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
 from nqbench.analysis.wording import Difference
@@ -33,10 +33,6 @@ TIME_VERDICTS: Final[tuple[PointVerdict, ...]] = ("faster", "slower", "same", "u
 JUDGED_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "better", "worse")
 PLAIN_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "fewer", "more")
 """Of counters that have a good direction, and of those that have none (``Quantity.better``)."""
-SOME: Final = 20
-"""Pairs that are looked at for what they have, after a request for what none of them has."""
-GROUPED_BY: Final = ("system", "memory")
-"""Factors whose levels get a geometric mean each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,30 +69,12 @@ class ComparedPoint:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """The points of a section with one level of a factor, and their geometric mean.
-
-    ``verdict``  on that mean, corrected for the groups of the factor; ``None`` for counts
-    """
-
-    factor: str
-    level: str
-    points: int
-    ratio: Estimate | None
-    verdict: PointVerdict | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ComparedQuantity:
-    """All points under one quantity, with the geometric mean over them (``None``: undefined).
-
-    ``groups``  means by system and by class of memory, where the points have several
-    """
+    """All points under one quantity, with the geometric mean over them (``None``: undefined)."""
 
     quantity: Quantity
     rows: tuple[ComparedPoint, ...]
     overall: Estimate | None
-    groups: tuple[Group, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -246,7 +224,7 @@ def _compare(
         asked.append(TIME)  # baselines on the CPU, timed also in a simulated run
     sections: list[ComparedQuantity] = []
     for what in asked:
-        usable = [pair for pair in matching.pairs if all(point.values(what) for point in pair)]
+        usable = [pair for pair in matching.pairs if _both_have(pair, what)]
         if what.kind == "counter":
             sections += [_counts(usable, what)] if usable else []
             continue
@@ -257,8 +235,8 @@ def _compare(
             own = [pair for pair, cpu in zip(usable, on_cpu, strict=True) if cpu == wanted]
             sections += [_times(own, sides, part, design, margin)] if own else []
     if not sections and matching.pairs:
-        every, some = ("time", *phases(), *COUNTERS, OFF_CHIP.name), matching.pairs[:SOME]
-        known = [n for n in every if any(all(p.values(quantity(n)) for p in pair) for pair in some)]
+        every = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
+        known = [n for n in every if any(_both_have(p, quantity(n)) for p in matching.pairs)]
         raise AnalysisError(
             f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
             f" have {', '.join(known) or 'nothing else'}"
@@ -270,6 +248,12 @@ def _compare(
         raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{example}")
     notes = (*matching.notes, *_notes(sides, design, sections))
     return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
+
+
+def _both_have(pair: match.Matched, what: Quantity) -> bool:
+    """Whether a quantity of both points can be compared: a phase that took no time cannot."""
+    values = [point.values(what).values() for point in pair]
+    return all(values) and (what.kind == "counter" or min(map(min, values)) > 0)
 
 
 def _times(
@@ -296,32 +280,8 @@ def _times(
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
 
-    def mean(own: Sequence[int]) -> Contrast | None:
-        firsts, seconds = zip(*(values[i] for i in own), strict=True)
-        return estimate.overall(firsts, seconds, test, step_s=step_s)
-
-    whole = mean(range(len(rows)))
-    groups: list[Group] = []
-    for factor, levels in _levels(pairs):
-        means = {level: found for level, own in levels.items() if (found := mean(own))}
-        verdicts = judge(list(means.values()), margin)
-        groups += [
-            Group(factor, level, len(levels[level]), one.estimate(), verdict)
-            for (level, one), (verdict, _) in zip(means.items(), verdicts, strict=True)
-        ]
-    return ComparedQuantity(what, rows, whole.estimate() if whole else None, tuple(groups))
-
-
-def _levels(pairs: Sequence[match.Matched]) -> Iterable[tuple[str, dict[str, list[int]]]]:
-    """Of each factor of ``GROUPED_BY`` that has several levels, which pairs have which."""
-    for factor in GROUPED_BY:
-        levels: dict[str, list[int]] = {}
-        for i, pair in enumerate(pairs):
-            level = str(pair.first.level(factor))
-            if level != INAPPLICABLE:
-                levels.setdefault(level, []).append(i)
-        if len(levels) > 1:
-            yield factor, levels
+    whole = estimate.overall(*zip(*values, strict=True), test, step_s=step_s)
+    return ComparedQuantity(what, rows, whole.estimate() if whole else None)
 
 
 def _why_unclear(c: Contrast, margin: float) -> str:
@@ -345,20 +305,10 @@ def _counts(pairs: Sequence[match.Matched], what: Quantity) -> ComparedQuantity:
         elif what.better:
             verdict = "better" if (verdict == "fewer") == (what.better == "lower") else "worse"
         rows.append(ComparedPoint(pair, what, one, two, Estimate(value, exact=True), verdict))
-    groups = [
-        Group(factor, level, len(own), _exact_mean([rows[i] for i in own]))
-        for factor, levels in _levels(pairs)
-        for level, own in levels.items()
-    ]
-    return ComparedQuantity(what, tuple(rows), _exact_mean(rows), tuple(groups))
-
-
-def _exact_mean(rows: Sequence[ComparedPoint]) -> Estimate | None:
-    """Geometric mean of exact ratios; a count of zero has none."""
     logs = [math.log(r.ratio.value) for r in rows if 0 < r.ratio.value < math.inf]
-    if len(logs) < len(rows):
-        return None
-    return Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True)
+    mean = Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True) if logs else None
+    # A count of zero has no geometric mean.
+    return ComparedQuantity(what, tuple(rows), mean if len(logs) == len(rows) else None)
 
 
 def _estimates(pair: match.Matched, what: Quantity) -> tuple[Estimate, Estimate]:

@@ -10,7 +10,7 @@ from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.match import Names
-from nqbench.analysis.compare.request import Findings, Ranking, Standing
+from nqbench.analysis.compare.request import Findings, Ranking
 from nqbench.analysis.compare.runs import Comparison
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import Quantity
@@ -39,7 +39,9 @@ def verdicts(findings: Findings) -> list[str]:
     """Who is faster, and whether the same variant is the fastest on each side; of counters what is
     better and what worse, and why they are equal. One sentence, or one for each pair of sides."""
     if findings.standings:
-        told = [_standing(list(own)) for _, own in groupby(findings.standings, lambda s: s.name)]
+        told = [
+            _standing(list(own)) for _, own in groupby(findings.standings, lambda c: c.names[1])
+        ]
         told += [_fastest(r) for r in findings.rankings if r.best]
         return [f"{'; '.join(dict.fromkeys(told))}."]
     equal = [c for c in findings.comparisons if c.equal_everywhere]
@@ -52,37 +54,35 @@ def side(name: str) -> str:
     return name.removeprefix("system ")
 
 
-def _standing(found: Sequence[Standing]) -> str:
+def _standing(found: Sequence[Comparison]) -> str:
     """One side against others: ``A is 1.9x faster ±2% than B and 2.4x faster ±1% than C``."""
     ahead, alike = [], []
     for one in found:
-        text = wording.effect(one.ratio, one.quantity)
-        counts = ", ".join(f"{n} {verdict}" for verdict, n in one.counts.items() if n)
-        points = f"{many(sum(one.counts.values()), 'point')}: {counts}"
+        section, other = one.sections[0], side(one.names[0])
+        text = wording.effect(section.difference.ratio, section.quantity)
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in section.counts.items() if n)
+        points = f"{many(len(section.rows), 'point')}: {counts}"
         if text.startswith("unclear"):
-            alike.append(
-                f"{side(one.other)} ({text.removeprefix('unclear').strip(' ()')}; {points})"
-            )
+            alike.append(f"{other} ({text.removeprefix('unclear').strip(' ()')}; {points})")
         else:
-            how = "as fast as" if text == "same" else f"{text} than"
-            ahead.append(f"{how} {side(one.other)} ({points})")
+            ahead.append(f"{'as fast as' if text == 'same' else f'{text} than'} {other} ({points})")
     told = [f"is {' and '.join(ahead)}"] * bool(ahead)
     told += [f"cannot be told apart from {' and '.join(alike)}"] * bool(alike)
-    return f"{side(found[0].name)} {' and '.join(told)}"
+    return f"{side(found[0].names[1])} {' and '.join(told)}"
 
 
 def _fastest(ranking: Ranking) -> str:
     """Whether the same variant is the fastest on both sides, at the largest size."""
     top, names = ranking.best[0], ranking.comparison.names
-    called = [wording.short(top.called[leader.point]) for leader in top.leaders]
+    called = [wording.short(leader.name) for leader in top.leaders]
     if top.same:
-        return (
-            f"of {top.variants} variants the same is fastest on both: {called[0]} (N = {top.n:,})"
-        )
-    if not any(leader.clear for leader in top.leaders):
-        return f"of {top.variants} variants none is clearly fastest on either (N = {top.n:,})"
-    each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
-    return f"of {top.variants} variants another is fastest on each: {each} (N = {top.n:,})"
+        told = f"the same is fastest on both: {called[0]}"
+    elif not any(leader.clear for leader in top.leaders):
+        told = "none is clearly fastest on either"
+    else:
+        each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
+        told = f"another is fastest on each: {each}"
+    return f"of {top.variants} variants {told} (N = {top.n:,})"
 
 
 def _counted(comparison: Comparison) -> str:
@@ -178,11 +178,12 @@ def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     )
 
 
-def reversal(found: changes.Reversal) -> str:
+def reversal(found: changes.SharedEffect) -> str:
     """A change that helps on one device and hurts on the other."""
     one, two = (
-        f"{wording.named(effect, found.quantity)} on {name}"
-        for effect, name in zip(found.ratios, found.names, strict=True)
+        f"{wording.named(effect.ratio, found.quantity)} on {name}"
+        for effect, name in zip(found.effects, found.names, strict=True)
+        if effect
     )
     return f"{found.change}: {one}, but {two} (N = {found.change.n:,})."
 
