@@ -173,7 +173,7 @@ def best_variants(findings: Findings) -> list[Table]:
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:
-    """What a terminal has room for: the best variants of the largest size, the strongest effects."""
+    """What a terminal has room for: the best of the largest size, and the strongest effects."""
     yield from map(_largest, best_variants(findings))
     for one in _effects(findings):
         more = len(one.rows) - MAX_EFFECTS
