@@ -280,7 +280,8 @@ def _times(
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
 
-    whole = estimate.overall(*zip(*values, strict=True), test, step_s=step_s)
+    firsts, seconds = zip(*values, strict=True)
+    whole = estimate.overall(firsts, seconds, test, step_s=step_s)
     return ComparedQuantity(what, rows, whole.estimate() if whole else None)
 
 
