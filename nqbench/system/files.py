@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import re
 import shlex
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -49,6 +50,21 @@ def cache_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("nqbench", appauthor=False))
+
+
+def kept_json(name: str, make: Callable[[], Any], *, anew: bool = False) -> Any:
+    """What a file of the cache folder holds as JSON; what ``make`` gives, which is then stored, if
+    it is missing, damaged or wanted ``anew``. A folder that cannot be written stores nothing."""
+    path = cache_folder() / name
+    with suppress(OSError, ValueError):
+        if not anew:
+            return json.loads(path.read_text(encoding="utf-8"))
+    made = make()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(made), encoding="utf-8")
+    return made
 
 
 def printable(name: str | Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -12,6 +12,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
+from nqbench.system.suggest import suggestion
 
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that has no meaning with the other levels chosen."""
@@ -92,6 +93,8 @@ class Workload(ABC):
     parallel_systems: frozenset[str] = frozenset()
     """Those of them that use all cores."""
 
+    counts: Mapping[str, Callable[[int], float]] = {}
+    """Numbers that follow from the size ``n`` alone, for :meth:`count`."""
     phases: Mapping[str, str] = {}
     """Phases of its programs and CPU functions beyond ``vocabulary.PHASES``: name and meaning."""
     probe_counters: Mapping[str, str] = {}
@@ -126,7 +129,6 @@ class Workload(ABC):
         ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
         ``InfeasibleError`` with the reason and the limit. Must be fast: no input is made here.
         """
-        del device
         own = self.systems[system] if system else {}
         return Resolved({**self.defaults, **own, **given}, {})
 
@@ -137,7 +139,6 @@ class Workload(ABC):
 
         ``None`` where it depends on the device, or the factor has no ``auto``.
         """
-        del name, factors, system
         return None
 
     @abstractmethod
@@ -150,19 +151,16 @@ class Workload(ABC):
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """The known right answer, or ``None`` if it is unknown."""
-        del factors
         return None
 
     def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
         """The configuration whose outputs are the right ones of this one; ``None`` if there is none
         or it is this one. It is launched once, untimed, for :meth:`compared`."""
-        del factors
         return None
 
     def compared(self, plan: Plan, outputs: Outputs, reference: Outputs | None) -> Compared | None:
         """The outputs against the right ones, for workloads whose answer is an array; ``None`` for
         those with an ``answer``. ``reference``: the outputs of :meth:`reference`."""
-        del plan, outputs, reference
         return None
 
     def work(self, factors: Mapping[str, Level]) -> float:
@@ -170,12 +168,10 @@ class Workload(ABC):
 
         For predictions: proportional to the time on one device. By default the same for all points.
         """
-        del factors
         return 1.0
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
         """What an instrumented kernel counted in one launch, by the names of ``probe_counters``."""
-        del plan, outputs
         return {}
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
@@ -183,7 +179,6 @@ class Workload(ABC):
 
         ``FAULT`` explains a wrong answer.
         """
-        del plan, outputs
         return {}
 
     def identity(self) -> Mapping[str, Any]:
@@ -197,10 +192,18 @@ class Workload(ABC):
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
         """A number that follows from the algorithm without a run; ``count`` in claims.
 
-        ``full`` allows minutes. Raises ``StudyError`` for a name that does not exist.
+        ``full`` allows minutes. By default one of ``counts``, for the size ``N``. Raises
+        ``StudyError`` for a name, a parameter or a size that does not exist.
         """
-        del full, parameters
-        raise StudyError(f"workload {self.name} has no counts, so none is called {name!r}")
+        if name not in self.counts:
+            hint = suggestion(name, self.counts) if self.counts else "the workload has none"
+            raise StudyError(f"no count of {self.name} is called {name!r}; {hint}")
+        if unknown := sorted(parameters.keys() - {"N"}):
+            raise StudyError(f"this count takes no parameter {unknown[0]!r}, only N")
+        n = parameters.get("N")
+        if not isinstance(n, int) or n < 1:
+            raise StudyError(f"a count needs a board size, a whole number N, not {n!r}")
+        return self.counts[name](n)
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The plan's main kernel alone, built as ``variant``; ``full`` builds it unchanged.
@@ -208,7 +211,6 @@ class Workload(ABC):
         The kernel starts with the memory contents of its first launch in the plan. Raises
         ``InfeasibleError`` with the reason where arithmetic and memory cannot be separated.
         """
-        del plan, variant
         raise InfeasibleError(f"{self.name} {self.no_variants}")
 
     def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int | None:

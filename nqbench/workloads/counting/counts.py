@@ -93,11 +93,7 @@ class CountRequest:
                 f" {MAX_N_ON_THE_FLY}: ask with full=True (minutes, once), or run the system with"
                 " probe: iterations on a GPU"
             )
-        found = enumeration.cached(self.split)
-        if found is None:
-            found = enumeration.enumerate_jobs(self.split)
-            enumeration.keep(found)
-        return found
+        return enumeration.kept(self.split)
 
 
 def _iterations_per_job(request: CountRequest) -> Value:

@@ -7,11 +7,8 @@ kernels' own counts.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.system.files import cache_folder, replacing
+from nqbench.system.files import digest, kept_json
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]
@@ -125,33 +122,15 @@ def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
     return out.T
 
 
-def cached(split: Split) -> Enumeration | None:
-    """An earlier enumeration from the disk, or ``None``; one made by other code is ignored."""
-    try:
-        found = json.loads(_path(split).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+def kept(split: Split) -> Enumeration:
+    """An enumeration, from the disk if the same code has made it before."""
+    name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{_code()}.json"
+    found = kept_json(f"counts/{name}", lambda: asdict(enumerate_jobs(split)))
     spreads = {loop: Spread(**spread) for loop, spread in found["iterations"].items()}
     return Enumeration(**{**found, "split": split, "iterations": spreads})
-
-
-def keep(found: Enumeration) -> None:
-    """Store an enumeration; without a writable folder it is walked again next time."""
-    path = _path(found.split)
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
-
-
-def _path(split: Split) -> Path:
-    name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{_code()}.json"
-    return cache_folder() / "counts" / name
 
 
 @cache
 def _code() -> str:
     """Short hash of the code that a stored enumeration rests on."""
-    here = Path(__file__).parent
-    text = b"".join((here / name).read_bytes() for name in _SOURCES)
-    return hashlib.sha256(text).hexdigest()[:12]
+    return digest(Path(__file__).with_name(name) for name in _SOURCES)[:12]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
-from nqbench.workloads.fitness import boards, counts, gpu, limits
+from nqbench.workloads.fitness import boards, counts, gpu
 from nqbench.workloads.fitness.annealing import points
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
 from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS
-from nqbench.workloads.fitness.levels import fill_levels
+from nqbench.workloads.fitness.levels import check_bytes, fill_levels
 from nqbench.workloads.levels import number
 
 
@@ -35,6 +35,7 @@ class Fitness(Workload):
     program: str = "call"
     core_work_per_s: float = 1.5e10
     """A core checks some 16 pairs of queens per ns (N = 20,000)."""
+    counts: Mapping[str, Callable[[int], float]] = counts.COUNTS
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
 
@@ -52,7 +53,7 @@ class Fitness(Workload):
             return Resolved(levels, points.resolve(levels, device))
         if scheme.place == "cpu":
             check_packages(levels)
-            limits.check_host_boards(levels)
+            check_bytes(levels, device, 0, counts.host_bytes(levels))
             derived = {**counts.traffic(levels)}
         else:
             derived = gpu.resolve_scheme(levels, device)
@@ -67,7 +68,7 @@ class Fitness(Workload):
         if scheme.task == "anneal":
             return points.make_plan(levels, device)
         if scheme.place == "cpu":
-            limits.check_host_boards(levels)
+            check_bytes(levels, device, 0, counts.host_bytes(levels))
             return cpu_plan(levels, boards.boards_of(levels))
         return gpu.program_plan(levels, boards.boards_of(levels), device)
 
@@ -82,11 +83,6 @@ class Fitness(Workload):
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
         """What a search found, and after how many evaluations; empty for an evaluation."""
         return points.findings(outputs) if plan.about.get("task") == "anneal" else {}
-
-    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
-        """A deterministic count by name; see ``counts.count``."""
-        del full  # none is long
-        return counts.count(name, **parameters)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """Counted over the diagonals of the same board by ``boards.conflicts``; of a search the

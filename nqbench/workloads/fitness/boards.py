@@ -7,12 +7,7 @@ of queens on a common diagonal.
 
 from __future__ import annotations
 
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,19 +22,6 @@ Board = NDArray[np.int32]
 
 MIN_VALID_N: Final = 4
 """The smallest board with a solution, except for the trivial one."""
-
-_KEPT: Final = 8
-"""Boards kept in memory between points; at a million queens they take 32 MB."""
-
-
-UNREADABLE: Final = (
-    *(OSError, EOFError, MemoryError),
-    *(ValueError, KeyError, OverflowError, zipfile.BadZipFile),
-    *(zlib.error, struct.error, RuntimeError),
-    *(tokenize.TokenError, SyntaxError, TypeError, AttributeError),
-)
-"""What numpy raises for a file that is missing, damaged, pickled or too large. It parses the header
-of an array as Python source, and passes on the errors of that."""
 
 
 def random_board(n: int, seed: int) -> Board:
@@ -141,7 +123,7 @@ def read_board(path: Path, n: int | None = None) -> Board:
     """
     try:
         values = _load(path)
-    except UNREADABLE as error:
+    except Exception as error:  # numpy reads a header as Python source: many kinds
         raise InfeasibleError(
             f"board_file: {path} cannot be read as .npy, .npz or numbers in text ({error})",
             "board_file",
@@ -162,71 +144,29 @@ def _load(path: Path) -> NDArray[Any]:
                 return np.asarray(loaded)
             name = "boards" if "boards" in loaded.files else next(iter(loaded.files), "boards")
             return np.asarray(loaded[name])
-    rows: list[int] = []
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        for word in line.replace(",", " ").split():
-            try:
-                rows.append(int(word))
-            except ValueError:
-                raise ValueError(f"line {place}: {word!r} is not a whole number") from None
-    return np.array(rows, np.int64)
-
-
-def make_board(kind: str, n: int, seed: int, file: str = "") -> Board:
-    """The board of one configuration (read-only): ``random``, ``valid`` or ``file``.
-
-    A file is read again each time, since it may have changed.
-    """
-    if kind == "file":
-        board = read_board(Path(file), n)
-        board.setflags(write=False)
-        return board
-    return _generated(kind, n, seed if kind == "random" else 0)
-
-
-@lru_cache(maxsize=_KEPT)
-def _generated(kind: str, n: int, seed: int) -> Board:
-    board = random_board(n, seed) if kind == "random" else valid_board(n)
-    board.setflags(write=False)
-    return board
-
-
-def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Board:
-    """``count`` boards, shape ``(count, n)``: random ones have seeds ``seed``, ``seed`` + 1, ...
-
-    For a valid or given board every second copy is mirrored.
-    """
-    if kind == "random":
-        return np.stack([make_board(kind, n, seed + k) for k in range(count)])
-    board = make_board(kind, n, seed, file)
-    return np.stack([board if k % 2 == 0 else board[::-1] for k in range(count)])
+    words = path.read_text(encoding="utf-8").replace(",", " ").split()
+    return np.array([int(word) for word in words], np.int64)
 
 
 def boards_of(levels: Mapping[str, Level]) -> Board:
-    """The boards of a point, shape ``(batch, n)``."""
-    return make_batch(*_described(levels), str(levels["board_file"]))
+    """The boards of a point, shape ``(batch, n)``: random ones have seeds ``seed``, ``seed`` + 1,
+    ...; of a valid or given board every second copy is mirrored.
+
+    A file is read again each time, since it may have changed.
+    """
+    n, seed, batch = number(levels, "n"), levels["seed"], levels.get("batch")
+    count = batch if isinstance(batch, int) else 1
+    if levels["board"] == "random":
+        assert isinstance(seed, int)
+        return np.stack([random_board(n, seed + k) for k in range(count)])
+    given = levels["board"] == "file"
+    board = read_board(Path(str(levels["board_file"])), n) if given else valid_board(n)
+    return np.stack([board[:: -1 if k % 2 else 1] for k in range(count)])
 
 
 def expected(levels: Mapping[str, Level]) -> int:
     """The right answer of a point, from the conflicts of its boards; see :func:`combined`."""
-    if levels["board"] == "file":  # its contents may change between runs: nothing is remembered
-        return expected_answer.__wrapped__(*_described(levels), str(levels["board_file"]))
-    return expected_answer(*_described(levels))
-
-
-def _described(levels: Mapping[str, Level]) -> tuple[str, int, int, int]:
-    """Kind, size, seed and number of a point's boards."""
-    seed, batch = (levels[name] for name in ("seed", "batch"))
-    n, kind = number(levels, "n"), str(levels["board"])
-    return kind, n, seed if isinstance(seed, int) else 0, batch if isinstance(batch, int) else 1
-
-
-@lru_cache(maxsize=256)
-def expected_answer(kind: str, n: int, seed: int, count: int, file: str = "") -> int:
-    """The answer for ``count`` boards; mirrored ones have the same conflicts."""
-    if kind == "random":
-        return combined([conflicts(make_board(kind, n, seed + k)) for k in range(count)])
-    return combined([conflicts(make_board(kind, n, seed, file))] * count)
+    return combined([conflicts(board) for board in boards_of(levels)])
 
 
 def combined(each: list[int]) -> int:

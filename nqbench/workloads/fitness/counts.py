@@ -23,8 +23,6 @@ histogram                 4 n + 16 n + 4 (4n - 2)  6 n: for each diagonal its nu
 
 The histogram reads the board, reads and writes a 4-byte counter for each of the two diagonals of a
 queen, and clears 4n - 2 counters; with counters in shared memory only the board moves.
-
-:func:`count` is what claims of papers call.
 """
 
 from __future__ import annotations
@@ -32,11 +30,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import comb
-from typing import Any, Final
+from typing import Final
 
-from nqbench.errors import StudyError
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness.boards import conflicts, random_board
 from nqbench.workloads.levels import number
 
@@ -82,6 +78,11 @@ def batch_of(factors: Mapping[str, Level]) -> int:
     return batch if isinstance(batch, int) else 1
 
 
+def host_bytes(factors: Mapping[str, Level]) -> int:
+    """Boards that a CPU scheme evaluates: one by one, then all together."""
+    return 2 * QUEEN_BYTES * number(factors, "n") * batch_of(factors)
+
+
 def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
     """``bytes_moved``, ``operations`` and ``pairs`` of one evaluation (of the whole batch)."""
     n, scheme = number(factors, "n"), str(factors["scheme"])
@@ -108,21 +109,6 @@ _SAMPLED_QUEENS: Final = 4_000_000
 """Queens of all boards of a sample: larger boards vary less, so fewer are enough."""
 
 
-def count(name: str, **params: Any) -> int | float:
-    """The count called ``name`` (a key of :data:`COUNTS`) at the size ``N``.
-
-    Raises ``StudyError`` for a name, a parameter or a size that does not exist.
-    """
-    if name not in COUNTS:
-        raise StudyError(f"no count is called {name!r}; {suggestion(name, COUNTS)}")
-    n = params.pop("N", None)
-    if params:
-        raise StudyError(f"this count takes no parameter {next(iter(params))!r}, only N")
-    if not isinstance(n, int) or n < 1:
-        raise StudyError(f"a count needs a board size, a whole number N, not {n!r}")
-    return COUNTS[name](n)
-
-
 def expected_conflicts_random(n: int) -> float:
     """Mean conflicts over all permutations.
 
@@ -145,4 +131,4 @@ COUNTS: Final[Mapping[str, Callable[[int], int | float]]] = {
     "mean_conflicts_random": mean_conflicts_random,
     "expected_conflicts_random": expected_conflicts_random,
 }
-""":func:`count` by name."""
+"""What claims of papers call: counts at a board size, by name."""

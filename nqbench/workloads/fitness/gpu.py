@@ -17,7 +17,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Argument, Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.workloads.base import Variant
-from nqbench.workloads.fitness import counts, limits
+from nqbench.workloads.fitness import counts
+from nqbench.workloads.fitness import levels as limits
 from nqbench.workloads.fitness.boards import Board
 from nqbench.workloads.levels import Levels, check_block, number
 from nqbench.workloads.variants import alone, built_as
@@ -80,9 +81,7 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
         counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
     )
     results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
-    limits.check_device_bytes(levels, sent + results, device)
-    if scheme == "gpu_fine1":
-        limits.check_host_bytes(levels, sent, device)
+    limits.check_bytes(levels, device, sent + results, sent if scheme == "gpu_fine1" else 0)
     derived: Numbers = {
         "blocks": blocks,
         "gpu_threads": blocks * number(levels, "block_size"),
@@ -105,8 +104,7 @@ def _resolve_histogram(levels: Levels, device: DeviceFacts) -> Numbers:
     n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
     sent, shared = counts.QUEEN_BYTES * _fours(n) * batch, levels["counters"] == "shared"
     needed = sent + (0 if shared else counts.WORD_BYTES * words * batch) + RESULT_BYTES * batch
-    limits.check_device_bytes(levels, needed, device)
-    limits.check_host_bytes(levels, 2 * sent, device)  # the boards, and their padded copy
+    limits.check_bytes(levels, device, needed, 2 * sent)  # the boards, and their padded copy
     blocks = batch
     if not shared:
         blocks = batch * -(-_fours(n) // (4 * block))

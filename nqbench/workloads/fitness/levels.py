@@ -1,4 +1,6 @@
-"""From the levels that a user gives to a level for every factor."""
+"""From the levels that a user gives to a level for every factor, and the limits that a scheme must
+meet, checked before anything is made, compiled or allocated.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ from collections.abc import Mapping
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
+from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import check_valid_exists
+from nqbench.workloads.fitness.counts import PAIR_BYTES, pairs
 from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS, Scheme
 from nqbench.workloads.levels import Levels, applied, check_size, given_levels, number
 
@@ -16,25 +20,16 @@ from nqbench.workloads.levels import Levels, applied, check_size, given_levels, 
 def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     """The scheme of a point. Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a
     scheme that is not the system's, or that needs its system to be named."""
-    asked = given.get("scheme", NOT_APPLICABLE)
-    if system is not None:
-        own = str(SYSTEMS[system]["scheme"])
-        if asked not in (NOT_APPLICABLE, own):
-            raise InfeasibleError(
-                f"scheme: {asked} is not the scheme of {system}; leave scheme out, or name the"
-                " system that has it",
-                "scheme",
-            )
-        return SCHEMES[own]
-    if asked == NOT_APPLICABLE:
+    asked = given.get("scheme")
+    own = SYSTEMS[system]["scheme"] if system else asked
+    if own is None:
         raise StudyError("a point of workload fitness needs a system or a scheme; name one of them")
-    scheme = SCHEMES[str(asked)]
-    if scheme.place == "cpu":
-        home = next(name for name in CPU_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
+    scheme = SCHEMES[str(own)]
+    home = next(name for name in SYSTEMS if SYSTEMS[name]["scheme"] == (asked or own))
+    if asked not in (None, own) or (system is None and home in CPU_SYSTEMS):
+        what = f"is not the scheme of {system}" if system else "runs on the CPU"
         raise InfeasibleError(
-            f"scheme: {asked} runs on the CPU, which only a system says; write system: {home}"
-            " instead of the scheme",
-            "scheme",
+            f"scheme: {asked} {what}; write system: {home} instead of the scheme", "scheme"
         )
     return scheme
 
@@ -80,3 +75,69 @@ def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> Non
                     name,
                 )
             levels[name] = NOT_APPLICABLE
+
+
+def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -> int:
+    """Blocks for this many threads. Raises ``InfeasibleError`` beyond the grid's limit."""
+    blocks = -(-threads // number(levels, "block_size"))
+    if blocks > device.max_grid_x:
+        raise InfeasibleError(
+            f"n: {levels['n']} needs {threads} threads for {levels['scheme']}, {blocks} blocks of"
+            f" {levels['block_size']}, over the {device.max_grid_x} blocks of a grid on"
+            f" {device.name}; use a larger block_size, or {_instead(levels)}",
+            "n",
+        )
+    return blocks
+
+
+def check_nesting(levels: Mapping[str, Level]) -> None:
+    """The longest row must have a sub-thread for each level, or the nesting would be shallower."""
+    n, threshold, nesting = (number(levels, name) for name in ("n", "threshold", "nesting"))
+    most = -(-(n - 1) // threshold)
+    if nesting > max(1, most):
+        raise InfeasibleError(
+            f"nesting: {nesting} levels share the sub-threads of a row, and at n: {n} with"
+            f" threshold: {threshold} no row has more than {most}; use a threshold of at most"
+            f" {max(1, (n - 2) // (nesting - 1))}, or less nesting",
+            "nesting",
+        )
+
+
+def check_shared(n: int, needed: int, device: DeviceFacts) -> None:
+    """Counters in shared memory must fit one block."""
+    if needed > device.shared_per_block_optin:
+        raise InfeasibleError(
+            f"counters: shared needs {needed} bytes of shared memory per block at n: {n}, over the"
+            f" {device.shared_per_block_optin} of {device.name}; use counters: global or auto",
+            "counters",
+        )
+
+
+def check_bytes(
+    levels: Mapping[str, Level], device: DeviceFacts, needed: int, on_host: int
+) -> None:
+    """All buffers against the device's memory, and what the host needs against what is available.
+
+    A simulated device keeps its memory on the host.
+    """
+    on_host += needed if device.kind == "sim" else 0
+    free = free_memory_bytes()
+    boards = "" if levels["batch"] in ("-", 1) else f" ({levels['batch']} boards)"
+    if levels["scheme"] == "gpu_fine1":
+        boards = f" ({PAIR_BYTES} bytes for each of {pairs(number(levels, 'n'))} pairs)"
+    for taken, of, most, there in (
+        (needed, "device", device.memory_bytes or None, f"{device.name} has {device.memory_bytes}"),
+        (on_host, "host", free, f"{free} are available"),
+    ):
+        if most is not None and taken > most:
+            raise InfeasibleError(
+                f"n: {levels['n']} needs {taken} bytes of {of} memory for"
+                f" {levels['scheme']}{boards}, and {there}; use {_instead(levels)}",
+                "batch" if boards.endswith("boards)") else "n",
+            )
+
+
+def _instead(levels: Mapping[str, Level]) -> str:
+    others = {"gpu_fine1": ", or gpu_fine2 or gpu_coarse, which have no pair list"}
+    others["gpu_fine2"] = ", or gpu_coarse, which has a thread per queen"
+    return f"a smaller n or batch{others.get(str(levels['scheme']), '')}"

@@ -61,7 +61,7 @@ class LocalSearch(Workload):
         """The evaluation kernel alone, at the tour that a search starts from."""
         return results.variant_of(plan, variant)
 
-    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
+    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:
         """The best change found, as the bits of a single-precision number."""
         return results.variant_answer(outputs)
 

@@ -39,7 +39,6 @@ class Programs(Workload):
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
     ) -> Resolved:
         """Refused: only external programs have points here."""
-        del given, system, device
         raise InfeasibleError(
             "the workload programs computes nothing itself: list programs under `systems`, each"
             " with a name and a command"
@@ -47,12 +46,10 @@ class Programs(Workload):
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Refused, as ``resolve`` does."""
-        del factors, system, device
         raise InfeasibleError("the workload programs has no plans of its own")
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
         """None: its programs' plans have their own."""
-        del plan, outputs
         return None
 
 

@@ -23,7 +23,7 @@ from tests.workloads.running import run
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test enumerates anew."""
-    monkeypatch.setattr(enumeration, "cache_folder", lambda: tmp_path)
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 

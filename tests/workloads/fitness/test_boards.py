@@ -10,11 +10,11 @@ import pytest
 
 from nqbench.errors import InfeasibleError
 from nqbench.workloads.fitness.boards import (
+    boards_of,
     checked,
     combined,
     conflicts,
-    expected_answer,
-    make_batch,
+    expected,
     random_board,
     read_board,
     valid_board,
@@ -57,16 +57,19 @@ def test_random_boards_have_the_expected_conflicts() -> None:
 def test_boards_are_reproducible() -> None:
     assert np.array_equal(random_board(50, 3), random_board(50, 3))
     assert not np.array_equal(random_board(50, 3), random_board(50, 4))
-    batch = make_batch("random", 50, 3, 4)
+    batch = boards_of({"board": "random", "n": 50, "seed": 3, "batch": 4})
     assert np.array_equal(batch[2], random_board(50, 5))
 
 
 def test_answers_of_a_batch() -> None:
     each = [brute_force(random_board(30, seed)) for seed in (7, 8, 9)]
-    assert expected_answer("random", 30, 7, 3) == each[0] + 2 * each[1] + 3 * each[2]
+    assert (
+        expected({"board": "random", "n": 30, "seed": 7, "batch": 3})
+        == each[0] + 2 * each[1] + 3 * each[2]
+    )
     assert combined([5]) == 5
     assert combined([1, 2]) != combined([2, 1])
-    assert expected_answer("valid", 30, 0, 3) == 0
+    assert expected({"board": "valid", "n": 30, "seed": "-", "batch": 3}) == 0
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ FILES: list[tuple[str, bytes | None, str]] = [
     ("unclosed.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr'\xc2 '<i4'\xa4(", "cannot be read"),
     ("objects.npy", PICKLED.getvalue(), "cannot be read"),  # they are not unpickled
     ("damaged.npz", b"PK\x03\x04garbage", "cannot be read"),
-    ("words.txt", b"0 2\n1, three", "line 2: 'three' is not a whole number"),
+    ("words.txt", b"0 2\n1, three", "literal for int() with base 10: 'three'"),
     ("binary.txt", b"\xff\xfe\x00", "cannot be read"),
     ("empty.txt", b"", "has 0 queens, but n is 3"),
     ("huge.txt", b"0 99999999999999999999999999", "cannot be read"),

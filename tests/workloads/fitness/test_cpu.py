@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import site
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,15 +21,14 @@ from nqbench.system.machine import cpu_count
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import (
     Board,
+    boards_of,
     combined,
     conflicts,
-    make_batch,
     random_board,
     valid_board,
 )
 from nqbench.workloads.fitness.cpu import evaluators, plans, stealing
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
-from nqbench.workloads.fitness.cpu.plans import lookup
 from nqbench.workloads.fitness.cpu.unoptimized import IR, target_machine
 from tests.workloads.fitness import brute_force
 from tests.workloads.running import CPU
@@ -81,7 +78,7 @@ def test_counts_beyond_32_bits() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64])
 def test_a_batch_lists_the_conflicts_of_each_board(count: int) -> None:
-    boards = make_batch("random", 97, 5, count)
+    boards = boards_of({"board": "random", "n": 97, "seed": 5, "batch": count})
     result = evaluators.histogram_batch(boards)
     assert isinstance(result, CpuResult)
     each = [brute_force(board) for board in boards]
@@ -120,7 +117,7 @@ def test_without_optimisation_it_is_other_code() -> None:
     ids=str,
 )
 def test_a_plan_runs_on_the_cpu(levels: dict[str, Level], batch: int, used: int | None) -> None:
-    boards = make_batch("random", 300, 4, batch)
+    boards = boards_of({"board": "random", "n": 300, "seed": 4, "batch": batch})
     plan = plans.cpu_plan(levels, boards)
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
@@ -257,11 +254,9 @@ def prefix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.setattr(site, "getuserbase", lambda: str(tmp_path / "home/.local"))
     monkeypatch.setattr(cpu_tbb, "FOLDER", "lib")
     monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, NAME)
-    for function in (cpu_tbb.tbb_library, cpu_tbb.load_tbb):
-        function.cache_clear()
+    cpu_tbb.load_tbb.cache_clear()
     yield tmp_path
-    for function in (cpu_tbb.tbb_library, cpu_tbb.load_tbb):
-        function.cache_clear()
+    cpu_tbb.load_tbb.cache_clear()
 
 
 def install(folder: Path, listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,136 +289,78 @@ def test_the_library_of_the_package_is_found(
 ) -> None:
     install(prefix / packages, listed, monkeypatch)
     file = put(prefix / library)
-    assert cpu_tbb.tbb_library() == file
     assert cpu_tbb.load_tbb().startswith(f"{file} cannot be loaded (")
 
 
-def test_without_the_package_it_is_refused_in_a_sentence(
+def test_without_the_library_it_is_refused_in_a_sentence(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_tbb, "_package", lambda: None)
-    with pytest.raises(WrongDeviceError, match=r"package tbb is not installed \(pip install tbb"):
+    install(prefix / "target", f"../{NAME}", monkeypatch)  # a package without its library
+    with pytest.raises(WrongDeviceError, match=r"\(pip install --force-reinstall tbb\)") as raised:
         WORKLOAD.resolve({"n": 10}, "fitness_schemes.cpu_tbb", CPU)
-    with pytest.raises(DeviceError, match="cpu_tbb cannot run: the package tbb is not"):
-        evaluators.tbb(random_board(10, 1))
-    cpu_tbb.tbb_library.cache_clear()
-    file = put(prefix / "lib" / NAME)  # conda has the library without a package
-    assert cpu_tbb.tbb_library() == file
-
-
-def test_a_package_without_its_library_is_not_called_absent(
-    prefix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(prefix / "target", f"../{NAME}", monkeypatch)
-    said = cpu_tbb.load_tbb()
-    assert said.startswith(
-        f"the package tbb 2099.1 is installed, but its library {NAME} is neither"
-    )
-    looked = said.partition(" in ")[2].partition(" nor ")[0].split(", ")
+    looked = str(raised.value).partition("neither in ")[2].partition(" nor ")[0].split(", ")
     assert {str(prefix / "target/lib"), str(prefix / "lib")} <= set(looked)
-    assert "pip install --force-reinstall tbb" in said
+    with pytest.raises(DeviceError, match=f"cpu_tbb cannot run: its library {NAME} is neither"):
+        evaluators.tbb(random_board(10, 1))
+    cpu_tbb.load_tbb.cache_clear()
+    file = put(prefix / "lib" / NAME)  # conda has the library without a package
+    assert cpu_tbb.load_tbb().startswith(f"{file} cannot be loaded (")
 
 
-class Measuring:
-    """Stands for the measurement: counts its calls."""
-
-    def __init__(self, best: int) -> None:
-        self.best = best
-        self.sizes: list[int] = []
-
-    def __call__(self, size: int) -> dict[int, float]:
-        self.sizes.append(size)
-        return {count: 1.0 + abs(count - self.best) for count in range(1, 61)}
+Measured = list[int]
 
 
 @pytest.fixture
-def path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The file, which no process knows."""
-    monkeypatch.setattr(plans, "_measured_here", {})
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Measured:
+    """The classes that were measured, each with a thread per 100 queens as the best count."""
+    sizes: Measured = []
+
+    def measure(size: int) -> dict[int, float]:
+        sizes.append(size)
+        return {count: 1.0 + abs(100 * count - size) for count in range(1, 61)}
+
+    monkeypatch.setattr(plans, "measure_class", measure)
     monkeypatch.delenv("NQBENCH_MEASURE_THREADS", raising=False)
-    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
-    return tmp_path / "threads.json"
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "deep"))
+    plans.threads_of_class.cache_clear()
+    return sizes
 
 
-def looked_up_anew(path: Path, size: int, measure: Measuring) -> int:
-    """As if the process were a new one."""
-    plans._measured_here.clear()
-    return lookup(path, size, measure)
+def in_a_new_process(n: int) -> int:
+    plans.threads_of_class.cache_clear()
+    return plans.best_threads(n)
 
 
-def test_a_class_is_measured_once_and_then_read(path: Path) -> None:
-    path = path.parent / "deep" / path.name
-    first, second = Measuring(7), Measuring(9)
-    assert lookup(path, 1000, first) == 7
-    assert looked_up_anew(path, 1000, second) == 7
-    assert lookup(path, 3000, second) == 9
-    assert (first.sizes, second.sizes) == ([1000], [3000])
-    assert looked_up_anew(path, 1000, second) == 7  # the second class did not overwrite the first
-
-
-COUNTS: list[Any] = [0, 61, -1, "7", None, 2.5, True]
-DAMAGED = [
-    *(b"", b"{", b"\xff\xfe\x00", b"[]", b'{"format": 1}', b'{"format": 99, "machines": {}}'),
-    *(b'{"format": 1, "machines": {"x": 3}}', b'{"format": 1, "machines": []}'),
-    *(
-        json.dumps({"format": 1, "machines": {plans.machine_key(): {"100": count}}}).encode()
-        for count in COUNTS
-    ),
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_file_is_measured_again_and_replaced(path: Path, damage: bytes) -> None:
-    path.write_bytes(damage)
-    assert lookup(path, 100, Measuring(3)) == 3
-    assert looked_up_anew(path, 100, Measuring(4)) == 3
-
-
-def test_another_machine_s_entry_is_kept_and_not_used(path: Path) -> None:
-    other = {"format": 1, "machines": {"another processor": {"100": 40}}}
-    path.write_text(json.dumps(other), encoding="utf-8")
-    assert lookup(path, 100, Measuring(2)) == 2
-    machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
-    assert machines == {"another processor": {"100": 40}, plans.machine_key(): {"100": 2}}
-
-
-def test_it_can_be_measured_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lookup(path, 100, Measuring(5))
+def test_a_class_is_measured_once_and_then_read(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [in_a_new_process(n) for n in (1000, 1000, 3000, 1000)] == [10, 10, 30, 10]
+    assert measured == [1000, 3000]
+    for file in (tmp_path / "deep").rglob("*.json"):
+        file.write_bytes(b"\xff{")  # damaged
+    assert [in_a_new_process(1000), in_a_new_process(1000)] == [10, 10]
+    assert measured == [1000, 3000, 1000]
     monkeypatch.setenv("NQBENCH_MEASURE_THREADS", "1")
-    again = Measuring(6)
-    assert looked_up_anew(path, 100, again) == lookup(path, 100, again) == 6
-    assert again.sizes == [100]  # once per process
+    assert [in_a_new_process(1000), plans.best_threads(1000)] == [10, 10]
+    assert measured == [1000, 3000, 1000, 1000], "anew, once per process"
     monkeypatch.delenv("NQBENCH_MEASURE_THREADS")
-    assert looked_up_anew(path, 100, again) == 6
+    monkeypatch.setattr(plans, "cpu_model", lambda: "another processor")
+    assert in_a_new_process(1000) == 10
+    assert len(measured) == 5, "another machine's count is not used"
 
 
-def test_a_folder_that_cannot_be_written_holds_for_this_process(path: Path) -> None:
-    path.write_text("in the way", encoding="utf-8")
-    measuring = Measuring(8)
-    assert [lookup(path / "threads.json", 100, measuring) for _ in range(3)] == [8, 8, 8]
-    assert measuring.sizes == [100]
+def test_a_folder_that_cannot_be_written_holds_for_this_process(
+    measured: Measured, tmp_path: Path
+) -> None:
+    (tmp_path / "deep").write_text("in the way", encoding="utf-8")
+    assert [plans.best_threads(100) for _ in range(3)] == [1, 1, 1]
+    assert measured == [100]
 
 
-def test_two_at_once_measure_once(path: Path) -> None:
-    measuring = Measuring(4)
-    found: list[int] = []
-
-    def look() -> None:
-        found.append(lookup(path, 100, measuring))
-
-    both = [threading.Thread(target=look) for _ in range(2)]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join()
-    assert found == [4, 4]
-    assert measuring.sizes == [100]
-
-
-def test_a_board_takes_the_count_of_the_nearest_class_by_ratio(path: Path) -> None:
-    classes = {1: 100, 100: 100, 170: 100, 180: 300, 600: 1_000, 9_999: 10_000, 10**6: 30_000}
-    plans._measured_here.update({(path, size): size // 100 for size in classes.values()})
-    assert {n: 100 * plans.best_threads(n) for n in classes} == classes
+def test_a_board_takes_the_count_of_the_nearest_class_by_ratio(measured: Measured) -> None:
+    for n in (1, 100, 170, 180, 600, 9_999, 10**6):
+        plans.best_threads(n)
+    assert measured == [100, 300, 1_000, 10_000, 30_000]
     board = random_board(300, 1)[np.newaxis]
     plan = plans.cpu_plan({"scheme": "cpu_threads", "threads": "auto"}, board)
     assert plan.about["threads_used"] == plan.arguments[1] == 3

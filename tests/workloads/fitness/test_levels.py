@@ -15,9 +15,10 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import free_memory_bytes
-from nqbench.workloads.fitness import WORKLOAD, limits
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
-from nqbench.workloads.fitness.counts import count, diagonals, pairs, sub_kernels, sub_threads
+from nqbench.workloads.fitness.counts import diagonals, pairs, sub_kernels, sub_threads
 from nqbench.workloads.fitness.gpu import pair_list
 from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import OWN, PAPER
@@ -71,13 +72,13 @@ FINE1, PAIRS = f"{PAPER}.gpu_fine1", 50_000 * 49_999 // 2
         (1000, GPU, FINE1, {"n": 100}, ("bytes of host memory", "and 1000 are available"), "n"),
         (
             *(1000, GPU, f"{OWN}.batched", {"n": 100, "batch": 300}),
-            *(("(300 boards)", "use a smaller batch"), "batch"),
+            *(("(300 boards)", "use a smaller n or batch"), "batch"),
         ),
         # A simulated device keeps its memory on the host.
-        (60_000, replace(GPU, kind="sim"), FINE1, {"n": 100}, ("80000 bytes of host mem",), "n"),
+        (60_000, replace(GPU, kind="sim"), FINE1, {"n": 100}, ("80008 bytes of host mem",), "n"),
         (
             *(10**9, CPU, f"{OWN}.cpu_histogram", {"n": 10**6, "batch": 2**20}),
-            ("8388608000000 bytes of host memory", "1000000000 are available; use a smaller batch"),
+            ("8388608000000 bytes of host memory", "1000000000 are available; use a smaller n"),
             "batch",
         ),
     ],
@@ -87,7 +88,7 @@ def test_what_does_not_fit_into_memory(
     parts: tuple[str, ...], factor: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     if free is not None:
-        monkeypatch.setattr(limits, "free_memory_bytes", lambda: free)
+        monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: free)
     with pytest.raises(InfeasibleError) as caught:
         resolve(system, device, **given)
     for part in parts:
@@ -98,9 +99,9 @@ def test_what_does_not_fit_into_memory(
 def test_what_just_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=41, nesting=25)["nesting"] == 25
     assert resolve(f"{PAPER}.gpu_fine2", n=70_000)["block_size"] == 512
-    monkeypatch.setattr(limits, "free_memory_bytes", lambda: 60_000)
+    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 60_000)
     assert resolve(FINE1, replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000 on the host
-    monkeypatch.setattr(limits, "free_memory_bytes", lambda: 10**9)
+    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 10**9)
     assert resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=100)["batch"] == 100
 
 
@@ -146,14 +147,14 @@ def test_a_batch_fills_the_multiprocessors(n: int, block_size: int) -> None:
 def test_the_mean_over_all_boards(n: int) -> None:
     boards = [np.array(p, np.int32) for p in permutations(range(n))]
     mean = sum(brute_force(board) for board in boards) / len(boards)
-    assert count("expected_conflicts_random", N=n) == pytest.approx(mean)
+    assert WORKLOAD.count("expected_conflicts_random", N=n) == pytest.approx(mean)
 
 
 @pytest.mark.parametrize("n", [50, 1000])
 def test_boards_drawn_at_random_come_out_at_it(n: int) -> None:
-    mean = count("mean_conflicts_random", N=n)
-    assert mean == pytest.approx(count("expected_conflicts_random", N=n), rel=0.02)
-    assert mean == count("mean_conflicts_random", N=n)
+    mean = WORKLOAD.count("mean_conflicts_random", N=n)
+    assert mean == pytest.approx(WORKLOAD.count("expected_conflicts_random", N=n), rel=0.02)
+    assert mean == WORKLOAD.count("mean_conflicts_random", N=n)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_boards_drawn_at_random_come_out_at_it(n: int) -> None:
 )
 def test_mistakes(name: str, given: dict[str, Any], said: str) -> None:
     with pytest.raises(StudyError, match=said):
-        count(name, **given)
+        WORKLOAD.count(name, **given)
 
 
 def derived(system: str, **given: Level) -> dict[str, int | float | str]:

@@ -13,7 +13,7 @@ from nqbench.device import Device
 from nqbench.plan import Kernel, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.boards import make_batch, make_board
+from nqbench.workloads.fitness.boards import boards_of, random_board
 from nqbench.workloads.fitness.gpu import DYNAMIC
 from tests.compiling import compile_cubin, compile_ptx
 from tests.workloads.fitness import brute_force
@@ -45,7 +45,7 @@ def test_small_boards(
     simulator: Device, sizes: Sequence[int], system: str, levels: dict[str, Level]
 ) -> None:
     for n in sizes:
-        truth = brute_force(make_board("random", n, 1))
+        truth = brute_force(random_board(n, 1))
         assert evaluate(simulator, system, n=n, **levels) == truth, n
         if n > 3:
             assert evaluate(simulator, system, n=n, board="valid", **levels) == 0, n
@@ -58,7 +58,7 @@ def test_awkward_sizes(
 ) -> None:
     if n > 600 and "fine" in system:
         n //= 4  # as many threads as pairs
-    truth = brute_force(make_board("random", n, 5))
+    truth = brute_force(random_board(n, 5))
     given: dict[str, Level] = {**levels, "n": n, "block_size": block_size}
     assert evaluate(simulator, system, seed=5, **given) == truth
     assert evaluate(simulator, system, board="valid", **given) == 0
@@ -68,7 +68,7 @@ def test_awkward_sizes(
 @pytest.mark.parametrize("tally", ["arrival", "final"])
 @pytest.mark.parametrize(("n", "batch"), [(4, 1), (5, 3), (50, 40), (1001, 7)])
 def test_batches(simulator: Device, counters: str, tally: str, n: int, batch: int) -> None:
-    boards = make_batch("random", n, 11, batch)
+    boards = boards_of({"board": "random", "n": n, "seed": 11, "batch": batch})
     truth = sum(k * brute_force(board) for k, board in enumerate(boards, start=1))
     given: dict[str, Level] = {"n": n, "batch": batch, "counters": counters, "tally": tally}
     assert evaluate(simulator, f"{OWN}.batched", seed=11, **given) == truth
@@ -81,7 +81,7 @@ def test_batches(simulator: Device, counters: str, tally: str, n: int, batch: in
 def test_counters_of_large_boards(simulator: Device, n: int, counters: str) -> None:
     """Whole words, halves of words, and what no block can hold."""
     answer, run = launch(simulator, f"{OWN}.histogram", {"n": n})
-    board, columns = make_board("random", n, 1), np.arange(n)
+    board, columns = random_board(n, 1), np.arange(n)
     queens = [np.bincount(diagonal) for diagonal in (columns + board, columns - board + n - 1)]
     assert answer == sum(int(np.sum(c * (c - 1) // 2)) for c in queens)
     assert run.counters is not None
@@ -91,7 +91,7 @@ def test_counters_of_large_boards(simulator: Device, n: int, counters: str) -> N
 @pytest.mark.parametrize("allocation", ["per_call", "once"])
 @pytest.mark.parametrize("system", [f"{PAPER}.gpu_coarse", f"{OWN}.histogram"])
 def test_allocation(simulator: Device, system: str, allocation: str) -> None:
-    truth = brute_force(make_board("random", 100, 1))
+    truth = brute_force(random_board(100, 1))
     assert evaluate(simulator, system, n=100, allocation=allocation) == truth
 
 

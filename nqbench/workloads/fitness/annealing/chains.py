@@ -14,7 +14,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness.annealing.cooling import Cooling, seed_key
-from nqbench.workloads.fitness.limits import check_device_bytes, check_shared
+from nqbench.workloads.fitness.levels import check_bytes, check_shared
 from nqbench.workloads.levels import Levels, check_block, number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
@@ -63,7 +63,7 @@ def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float
         most = _BOARDS_BYTES // (n * np.dtype(shape.dtype).itemsize)
         levels["chains"] = max(1, min(_filling(shape, device), most))
     needed = sum(buffer.nbytes for buffer in _buffers(n, number(levels, "chains"), shape))
-    check_device_bytes(levels, needed, device)
+    check_bytes(levels, device, needed, 0)
     chains = number(levels, "chains")
     return {
         "chains": chains,

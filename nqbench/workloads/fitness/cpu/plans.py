@@ -1,34 +1,32 @@
 """Plans of the CPU schemes, and the number of threads that they take.
 
 The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
-a JSON file below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), with one entry per
-CPU, number of cores, versions (Python, numba, nqbench) and code of the evaluation. A size class is
-measured when a size near it is first needed, under a file lock, so that two processes do not
-measure at once. A damaged file is measured again; with ``NQBENCH_MEASURE_THREADS=1`` every process
-measures again and stores the result.
+a file per size class below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), CPU, number of
+cores, versions (Python, numba, nqbench) and code of the evaluation. A class is measured when a size
+near it is first needed; with ``NQBENCH_MEASURE_THREADS=1`` every process measures again and stores
+the result.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from math import log
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
-from nqbench.system.files import cache_folder, replacing
+from nqbench.system.files import kept_json
 from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import __version__, installed
 from nqbench.workloads.fitness.boards import random_board
@@ -55,14 +53,6 @@ WITHIN: Final = 1.02
 60 medians would change with every measurement."""
 
 MEASURE_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
-FORMAT: Final = 1
-LOCK_WAIT_S: Final = 120.0
-"""Longer than measuring takes (at most some 10 s for the largest class)."""
-
-_measured_here: dict[tuple[Path, int], int] = {}
-"""Counts measured by this process, in case the folder cannot be written."""
-
-Measure = Callable[[int], dict[int, float]]
 
 
 def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
@@ -116,41 +106,18 @@ def best_threads(n: int) -> int:
     is known; otherwise up to about 10 s. The file is in ``$NQBENCH_CACHE_DIR``, else in the user's
     cache folder.
     """
-    size = min(CLASSES, key=lambda size: abs(log(size / n)))
-    return lookup(cache_folder() / "threads.json", size, measure_class)
+    return threads_of_class(min(CLASSES, key=lambda size: abs(log(size / n))))
 
 
-def machine_key() -> str:
-    """Everything that the best count depends on; the evaluation's code by its digest."""
-    code = hashlib.sha256(Path(__file__).with_name("evaluators.py").read_bytes()).hexdigest()[:8]
-    return (
-        f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
-        f" numba {installed('numba')}, nqbench {__version__},"
-        f" code {code}"
-    )
-
-
-def lookup(path: Path, size: int, measure: Measure) -> int:
-    """The stored count for a size class, or that of ``measure(size)`` (seconds by thread count).
-
-    If the folder cannot be written, the count holds for this process.
-    """
-    again = bool(os.environ.get(MEASURE_ENVIRONMENT))
-    count = _measured_here.get((path, size)) or (None if again else read_count(path, size))
-    if count:
-        return count
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_suffix(".lock"), timeout=LOCK_WAIT_S):
-            # Another process may have been first.
-            count = None if again else read_count(path, size)
-            if not count:
-                count = choose(measure(size))
-                _write(path, size, count)
-    except OSError:  # not writable, or the lock's time is over (filelock.Timeout is an OSError)
-        count = count or choose(measure(size))
-    _measured_here[path, size] = count
-    return count
+@cache
+def threads_of_class(size: int) -> int:
+    """The best count for a size class on this machine, by the code that there is."""
+    code = Path(__file__).with_name("evaluators.py").read_bytes()
+    known = [cpu_model(), cpu_count(), platform.python_version(), installed("numba"), __version__]
+    machine = hashlib.sha256(repr(known).encode() + code).hexdigest()[:16]
+    anew = bool(os.environ.get(MEASURE_ENVIRONMENT))
+    name = f"threads/{size}-{machine}.json"
+    return int(kept_json(name, lambda: choose(measure_class(size)), anew=anew))
 
 
 def choose(seconds: dict[int, float]) -> int:
@@ -182,30 +149,3 @@ def measure_class(size: int) -> dict[int, float]:
         if time.perf_counter() - begun > LIMIT_S:
             break
     return {count: statistics.median(taken) for count, taken in samples.items()}
-
-
-def read_count(path: Path, size: int) -> int | None:
-    """The count of this machine for a size class; ``None`` if unknown or the file is damaged."""
-    count = _machines(path).get(machine_key(), {}).get(str(size))
-    if type(count) is not int:  # JSON's true is an int for isinstance
-        return None
-    return count if 1 <= count <= MAX_THREADS else None
-
-
-def _machines(path: Path) -> dict[str, dict[str, Any]]:
-    """The file's entries by machine; none if it is missing or damaged."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        machines = stored["machines"] if stored["format"] == FORMAT else {}
-        return {key: dict(sizes) for key, sizes in machines.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-
-
-def _write(path: Path, size: int, count: int) -> None:
-    """Add a count; the file is replaced as a whole."""
-    machines = _machines(path)
-    machines.setdefault(machine_key(), {})[str(size)] = count
-    with replacing(path) as temporary:
-        text = json.dumps({"format": FORMAT, "machines": machines}, indent=1)
-        temporary.write_text(text, encoding="utf-8")

@@ -11,13 +11,13 @@ import ctypes
 import site
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
 from nqbench.errors import DeviceError
-from nqbench.system.versions import installed
 
 TBB_GRAIN: Final = 16
 """Rows in TBB's smallest piece. The paper's range has TBB's default of one row; TBB splits it into
@@ -37,64 +37,43 @@ FOLDER: Final = "Library/bin" if sys.platform == "win32" else "lib"
 
 
 @cache
-def tbb_library() -> Path | None:
-    """The library of the package ``tbb``, or one in this Python's prefixes; or ``None``."""
-    return next((path for path in places() if path.exists()), None)
-
-
-def places() -> Iterator[Path]:
-    """Where the library may be: the places of the package's own list come first.
-
-    That list is wrong where files were moved after it was made (``pip install --target``, a
-    package linked into another environment), and conda has none.
-    """
-    name = LIBRARIES.get(sys.platform)
-    if name is None:
-        return
-    package = _package()
-    if package is not None:
-        listed = [file for file in package.files or () if file.name == name]
-        yield from (Path(str(file.locate())).resolve() for file in listed)
-        yield Path(str(package.locate_file(FOLDER))).resolve() / name
-    for prefix in (sys.prefix, site.getuserbase(), sys.base_prefix):
-        yield Path(prefix, FOLDER, name)
-
-
-def _package() -> Distribution | None:
-    try:
-        return distribution("tbb")
-    except PackageNotFoundError:
-        return None
-
-
-@cache
 def load_tbb() -> str:
     """Load the library for numba; the reason if that failed, else empty.
 
     Takes a few milliseconds and imports nothing large. If none of the ``places`` has it, the
     system's loader is asked.
     """
-    path = tbb_library()
-    name = LIBRARIES.get(sys.platform, "")
-    if not path and not name:
+    name = LIBRARIES.get(sys.platform)
+    if name is None:
         return f"TBB is not known to exist on {sys.platform}"
+    path = next((path for path in places(name) if path.exists()), None)
     try:
         ctypes.CDLL(str(path or name), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        return f"{path} cannot be loaded ({error})" if path else _absent(name)
+        looked = ", ".join(dict.fromkeys(str(place.parent) for place in places(name)))
+        if path:
+            return f"{path} cannot be loaded ({error})"
+        return (
+            f"its library {name} is neither in {looked} nor known to the system's loader; install"
+            " the package tbb, which exists for x86-64, into a virtual environment"
+            " (pip install --force-reinstall tbb)"
+        )
     return ""
 
 
-def _absent(name: str) -> str:
-    """Why the library is missing: no package, or a package without it."""
-    if _package() is None:
-        return "the package tbb is not installed (pip install tbb; it exists for x86-64)"
-    looked = ", ".join(dict.fromkeys(str(path.parent) for path in places()))
-    return (
-        f"the package tbb {installed('tbb') or ''} is installed, but its library {name} is neither"
-        f" in {looked} nor known to the system's loader; `pip install --target` leaves it out:"
-        " install tbb into a virtual environment (pip install --force-reinstall tbb)"
-    )
+def places(name: str) -> Iterator[Path]:
+    """Where the library may be: the places of the package's own list come first.
+
+    That list is wrong where files were moved after it was made (``pip install --target``, a
+    package linked into another environment), and conda has none.
+    """
+    with suppress(PackageNotFoundError):
+        package = distribution("tbb")
+        listed = [file for file in package.files or () if file.name == name]
+        yield from (Path(str(file.locate())).resolve() for file in listed)
+        yield Path(str(package.locate_file(FOLDER))).resolve() / name
+    for prefix in (sys.prefix, site.getuserbase(), sys.base_prefix):
+        yield Path(prefix, FOLDER, name)
 
 
 def check_layer() -> None:
