@@ -71,7 +71,7 @@ class Instance:
 @lru_cache(maxsize=_KEPT)
 def load_instance(name: str, n: int, seed: int) -> Instance:
     """The instance called ``name`` (``uniform``, or ``FILE#DIGEST``) and its start for a seed."""
-    cities = uniform_cities(n, seed) if name == UNIFORM else read_tsplib(path_of(name)).cities
+    cities = uniform_cities(n, seed) if name == UNIFORM else read_tsplib(path_of(name))
     start = random_tour(n, seed)
     cities.setflags(write=False)
     start.setflags(write=False)
@@ -141,7 +141,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=_KEPT)
 def _facts(path: Path, stamp: tuple[int, int]) -> tuple[int, str]:  # noqa: ARG001 (the cache's)
-    cities = read_tsplib(path).cities
+    cities = read_tsplib(path)
     return len(cities), hashlib.sha256(cities.tobytes()).hexdigest()[:DIGEST_LENGTH]
 
 

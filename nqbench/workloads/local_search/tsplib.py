@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
 from pathlib import Path
 from typing import Final
 
@@ -20,153 +18,91 @@ KEYWORDS: Final = frozenset(
     }
 )  # fmt: skip
 """Keywords of the specification part; most of their values are not used."""
-WEIGHT_TYPE: Final = "EUC_2D"
+READ: Final = {
+    "TYPE": (r"TSP(\s.*)?", "only symmetric instances (TSP) are read"),
+    "EDGE_WEIGHT_TYPE": (r"EUC_2D", "only EUC_2D (the plane) is read"),
+    "DIMENSION": (r"0*[1-9]\d{0,8}", "it is the number of cities"),
+}
+"""Pattern of the values that are read, and why no others are. Without ``TYPE`` it is a TSP."""
 SECTION: Final = "NODE_COORD_SECTION"
-END: Final = "EOF"
 LARGEST: Final = 1e18
 """Limit of a coordinate: the squares and sums of eight distances stay finite in single precision.
 With infinite ones no change of the length has a meaning."""
-MAX_DIGITS: Final = 9
-"""Limit for the number of cities, or of a city: more do not fit any memory."""
+_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CITY: Final = re.compile(rf"(\d{{1,9}})\s+({_NUMBER})\s+({_NUMBER})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tsplib:
-    """``name`` as in the file; ``cities``: coordinates, float32, shape ``(n, 2)``."""
-
-    name: str
-    cities: NDArray[np.float32]
-
-
-def read_tsplib(path: Path) -> Tsplib:
-    """Read a file with ``EDGE_WEIGHT_TYPE: EUC_2D`` and a ``NODE_COORD_SECTION``.
+def read_tsplib(path: Path) -> NDArray[np.float32]:
+    """Coordinates of the cities, float32, shape ``(n, 2)``, from a file with ``EDGE_WEIGHT_TYPE:
+    EUC_2D`` and a ``NODE_COORD_SECTION``.
 
     A missing ``EOF`` is accepted. Raises ``StudyError`` with file:line for anything else that is
     wrong: the number of cities, an index, a coordinate, a keyword, another kind of distances.
     """
+    lines = [line.strip() for line in _text(path).splitlines()]
+    values: dict[str, tuple[int, str]] = {}
+    rows: list[tuple[int, str]] = []
+
+    def error(line: int, message: str) -> StudyError:
+        return StudyError(message, FileLine(path, line or max(len(lines), 1)))
+
+    section = 0
+    for number, line in ((k, line) for k, line in enumerate(lines, 1) if line):
+        keyword, colon, value = (part.strip() for part in line.partition(":"))
+        if keyword == "EOF":
+            break
+        if keyword == SECTION:
+            section = number
+        elif keyword.endswith("_SECTION"):
+            raise error(number, f"{keyword} is not read; only {SECTION} is")
+        elif section:
+            rows.append((number, line))
+        elif not colon or keyword not in KEYWORDS:
+            what = f"{line[:40]!r} is not a line `KEYWORD : value` of TSPLIB"
+            raise error(number, f"{what} before {SECTION}")
+        elif keyword in values and keyword != "COMMENT":
+            first = values[keyword][0]
+            raise error(number, f"{keyword} is given twice, first in line {first}")
+        else:
+            values[keyword] = number, value
+    if not section:
+        raise error(0, f"the file has no {SECTION}; only instances with one are read")
+    for keyword, (pattern, why) in READ.items():
+        number, value = values.get(keyword, (0, "TSP" if keyword == "TYPE" else ""))
+        if not re.fullmatch(pattern, value, re.ASCII):
+            what = f"is {value[:40]!r}" if keyword in values else "is missing"
+            raise error(number, f"{keyword} {what}; {why}")
+    n = int(values["DIMENSION"][1])
+    cities: dict[int, tuple[int, float, float]] = {}
+    for number, line in rows:
+        found = _CITY.fullmatch(line)
+        index, x, y = (int(found[1]), float(found[2]), float(found[3])) if found else (0, 0, 0)
+        if not 1 <= index <= n or max(abs(x), abs(y)) > LARGEST:
+            raise error(
+                number,
+                f"{line[:40]!r} is not a city, `index x y`, with an index from 1 to DIMENSION: {n}"
+                f" and coordinates from -{LARGEST:g} to {LARGEST:g}",
+            )
+        if index in cities:
+            first = cities[index][0]
+            raise error(number, f"city {index} is given twice, first in line {first}")
+        cities[index] = number, x, y
+    if len(cities) != n:
+        missing = next(i for i in range(1, n + 1) if i not in cities)
+        said = f"{len(cities)} cities, but DIMENSION is {n}; city {missing} is missing"
+        raise error(rows[-1][0] if rows else section, said)
+    return np.array([cities[i][1:] for i in range(1, n + 1)], np.float32)
+
+
+def _text(path: Path) -> str:
     try:
         if path.is_fifo() or path.is_char_device():  # reading may never end
             raise ValueError("it is a pipe or a device")
-        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
-    except (OSError, ValueError) as error:  # ValueError: also a name that no file can have
-        if isinstance(error, UnicodeDecodeError):
-            message = f"instance {str(path)!r} is not text; TSPLIB files are"
-            raise StudyError(message, factor="instance") from error
-        reason = getattr(error, "strerror", None) or error
+        return path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
+    except (OSError, ValueError) as error:  # ValueError: not text, or a name that no file can have
+        unread = "it is not text" if isinstance(error, UnicodeDecodeError) else error
         raise StudyError(
-            f"instance {str(path)!r} cannot be read: {reason};"
+            f"instance {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or unread};"
             " give `uniform` or the path of a TSPLIB file, from the folder of the command",
             factor="instance",
         ) from error
-    return _TsplibReader(path, text).read()
-
-
-class _TsplibReader:
-    def __init__(self, path: Path, text: str) -> None:
-        self.path = path
-        lines = text.splitlines()
-        self.last = max(len(lines), 1)
-        self.lines = ((number, line.strip()) for number, line in enumerate(lines, 1))
-        self.values: dict[str, tuple[int, str]] = {}
-
-    def read(self) -> Tsplib:
-        section = self.specification()
-        number, kind = self.values.get("TYPE", (0, "TSP"))
-        if kind.split()[:1] != ["TSP"]:
-            raise self.error(number, f"TYPE is {kind!r}; only symmetric instances (TSP) are read")
-        number, kind = self.needed("EDGE_WEIGHT_TYPE", f"; instances with {WEIGHT_TYPE} are read")
-        if kind != WEIGHT_TYPE:
-            raise self.error(
-                number, f"EDGE_WEIGHT_TYPE is {kind!r}; only {WEIGHT_TYPE} (the plane) is read"
-            )
-        number, text = self.needed("DIMENSION", "", ", the number of cities,")
-        if _whole(text) < 1:
-            raise self.error(number, f"DIMENSION is {text[:40]!r}, not a number of cities")
-        cities = self.coordinates(_whole(text), section)
-        return Tsplib(self.values.get("NAME", (0, self.path.stem))[1], cities)
-
-    def error(self, line: int, message: str) -> StudyError:
-        return StudyError(message, FileLine(self.path, line))
-
-    def specification(self) -> int:
-        """Read up to the section of coordinates; returns its line."""
-        for number, line in self.lines:
-            if not line:
-                continue
-            keyword, colon, value = (part.strip() for part in line.partition(":"))
-            if keyword == SECTION:
-                return number
-            if keyword == END:
-                break
-            if keyword.endswith("_SECTION"):
-                raise self.error(number, f"{keyword} is not read; only {SECTION} is")
-            if not colon or keyword not in KEYWORDS:
-                raise self.error(
-                    number,
-                    f"{line[:40]!r} is not a line `KEYWORD : value` of TSPLIB before {SECTION}",
-                )
-            if keyword in self.values and keyword != "COMMENT":
-                first = self.values[keyword][0]
-                raise self.error(number, f"{keyword} is given twice, first in line {first}")
-            self.values[keyword] = number, value
-        raise self.error(self.last, f"the file has no {SECTION}; only instances with one are read")
-
-    def needed(self, keyword: str, so: str, what: str = "") -> tuple[int, str]:
-        if keyword not in self.values:
-            raise self.error(self.last, f"{keyword}{what} is missing{so}")
-        return self.values[keyword]
-
-    def coordinates(self, n: int, section: int) -> NDArray[np.float32]:
-        cities: dict[int, tuple[float, float]] = {}
-        seen: dict[int, int] = {}
-        for number, line in self.data_lines():
-            parts = line.split()
-            if len(parts) != 3:
-                raise self.error(number, f"a city is `index x y`, not {line[:40]!r}")
-            index = self.index(number, parts[0], n)
-            if index in seen:
-                raise self.error(
-                    number, f"city {index} is given twice, first in line {seen[index]}"
-                )
-            if len(seen) == n:
-                raise self.error(number, f"more cities than DIMENSION: {n}")
-            seen[index] = number
-            cities[index] = self.number(number, parts[1]), self.number(number, parts[2])
-        if len(cities) != n:
-            missing = next(i for i in range(1, n + 1) if i not in cities)
-            raise self.error(
-                max([section, *seen.values()]),
-                f"{len(cities)} cities, but DIMENSION is {n}; city {missing} is missing",
-            )
-        return np.array([cities[i] for i in range(1, n + 1)], np.float32)
-
-    def data_lines(self) -> Iterator[tuple[int, str]]:
-        for number, line in self.lines:
-            if line == END:
-                return
-            if line.endswith("_SECTION"):
-                raise self.error(number, f"{line} is not read; only {SECTION} is")
-            if line:
-                yield number, line
-
-    def index(self, number: int, text: str, n: int) -> int:
-        if not 1 <= _whole(text) <= n:
-            raise self.error(number, f"city {text[:40]!r} is not a number from 1 to DIMENSION: {n}")
-        return _whole(text)
-
-    def number(self, number: int, text: str) -> float:
-        try:
-            value = math.nan if "_" in text else float(text)
-        except ValueError:
-            value = math.nan
-        if not abs(value) <= LARGEST:
-            raise self.error(
-                number, f"coordinate {text[:40]!r} is not a number from -{LARGEST:g} to {LARGEST:g}"
-            )
-        return value
-
-
-def _whole(text: str) -> int:
-    """A number in decimal digits; 0 for anything else."""
-    plain = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
-    return int(text) if plain else 0
