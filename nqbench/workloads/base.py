@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Factor:
     ``levels``  names of the categorical levels (empty for a pure number)
     ``number``  inclusive range if a number is accepted, else ``None``
     ``only``    the numbers accepted, where these are a list and not the whole range
+    ``default`` its level where neither a sweep nor a system has one
     ``per_sm``  whether ``{per_sm: k}`` is accepted
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
     ``text``    whether any text is accepted (the name of a file)
@@ -51,6 +53,32 @@ class Factor:
     text: bool = False
     launch: bool = False
     only: tuple[int, ...] = ()
+    default: Level | None = None
+
+
+def factor_table(text: str) -> dict[str, Factor]:
+    """Factors by name from lines ``name word|word LEAST..MOST =default flags: meaning``.
+
+    All but name and meaning may be left out; the flags are those of ``Factor``. An indented line
+    continues the one before.
+    """
+    found: dict[str, Factor] = {}
+    for entry in re.split(r"\n(?=\S)", text.strip()):
+        head, meaning = re.split(r":\s+", entry, maxsplit=1)
+        name, *words = head.split()
+        known: dict[str, Any] = {}
+        for word in words:
+            if word in ("per_sm", "auto", "text", "launch"):
+                known[word] = True
+            elif word[0] == "=":
+                known["default"] = int(word[1:]) if word[1:].isdigit() else word[1:]
+            elif ".." in word:
+                least, _, most = word.partition("..")
+                known["number"] = int(least), int(most)
+            else:
+                known["levels"] = tuple(word.split("|"))
+        found[name] = Factor(name, " ".join(meaning.split()), **known)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

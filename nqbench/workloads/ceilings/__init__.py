@@ -17,7 +17,7 @@ from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved, Variant, Workload
+from nqbench.workloads.base import Factor, Resolved, Variant, Workload, factor_table
 from nqbench.workloads.levels import given_levels, number
 from nqbench.workloads.variants import built_as
 
@@ -40,15 +40,12 @@ class Ceilings(Workload):
     """See ``workloads.base.Workload`` for what each member means."""
 
     name: str = "ceilings"
-    factors: Mapping[str, Factor] = {
-        factor.name: factor
-        for factor in (
-            Factor("n", "32-bit words read, and as many written", number=(QUAD, 1 << 31)),
-            Factor("operation", "what is done with the words", OPERATIONS),
-            Factor("steps", "operations on each word (read: passes)", number=(0, MAX_STEPS)),
-            Factor("block_size", "threads per block", number=(32, 1024), launch=True),
-        )
-    }
+    factors: Mapping[str, Factor] = factor_table(f"""
+n {QUAD}..{1 << 31}: 32-bit words read, and as many written
+operation {"|".join(OPERATIONS)}: what is done with the words
+steps 0..{MAX_STEPS}: operations on each word (read: passes)
+block_size 32..1024 launch: threads per block
+""")
     defaults: Mapping[str, Level] = {"operation": "copy", "steps": 0, "block_size": 256}
     systems: Mapping[str, Mapping[str, Level]] = {
         "ceilings.copy": {"operation": "copy", "steps": 0},

@@ -8,7 +8,7 @@ from typing import Final
 
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.base import Factor
+from nqbench.workloads.base import Factor, factor_table
 
 MIN_N: Final = 5
 MAX_N: Final = 27
@@ -52,87 +52,37 @@ def most_n(loop: Level) -> int:
     return UNROLLED_N if loop == "unrolled" else MAX_N
 
 
-_FACTORS: Final = (
-    Factor("n", "board size", number=(1, MAX_N)),
-    Factor(
-        "memory",
-        "where the four per-row quantities live",
-        ("local", "shared_stack", "shared", "global"),
-    ),
-    Factor("rows", "how many rows are reserved per thread", ("max", "n", "remaining")),
-    Factor("allocation", "how shared memory is allocated", ("static", "dynamic")),
-    Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct", "vector")),
-    Factor(
-        "layout",
-        "which index runs fastest, the row's or the thread's",
-        ("per_thread", "interleaved", "padded"),
-    ),
-    Factor("loop", "control flow of the search", (*LOOPS, *FRONTIER_LOOPS)),
-    Factor(
-        "assignment",
-        "which thread works on which job",
-        (*("one_per_thread", "strided", "contiguous"), *("block_pool", "global_pool", "warp_pool")),
-    ),
-    Factor("encoding", "how a job is encoded", ("rows", "base_n", "masks", "packed")),
-    Factor(
-        "cache",
-        "preferred split between L1 and shared memory",
-        ("default", "prefer_l1", "prefer_shared"),
-    ),
-    Factor("symmetry", "which part of the tree is searched", ("none", "mirror", "full")),
-    Factor("depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True),
-    Factor("adders", "which pipes of `loop: unrolled` add", ("alu", "both")),
-    Factor("steps", "queens between two votes of `loop: unrolled`", number=(1, 15)),
-    Factor(
-        "lookahead",
-        "rows in which a queen of `loop: unrolled` must leave a column",
-        number=(1, 3),
-        auto=True,
-    ),
-    Factor("block_size", "threads per block", number=(1, 1024), launch=True),
-    Factor(
-        "blocks",
-        "blocks of the grid",
-        ("from_jobs", "from_jobs_plus_one"),
-        number=(1, _MANY),
-        per_sm=True,
-        launch=True,
-    ),
-    Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY), launch=True),
-    Factor("jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY), launch=True),
-    Factor("jobs_made", "where jobs are made", ("cpu", "gpu"), launch=True),
-    Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
-    Factor(
-        "probe",
-        "what an instrumented kernel counts; such a point is counted once and never timed",
-        ("none", "iterations", "clocks", "divergence", "accesses"),
-        launch=True,
-    ),
-)
-FACTORS: Final[Mapping[str, Factor]] = MappingProxyType({f.name: f for f in _FACTORS})
+FACTORS: Final[Mapping[str, Factor]] = factor_table(f"""
+n 1..{MAX_N}: board size
+memory local|shared_stack|shared|global =shared: where the four per-row quantities live
+rows max|n|remaining =remaining: how many rows are reserved per thread
+allocation static|dynamic =static: how shared memory is allocated
+storage arrays|chunk|struct|vector =struct: order of a thread's words
+layout per_thread|interleaved|padded =interleaved:
+    which index runs fastest, the row's or the thread's
+loop {"|".join((*LOOPS, *FRONTIER_LOOPS))} =irrc: control flow of the search
+assignment one_per_thread|strided|contiguous|block_pool|global_pool|warp_pool =one_per_thread:
+    which thread works on which job
+encoding rows|base_n|masks|packed =masks: how a job is encoded
+cache default|prefer_l1|prefer_shared =default: preferred split between L1 and shared memory
+symmetry none|mirror|full =mirror: which part of the tree is searched
+depth 2..{MAX_N - 3} auto launch =auto: rows placed on the CPU
+adders alu|both =alu: which pipes of `loop: unrolled` add
+steps 1..15 =15: queens between two votes of `loop: unrolled`
+lookahead 1..3 auto =auto: rows in which a queen of `loop: unrolled` must leave a column
+block_size 1..1024 launch =128: threads per block
+blocks from_jobs|from_jobs_plus_one 1..{_MANY} per_sm launch: blocks of the grid
+pool_size 1..{_MANY} launch: jobs in the pool of one block
+jobs_per_thread 1..{_MANY} launch: jobs of a thread's static share
+jobs_made cpu|gpu launch =cpu: where jobs are made
+max_board {MIN_N}..64 ={MAX_BOARD}: rows reserved by `rows: max`
+probe none|iterations|clocks|divergence|accesses launch =none:
+    what an instrumented kernel counts; such a point is counted once and never timed
+""")
 
-DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
-    {
-        "memory": "shared",
-        "rows": "remaining",
-        "allocation": "static",
-        "storage": "struct",
-        "layout": "interleaved",
-        "loop": "irrc",
-        "assignment": "one_per_thread",
-        "encoding": "masks",
-        "cache": "default",
-        "symmetry": "mirror",
-        "adders": "alu",
-        "steps": 15,
-        "lookahead": "auto",
-        "depth": "auto",
-        "block_size": 128,
-        "max_board": MAX_BOARD,
-        "jobs_made": "cpu",
-        "probe": "none",
-    }
-)
+DEFAULTS: Final[Mapping[str, Level]] = {
+    name: factor.default for name, factor in FACTORS.items() if factor.default is not None
+}
 """Levels of a sweep without a system. The launch factors missing here depend on others."""
 
 CONFIG_FIELDS: Final = (

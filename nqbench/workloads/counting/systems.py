@@ -21,18 +21,6 @@ from nqbench.point import Level
 
 Levels = Mapping[str, Level]
 
-_COLUMNS: Final = (
-    "memory",
-    "rows",
-    "allocation",
-    "storage",
-    "layout",
-    "loop",
-    "assignment",
-    "encoding",
-    "cache",
-)
-
 _COMMON: Final[Mapping[str, dict[str, Level]]] = {
     "feinbube2010": {"block_size": 64, "blocks": "from_jobs_plus_one"},
     "tanaka2011": {"block_size": 160, "blocks": {"per_sm": 1}},
@@ -41,6 +29,7 @@ _COMMON: Final[Mapping[str, dict[str, Level]]] = {
 }
 
 _TABLE: Final = """
+system memory rows allocation storage layout loop assignment encoding cache
 feinbube2010.base               local        max       -       arrays -           somers      one_per_thread rows   default
 feinbube2010.opt1_shared_stack  shared_stack max       static  arrays per_thread  somers      one_per_thread rows   default
 feinbube2010.opt2_shared_all    shared       max       static  arrays per_thread  somers      one_per_thread rows   default
@@ -74,14 +63,14 @@ def is_cpu(system: str | None) -> bool:
 
 
 def _read_table() -> dict[str, Levels]:
-    systems: dict[str, Levels] = {}
-    for line in _TABLE.split("\n"):
-        if line:
-            name, *levels = line.split()
-            own: dict[str, Level] = dict(zip(_COLUMNS, levels, strict=True))
-            own |= {"symmetry": "mirror", "depth": "auto"}
-            systems[name] = MappingProxyType(own | _COMMON[paper_of(name)])
-    return systems
+    (_, *names), *rows = (line.split() for line in _TABLE.strip().splitlines())
+    return {
+        system: MappingProxyType(
+            {**dict(zip(names, levels, strict=True)), "symmetry": "mirror", "depth": "auto"}
+            | _COMMON[paper_of(system)]
+        )
+        for system, *levels in rows
+    }
 
 
 _ON_CPU: Final = ("cpu.somers", "cpu.multicore", "cpu.frontier", "cpu.frontier_multicore")

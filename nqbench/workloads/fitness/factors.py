@@ -11,28 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal
 
 from nqbench.point import Level
-from nqbench.workloads.base import Factor
+from nqbench.workloads.base import Factor, factor_table
 
 MAX_N: Final = 10_000_000
 """Ten times the paper's largest board; every index of a diagonal then fits 32 bits."""
 
-MAX_THREADS: Final = 256
-MAX_SEED: Final = 2**31 - 1
-
 MILLI: Final = 1000
 """Temperatures and the cooling factor are given in thousandths."""
 
-MAX_START: Final = 2 * MILLI
-
 GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
 CPU_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
-
-MAX_EVALUATIONS: Final = 2**31 - 1
-MAX_CHAINS: Final = 2**20
 
 COOLED: Final[Mapping[str, Level]] = {
     "start_temperature": 500,
@@ -130,49 +121,33 @@ CPU_SYSTEMS: Final = frozenset(
 )
 """They run on the CPU, whatever the device."""
 
-_launch: Final = partial(Factor, launch=True)
-
-_AXES: Final = (
-    Factor("n", "queens of the board", number=(1, MAX_N)),
-    Factor("scheme", "how a board is evaluated or found", tuple(SCHEMES)),
-    _launch("board", "which board is evaluated", ("random", "valid", "file")),
-    Factor("board_file", "file of the board, for `board: file`", text=True),
-    _launch("seed", "seed of a random board or of a search", number=(0, MAX_SEED)),
-    _launch("batch", "boards evaluated in one launch", number=(1, 2**20)),
-    Factor("allocation", "when device memory is allocated: in every evaluation, or once before",
-           ("per_call", "once")),
-    _launch("block_size", "threads per block", number=(1, 1024), auto=True),
-    Factor("atomics", "what adds to the counter in global memory: every conflict, thread or warp",
-           ("per_conflict", "per_thread", "per_warp")),
-    Factor("counters", "where the queens of each diagonal are counted", ("shared", "global"),
-           auto=True),
-    Factor("tally",
-           "when pairs are summed: as a queen arrives on a diagonal, or from the final counts",
-           ("arrival", "final")),
-    _launch("threshold",
-            "comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)",
-            number=(1, 2**24)),
-    Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
-    _launch("nesting", "nested sub-kernels for one row", number=(1, 64)),
-    _launch("threads", "CPU threads", number=(1, MAX_THREADS), auto=True),
-    _launch("optimization", "compiler optimization of the CPU baseline", ("default", "none")),
-    Factor("evaluator", "scheme that a search evaluates with", (*CPU_EVALUATORS, *GPU_EVALUATORS)),
-    Factor("proposal", "first queen of a move: any, or one in conflict",
-           ("uniform", "attacked"), launch=True),
-    Factor("start_temperature", "highest temperature, in thousandths of a conflict",
-           number=(1, MAX_START), auto=True),
-    Factor("end_temperature", "temperature at which a search gives up, in thousandths",
-           number=(1, MAX_START), auto=True),
-    Factor("cooling", "ratio of successive temperatures, in thousandths",
-           number=(1, MILLI - 1), auto=True),
-    Factor("moves_per_queen", "proposals at each temperature, over n",
-           number=(1, 100_000), auto=True),
-    Factor("max_evaluations", "proposals after which a search stops; 0 for no limit",
-           number=(0, MAX_EVALUATIONS), launch=True),
-    Factor("chains", "searches run in parallel; `auto` fills the device", number=(1, MAX_CHAINS),
-           auto=True),
-    Factor("stop", "when chains end: at the first board found, or each at its own board",
-           ("first", "all")),
-)  # fmt: skip
-
-FACTORS: Final[Mapping[str, Factor]] = {axis.name: axis for axis in _AXES}
+FACTORS: Final[Mapping[str, Factor]] = factor_table(f"""
+n 1..{MAX_N}: queens of the board
+scheme {"|".join(SCHEMES)}: how a board is evaluated or found
+board random|valid|file launch: which board is evaluated
+board_file text: file of the board, for `board: file`
+seed 0..{2**31 - 1} launch: seed of a random board or of a search
+batch 1..{2**20} launch: boards evaluated in one launch
+allocation per_call|once: when device memory is allocated: in every evaluation, or once before
+block_size 1..1024 auto launch: threads per block
+atomics per_conflict|per_thread|per_warp:
+    what adds to the counter in global memory: every conflict, thread or warp
+counters shared|global auto: where the queens of each diagonal are counted
+tally arrival|final:
+    when pairs are summed: as a queen arrives on a diagonal, or from the final counts
+threshold 1..{2**24} launch:
+    comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)
+child_block_size 1..1024: threads per block of a sub-kernel
+nesting 1..64 launch: nested sub-kernels for one row
+threads 1..256 auto launch: CPU threads
+optimization default|none launch: compiler optimization of the CPU baseline
+evaluator {"|".join((*CPU_EVALUATORS, *GPU_EVALUATORS))}: scheme that a search evaluates with
+proposal uniform|attacked launch: first queen of a move: any, or one in conflict
+start_temperature 1..{2 * MILLI} auto: highest temperature, in thousandths of a conflict
+end_temperature 1..{2 * MILLI} auto: temperature at which a search gives up, in thousandths
+cooling 1..{MILLI - 1} auto: ratio of successive temperatures, in thousandths
+moves_per_queen 1..100000 auto: proposals at each temperature, over n
+max_evaluations 0..{2**31 - 1} launch: proposals after which a search stops; 0 for no limit
+chains 1..{2**20} auto: searches run in parallel; `auto` fills the device
+stop first|all: when chains end: at the first board found, or each at its own board
+""")

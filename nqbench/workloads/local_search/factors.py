@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from itertools import accumulate
 from operator import or_
 from typing import Final
 
 from nqbench.point import Level
-from nqbench.workloads.base import Factor
+from nqbench.workloads.base import Factor, factor_table
 from nqbench.workloads.local_search.instance import UNIFORM
 
 THRESHOLD: Final = -1e-7
@@ -22,60 +21,39 @@ MIN_N: Final = 4
 MAX_N: Final = 65_536
 """A position is packed into 16 bits, and the number of a move fits 31."""
 
-MAX_SEED: Final = 2**31 - 1
 MAX_ITERATIONS: Final = 10_000_000
 AUTO_ITERATIONS: Final = 10
 """`iterations: auto` allows this many times n: a search ends by itself after 1 n (n = 100) to 7 n
 (n = 10,000) moves from a random tour of a uniform instance."""
 
-MAX_TILE_Y: Final = 1024
 TILE_X: Final = (1, 2, 4, 8)
 """Positions per thread that the tiled kernel is built for: up to 8 fit registers without spills."""
 
 APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
 """The reduction halves the block, so its size must be a power of two."""
 
-_launch: Final = partial(Factor, launch=True)
-
-_AXES: Final = (
-    Factor("n", "cities", number=(MIN_N, MAX_N)),
-    Factor(
-        "kernel",
-        "how the neighbourhood is evaluated: by move number, by rectangles of positions, or"
-        " by rectangles with the move applied by the last block",
-        ("indexed", "tiled", "resident"),
-    ),
-    Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
-    Factor("mapping", "move number to positions", tuple(MAPPING_CODES)),
-    Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
-    Factor("unroll", "unrolling of the reduction in shared memory", ("none", "full")),
-    Factor(
-        "cache",
-        "preferred split between L1 and shared memory",
-        ("default", "prefer_l1", "prefer_shared"),
-    ),
-    _launch("block_size", "threads per block of the evaluation", number=(1, 1024)),
-    _launch("blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True),
-    _launch("apply_size", "threads of the one block of `apply`", number=(32, 1024)),
-    _launch("tile_x", "positions x of a thread: 1, 2, 4 or 8", number=(1, 8), auto=True),
-    _launch("tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True),
-    _launch("check_every", "launches between two checks of the state", number=(1, 100_000)),
-    _launch(
-        "iterations",
-        "limit on moves applied; auto: ten per city, more than a search needs",
-        number=(1, MAX_ITERATIONS),
-        auto=True,
-    ),
-    _launch("seed", "seed of the instance and of the start tour", number=(0, MAX_SEED)),
-    _launch(
-        "instance",
-        "cities drawn uniformly in the unit square, or the path of a TSPLIB file",
-        (UNIFORM,),
-        text=True,
-    ),
-)
-
-FACTORS: Final[Mapping[str, Factor]] = {axis.name: axis for axis in _AXES}
+FACTORS: Final[Mapping[str, Factor]] = factor_table(f"""
+n {MIN_N}..{MAX_N}: cities
+kernel indexed|tiled|resident:
+    how the neighbourhood is evaluated: by move number, by rectangles of positions, or by rectangles
+    with the move applied by the last block
+moves consecutive|strided: which moves a thread takes
+mapping {"|".join(MAPPING_CODES)}: move number to positions
+reduction consecutive|strided: how `apply` reads the deltas
+unroll none|full: unrolling of the reduction in shared memory
+cache default|prefer_l1|prefer_shared: preferred split between L1 and shared memory
+block_size 1..1024 launch: threads per block of the evaluation
+blocks 1..65535 per_sm launch: blocks of the evaluation
+apply_size 32..1024 launch: threads of the one block of `apply`
+tile_x 1..8 auto launch: positions x of a thread: 1, 2, 4 or 8
+tile_y 1..1024 auto launch: positions y of a block
+check_every 1..100000 launch: launches between two checks of the state
+iterations 1..{MAX_ITERATIONS} auto launch:
+    limit on moves applied; auto: ten per city, more than a search needs
+seed 0..{2**31 - 1} launch: seed of the instance and of the start tour
+instance {UNIFORM} text launch:
+    cities drawn uniformly in the unit square, or the path of a TSPLIB file
+""")
 
 GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": UNIFORM}
 """Defaults of factors that every system has, CPU systems included."""
