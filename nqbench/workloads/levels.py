@@ -103,6 +103,19 @@ def check_block(
             )
 
 
+def blocks_held(device: DeviceFacts, threads: int, shared_bytes: int) -> int:
+    """Blocks that a multiprocessor holds at once by all of its limits but registers."""
+    limits = [
+        device.max_blocks_per_multiprocessor,
+        device.max_threads_per_multiprocessor // threads,
+    ]
+    if shared_bytes:
+        unit = device.shared_allocation_unit
+        units = -(-(shared_bytes + device.shared_reserved_per_block) // unit)
+        limits.append(device.shared_per_multiprocessor // (units * unit))
+    return min(limits)
+
+
 def number(levels: Mapping[str, Level], name: str) -> int:
     """The level of a factor that is resolved to a number."""
     level = levels[name]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from nqbench.errors import AnalysisError, StudyError
@@ -26,6 +25,7 @@ from nqbench.workloads.counting import jobs as jobs_of
 from nqbench.workloads.counting.configuration import check_depth
 from nqbench.workloads.counting.enumeration import Enumeration, Split, Spread
 from nqbench.workloads.counting.jobs import Encoding, Symmetry
+from nqbench.workloads.counting.probe import COUNTERS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 
 Value = int | float | dict[str, Any]
@@ -37,22 +37,6 @@ STATISTICS: Final = ("min", "max", "mean", "variance", "sd", "total")
 _WORD: Final = 4
 _WARP: Final = 32
 _SYSTEM: Final = "zhang2011.low_divergence"
-_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {"N": "n", "m": "depth", "k": "depth", "iterations_total": "iterations"}
-)
-_ENCODING_ALIASES: Final = {"one_hot_rows": "rows"}
-_GONE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "tasks": 'use jobs with encoding="base_n"',
-        "nodes_per_task": "use iterations_per_job",
-        "workspace_loads": "use workspace_accesses",
-        "workspace_stores": "use workspace_accesses",
-        "warp_utilization": "run the system with probe: iterations",
-        "warp_iterations": "run the system with probe: divergence",
-        "split_iteration_share": "run the system with probe: divergence",
-    }
-)
-"""Counts that were, and what to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +49,6 @@ class CountRequest:
     full: bool
 
     @property
-    def loop(self) -> str:
-        """The search loop."""
-        return cast(str, self.levels["loop"])
-
-    @property
     def jobs(self) -> int:
         """Number of jobs."""
         split = self.split
@@ -78,7 +57,7 @@ class CountRequest:
     @property
     def iterations(self) -> Spread:
         """Passes of the search loop per job."""
-        return self.enumerated().iterations[self.loop]
+        return self.enumerated().iterations[str(self.levels["loop"])]
 
     def enumerated(self) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
@@ -127,23 +106,22 @@ def _workspace_accesses(request: CountRequest) -> int:
     """
     found = request.enumerated()
     jobs, iterations = request.iterations.count, request.iterations.total
-    if request.loop != "somers":
+    if request.levels["loop"] != "somers":
         return iterations + 4 * jobs + 8 * found.descents + found.solutions
     # Listing 4 replays the rows given: a descent each.
     replays = request.levels["rows"] != "remaining" and request.levels["encoding"] == "rows"
     return (5 + 7 * request.split.depth * replays) * jobs + 8 * found.descents
 
 
-COUNTS: Final[Mapping[str, Callable[[CountRequest], Value]]] = MappingProxyType(
-    {
-        "solutions": _solutions,
-        "jobs": lambda request: request.jobs,
-        "h2d_bytes": _h2d_bytes,
-        "iterations": lambda request: request.iterations.total,
-        "iterations_per_job": _iterations_per_job,
-        "workspace_accesses": _workspace_accesses,
-    }
-)
+COUNTS: Final[Mapping[str, Callable[[CountRequest], Value]]] = {
+    "solutions": _solutions,
+    "jobs": lambda request: request.jobs,
+    "h2d_bytes": _h2d_bytes,
+    "iterations": lambda request: request.iterations.total,
+    "iterations_total": lambda request: request.iterations.total,
+    "iterations_per_job": _iterations_per_job,
+    "workspace_accesses": _workspace_accesses,
+}
 """Every count by name, but ``occupancy_percent``."""
 OCCUPANCY: Final = "occupancy_percent"
 
@@ -174,13 +152,13 @@ def occupancy_percent(
 def count(name: str, **params: Any) -> Value:
     """The deterministic count called ``name`` (a key of :data:`COUNTS`, or ``occupancy_percent``).
 
-    ``n`` (or ``N``)            board size, always needed
-    ``system``                  named system, with or without its paper; default: low_divergence
-    ``depth`` (or ``m``, ``k``) rows placed on the CPU; default: the system's own rule
-    ``encoding``                of the jobs (``one_hot_rows`` is ``rows``); default: the system's
-    ``stat``                    of ``iterations_per_job``: ``min``, ``max``, ``mean``, ``variance``,
-                                ``sd`` or ``total``; without it all of them
-    ``full``                    walk trees beyond n = 16 (minutes)
+    ``n`` (or ``N``)  board size, always needed
+    ``system``        named system, with or without its paper; default: low_divergence
+    ``depth``         rows placed on the CPU; default: the system's own rule
+    ``encoding``      of the jobs; default: the system's
+    ``stat``          of ``iterations_per_job``: ``min``, ``max``, ``mean``, ``variance``, ``sd`` or
+                      ``total``; without it all of them
+    ``full``          walk trees beyond n = 16 (minutes)
 
     ``StudyError`` for a name, parameter, system or level that does not exist, ``InfeasibleError``
     for a depth out of range, ``AnalysisError`` for a tree too large to walk without ``full``.
@@ -188,17 +166,18 @@ def count(name: str, **params: Any) -> Value:
     if name == OCCUPANCY:
         launch = {key: value for key, value in params.items() if key not in ("N", "n", "full")}
         return occupancy_percent(**launch)
-    known = _ALIASES.get(name, name)
-    if known not in COUNTS:
-        hint = _GONE.get(name) or suggestion(name, [*COUNTS, OCCUPANCY])
+    if name in COUNTERS and name not in COUNTS:
+        raise StudyError(f"{name} is not counted without a run; run the system with a probe")
+    if name not in COUNTS:
+        hint = suggestion(name, [*COUNTS, OCCUPANCY])
         raise StudyError(f"no count is called {name!r}; {hint}")
-    given = {_ALIASES.get(key, key): value for key, value in params.items()}
-    statistic = ("stat",) if known == "iterations_per_job" else ()
+    given = {"n" if key == "N" else key: value for key, value in params.items()}
+    statistic = ("stat",) if name == "iterations_per_job" else ()
     accepted = ("n", "depth", "system", "encoding", "full", *statistic)
     for key in given:
         if key not in accepted:
             raise StudyError(f"this count takes no parameter {key!r}; {suggestion(key, accepted)}")
-    return COUNTS[known](_resolved(**given))
+    return COUNTS[name](_resolved(**given))
 
 
 def _resolved(
@@ -217,7 +196,7 @@ def _resolved(
         raise StudyError(f"no system {system!r} has such counts; {suggestion(system, kernels)}")
     given: dict[str, Level] = {"n": n}
     if encoding is not None:
-        given["encoding"] = _ENCODING_ALIASES.get(encoding, encoding)
+        given["encoding"] = encoding
     levels = resolve.fill_levels(given, found[0])
     if depth is None:
         depth = resolve.auto_depth(levels, found[0])

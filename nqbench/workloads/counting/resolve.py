@@ -27,7 +27,14 @@ from nqbench.workloads.counting.configuration import (
 from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, paper_of
-from nqbench.workloads.levels import Levels, applied, check_size, given_levels, number
+from nqbench.workloads.levels import (
+    Levels,
+    applied,
+    blocks_held,
+    check_size,
+    given_levels,
+    number,
+)
 
 _ENOUGH_JOBS: Final = 2_000
 """`depth: auto` without a paper's own rule: enough jobs for a warp on every scheduler of a small
@@ -56,11 +63,8 @@ _WARP: Final = 32
 _GRIDS: Final = {
     "one_per_thread": ("from_jobs", "from_jobs_plus_one"),
     "block_pool": ("from_jobs",),
-    "strided": ("from_jobs", "number", "per_sm"),
-    "contiguous": ("from_jobs", "number", "per_sm"),
-    "global_pool": ("from_jobs", "number", "per_sm"),
-    "warp_pool": ("from_jobs", "number", "per_sm"),
 }
+"""What `blocks` may be; a number of them in any form with all other assignments."""
 _MEANINGLESS: Final = (
     ("allocation storage layout", "memory", "local", "whose order compiler and hardware fix"),
     ("allocation", "memory", "global", "since it is about shared memory"),
@@ -223,7 +227,7 @@ def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
         return Configuration.from_levels(levels | {"block_size": size})
 
     def threads(size: int) -> int:  # that a multiprocessor holds
-        return size * min(_block_limits(configured(size), device))
+        return size * blocks_held(device, size, configured(size).shared_bytes)
 
     if levels["loop"] == "unrolled":
         sizes = sorted(
@@ -240,40 +244,36 @@ def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
 
 
 def _grid_level(
-    levels: Levels,
-    explicit: set[str],
-    own: Mapping[str, Level],
-    jobs: int,
-    device: DeviceFacts,
+    levels: Levels, explicit: set[str], own: Mapping[str, Level], jobs: int, device: DeviceFacts
 ) -> Level:
-    assignment = cast(str, levels["assignment"])
-    accepted = _GRIDS[assignment]
+    assignment, level = str(levels["assignment"]), levels["blocks"]
+    accepted = _GRIDS.get(assignment, ("from_jobs", "number", "per_sm"))
     if "blocks" in explicit:
-        level = levels["blocks"]
+        said = f"blocks: {_text(level)}"
         if _kind(level) not in accepted:
             reason = _WHY.get(assignment, "which takes from_jobs, a number, or {per_sm: k}")
             raise InfeasibleError(
-                f"blocks: {_text(level)} makes no sense with assignment: {assignment}, {reason};"
+                f"{said} makes no sense with assignment: {assignment}, {reason};"
                 f" leave blocks out or use {accepted[0]}",
                 "blocks",
             )
         if "jobs_per_thread" in explicit and level != "from_jobs":
             raise InfeasibleError(
-                f"blocks: {_text(level)} and jobs_per_thread: {levels['jobs_per_thread']} both fix"
-                " the number of threads; give one of them",
+                f"{said} and jobs_per_thread: {levels['jobs_per_thread']} both fix the number of"
+                " threads; give one of them",
                 "blocks",
             )
         return level
     if "jobs_per_thread" in explicit:
         return "from_jobs"
-    system_level = own.get("blocks")
-    if system_level is not None and _kind(system_level) in accepted:
-        return system_level
+    if "blocks" in own and _kind(own["blocks"]) in accepted:
+        return own["blocks"]
     if "per_sm" in accepted:
         # What a multiprocessor holds at once; fewer if each thread would have too few jobs.
         config = Configuration.from_levels(levels)
         enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
-        return {"per_sm": max(1, min(enough, *_block_limits(config, device)))}
+        held = blocks_held(device, config.block_size, config.shared_bytes)
+        return {"per_sm": max(1, min(enough, held))}
     return "from_jobs"
 
 
@@ -285,19 +285,6 @@ def _kind(level: Level) -> str:
 
 def _text(level: Level) -> str:
     return f"{{per_sm: {level['per_sm']}}}" if isinstance(level, Mapping) else str(level)
-
-
-def _block_limits(config: Configuration, device: DeviceFacts) -> list[int]:
-    """Blocks that a multiprocessor holds at once by each of its limits but registers."""
-    limits = [
-        device.max_blocks_per_multiprocessor,
-        device.max_threads_per_multiprocessor // config.block_size,
-    ]
-    if config.shared_bytes:
-        unit = device.shared_allocation_unit
-        units = -(-(config.shared_bytes + device.shared_reserved_per_block) // unit)
-        limits.append(device.shared_per_multiprocessor // (units * unit))
-    return limits
 
 
 def resolve_kernel(

@@ -64,14 +64,14 @@ def test_the_lists_of_zhang2011_at_n_15() -> None:
 
 def test_jobs_and_tasks_as_printed() -> None:
     jobs = {15: 7432, 16: 70906, 17: 762380, 18: 7409150}
-    assert {n: count("jobs", N=n, k=n - 11) for n in jobs} == jobs
-    assert count("jobs", N=16, m=6, encoding="base_n") == 419408
+    assert {n: count("jobs", N=n, depth=n - 11) for n in jobs} == jobs
+    assert count("jobs", N=16, depth=6, encoding="base_n") == 419408
     assert count("jobs", N=10, system="frontier.predicated") == 1686
 
 
 def test_bytes_to_the_device() -> None:
-    assert count("h2d_bytes", N=17, m=5, encoding="base_n") == 4 * 108466
-    assert count("h2d_bytes", N=17, m=5, encoding="one_hot_rows") == 4 * 5 * 108466
+    assert count("h2d_bytes", N=17, depth=5, encoding="base_n") == 4 * 108466
+    assert count("h2d_bytes", N=17, depth=5, encoding="rows") == 4 * 5 * 108466
     assert count("h2d_bytes", system="low_divergence", N=15) == 12 * 7432
 
 
@@ -138,11 +138,11 @@ def test_a_damaged_store_is_walked_again(own_cache: Path) -> None:
         ("iterations", {"N": 8, "system": "cpu.somers"}, "no system 'cpu.somers'"),
         ("iterations_per_job", {"N": 8, "stat": "median"}, "no statistic is called 'median'"),
         ("h2d_bytes", {"N": 8, "encoding": "one_hot"}, "encoding: no level 'one_hot'"),
-        ("jobs", {"N": 8, "k": 6}, "depth: 6"),
-        ("jobs", {"N": 8, "k": 0}, "depth: 0"),
+        ("jobs", {"N": 8, "depth": 6}, "depth: 6"),
+        ("jobs", {"N": 8, "depth": 0}, "depth: 0"),
         ("occupancy_percent", {"compute_capability": "1.2", "block_size": 32}, "not known"),
         ("iterations", {"N": 10, "system": "frontier.predicated"}, "symmetry: full without a run"),
-        ("warp_utilization", {"N": 10}, "run the system with probe: iterations"),
+        ("warp_utilization", {"N": 10}, "run the system with a probe"),
     ],
 )
 def test_mistakes(name: str, params: dict[str, object], said: str) -> None:

@@ -15,7 +15,7 @@ from nqbench.plan import Argument, Buffer, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness.annealing.cooling import Cooling, seed_key
 from nqbench.workloads.fitness.levels import check_bytes, check_shared
-from nqbench.workloads.levels import Levels, check_block, number
+from nqbench.workloads.levels import Levels, blocks_held, check_block, number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1
@@ -129,14 +129,7 @@ def _buffers(n: int, chains: int, shape: Shape) -> tuple[Buffer, ...]:
 
 def _filling(shape: Shape, device: DeviceFacts) -> int:
     """Chains that the device works on at once."""
-    blocks = min(
-        device.max_blocks_per_multiprocessor,
-        device.max_threads_per_multiprocessor // (shape.warps * _WARP),
-    )
-    if shape.shared_bytes:
-        taken = shape.shared_bytes + device.shared_reserved_per_block
-        unit = device.shared_allocation_unit
-        blocks = min(blocks, device.shared_per_multiprocessor // (-(-taken // unit) * unit))
-    else:
+    blocks = blocks_held(device, shape.warps * _WARP, shape.shared_bytes)
+    if not shape.shared_bytes:
         blocks = min(blocks, max(1, _GLOBAL_WARPS // shape.warps))
     return max(1, blocks) * shape.warps * device.multiprocessors
