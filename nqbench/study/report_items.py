@@ -67,7 +67,7 @@ REPORT_KINDS: Final = (
     ReportKind(
         "figure",
         "bottleneck",
-        "bars of kernels without memory, without arithmetic, and whole",
+        "how much faster kernels are without memory, and without arithmetic",
         ("title", "n"),
         every=True,
     ),

@@ -79,26 +79,39 @@ def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
             crossed.append((what, [_mark(name, i, None, f"N={i.n}") for name, i in pairs]))
     title = title_of(data, item, f"What each change is worth, sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
+    said = f"Dot plot of every {{}} on {', '.join(what.label for what in shown)}."
     alone = "Otherwise identical points, geometric mean"
-    figures = [partial(_dots, data, name, title, mains, "change", alone)]
+    figures = [partial(dots, data, name, title, mains, said.format("change"), alone)]
     if crossed:
         heading = title_of(data, item, f"How effects depend on each other, sweep {sweep}")
         heading = f"{item.title}: interactions" if item.title else heading
         together = "The effect of one change where the other is made, against where it is not"
         name = f"{name}-interactions"
-        figures.append(partial(_dots, data, name, heading, crossed, "interaction", together))
+        alt = said.format("interaction")
+        figures.append(partial(dots, data, name, heading, crossed, alt, together))
     return list(figures)
 
 
 def _mark(
     row: str, found: factorial.FactorEffect, totals: tuple[float, float] | None, series: str
 ) -> Mark:
-    said = str(wording.Difference(found.ratio, found.quantity, totals))
-    return Mark(row, series, gain(found.ratio, found.quantity), said, found.ratio.value)
+    return mark(row, series, found.ratio, found.quantity, totals)
 
 
-def _dots(
-    data: Dataset, name: str, title: str, panels: Sequence[Panel], kind: str, subtitle: str
+def mark(
+    row: str,
+    series: str,
+    ratio: Estimate,
+    what: Quantity,
+    totals: tuple[float, float] | None = None,
+) -> Mark:
+    """The mark of a quantity, new over old."""
+    said = str(wording.Difference(ratio, what, totals))
+    return Mark(row, series, gain(ratio, what), said, ratio.value)
+
+
+def dots(
+    data: Dataset, name: str, title: str, panels: Sequence[Panel], alt: str, subtitle: str
 ) -> style.Drawing:
     """Panels with the same rows, named at the left."""
     every = [mark for _, marks in panels for mark in marks]
@@ -116,16 +129,15 @@ def _dots(
         ax.set_title(what.label if len(panels) > 1 else "")
         if i + columns >= len(panels):
             ax.set_xlabel(_direction(what if len(panels) == 1 else None))
-    style.legend(figure, axes[0])
     rounds = next((mark.gain.rounds for mark in every if mark.gain.bounded), 0)
     certain = f"whiskers: 95% interval over {rounds} rounds" if rounds else "no interval: one round"
     if panels[0][0].name == MODELLED:
         certain = "counts, and the time that a model makes of them"
     elif panels[0][0].exact:
         certain = "exact counts, none of them alone is the cost"
-    alt = f"Dot plot of every {kind} on {', '.join(what.label for what, _ in panels)}."
     source, subtitle = source_of(data), f"{subtitle}; {certain}"
-    return style.finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+    words = {"alt": alt, "subtitle": subtitle}
+    return style.finish(figure, name, title, source, legend_of=axes[0], **words)
 
 
 def _direction(what: Quantity | None) -> str:

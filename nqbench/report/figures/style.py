@@ -152,16 +152,30 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
 
 
 def finish(
-    figure: Figure, name: str, title: str, source: Source, *, alt: str, subtitle: str = ""
+    figure: Figure,
+    name: str,
+    title: str,
+    source: Source,
+    *,
+    alt: str,
+    subtitle: str = "",
+    legend_of: Axes | None = None,
 ) -> Drawing:
-    """Add title and footer, lay out once, and freeze the layout so that every format agrees."""
+    """Add title, footer and the legend of a panel, lay out once, and freeze the layout so that
+    every format agrees."""
     width, height = figure.get_size_inches()
     # Characters in one line of 10-point bold type, of 8 points, of 6.5 points.
     heading, below = label_of(title, int(width * 11)), label_of(subtitle, int(width * 14.5))
     room = int(width * 18.5)
     footer = textwrap.wrap(f"{source}  |  {source.command}"[: 8 * room], room)
     title_in = 0.17 * (heading.count("\n") + 1)
-    top = (0.12 + title_in + 0.17 * (below.count("\n") + 1 if below else 0)) / height
+    top_in = 0.12 + title_in + 0.17 * (below.count("\n") + 1 if below else 0)
+    beside = bool(figure.legends)
+    if legend_of is not None:
+        legend_in = legend(figure, legend_of, top_in)
+        beside, top_in, height = not legend_in, top_in + legend_in, height + legend_in
+        figure.set_size_inches(width, height)
+    top = top_in / height
     bottom_in = 0.2 + FOOTER_LINE_IN * len(footer)
     engine: Any = figure.get_layout_engine()
     rect = (0, bottom_in / height, 1, 1 - bottom_in / height - top)
@@ -174,8 +188,7 @@ def finish(
     foot = figure.text(0.01, 0.08 / height, label_of("\n".join(footer), room), **lowest)
     engine.execute(figure)
     figure.set_layout_engine(None)  # with any engine left, savefig draws once more to lay out
-    # A legend stands beside the title.
-    around = ((head, 0 if figure.legends else title_in + 0.06), (foot, bottom_in - 0.1))
+    around = ((head, 0 if beside else title_in + 0.06), (foot, bottom_in - 0.1))
     return Drawing(name, title, f"{alt} {source}.", figure, around)
 
 
@@ -199,20 +212,24 @@ def save(drawing: Drawing, path: Path, source: Source) -> None:
     path.write_text(svg, encoding="utf-8")
 
 
-def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
-    """The series of a panel, at the top of the figure, where they cover no data."""
+def legend(figure: Figure, ax: Axes, below_in: float = 0.0) -> float:
+    """The series of a panel, at the top of the figure, where they cover no data: beside its title,
+    or in columns, so far below the top, where they are long. Returns the height they add."""
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) < 2:
-        return
-    figure.legend(
-        handles,
-        list(map(label_of, labels)),
-        loc="upper right",
-        bbox_to_anchor=(0.995, 1 - 0.02 / figure.get_size_inches()[1]),
-        ncols=min(columns, len(labels)),
-        handletextpad=0.4,
-        columnspacing=1.2,
-    )
+        return 0.0
+    width, height = figure.get_size_inches()
+    names = list(map(label_of, labels))
+    room, longest = int(width * 14.5), max(map(len, names)) + 7
+    columns, down_in, added_in = len(names), 0.02, 0.0
+    place: dict[str, Any] = {"loc": "upper right"}
+    if below_in and sum(len(name) + 7 for name in names) > room / 2:
+        columns = max(1, room // longest)
+        added_in = 0.05 + 0.16 * math.ceil(len(names) / columns)
+        place, down_in, height = {"loc": "upper left"}, below_in, height + added_in
+    place["bbox_to_anchor"] = (0.0 if added_in else 0.995, 1 - down_in / height)
+    figure.legend(handles, names, ncols=columns, handletextpad=0.4, columnspacing=1.2, **place)
+    return added_in
 
 
 def dark(colour: str) -> str:
