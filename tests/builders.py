@@ -257,7 +257,6 @@ REPORT = [
     {"figure": "ranking", "of": "factorial"},
     {"figure": "heatmap", "of": "launch", "x": "block_size", "y": "depth"},
     {"figure": "line", "of": "pool", "x": "pool_size", "series": "system"},
-    {"table": "systems", "of": "systems"},
     {"figure": "scaling", "of": "systems", "series": "system"},
     {"table": "results"},
     {"table": "resources"},

@@ -13,7 +13,13 @@ from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.report.figures import effects, style
 from nqbench.report.table import Column, Table, source_of, tabulate
-from nqbench.report.tables.common import interval_note, level_fields, plain, varied_levels
+from nqbench.report.tables.common import (
+    factor_fields,
+    interval_note,
+    level_fields,
+    value_fields,
+    varied_levels,
+)
 from nqbench.study.report_items import ReportItem
 from nqbench.workloads.base import VARIANTS
 
@@ -80,22 +86,12 @@ def _occupancies(found: Bottleneck) -> str:
 
 
 def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
+    names = ("system", *varied_levels(found), PART)
     columns, rows = tabulate(
-        [(b, variant) for b in found for variant in VARIANTS if variant in b.points],
-        (Column("system"), lambda row: row[0].system),
-        *(
-            (column, lambda row, level=level: level(row[0]))
-            for column, level in level_fields(found)
-        ),
-        (Column("N", "number"), lambda row: row[0].n),
-        (Column(PART), lambda row: row[1]),
-        *(
-            (
-                Column(quantity(name).label, "number"),
-                lambda row, name=name: plain(row[0].points[row[1]].detail(name)),
-            )
-            for name in COUNTED
-        ),
+        [b.points[variant] for b in found for variant in VARIANTS if variant in b.points],
+        *factor_fields(names),
+        (Column("N", "number"), lambda p: p.n),
+        *value_fields(list(map(quantity, COUNTED))),
     )
     notes = (
         METHOD,

@@ -18,7 +18,7 @@ from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.record import Record
 from nqbench.runs.reading import current, read_manifest, read_records
-from nqbench.study.report_items import ReportItem
+from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 
 DEFAULT_ITEMS: Final = (
     ReportItem("table", "results"),
@@ -60,10 +60,12 @@ def read_run(path: Path) -> ReadRun:
 
 
 def items_of(data: Dataset) -> list[ReportItem]:
-    """The report list of the run's study. Raises ``StoreError`` for a damaged one."""
+    """The report list of the run's study, without tables that there are no more. Raises
+    ``StoreError`` for a damaged one."""
     given = data.study.get("report") or ()
     try:
-        return list(map(ReportItem.from_json, given)) or list(DEFAULT_ITEMS)
+        items = list(map(ReportItem.from_json, given)) or DEFAULT_ITEMS
+        return [one for one in items if one.form == "figure" or one.name not in REMOVED_TABLES]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"the manifest of run {data.name!r} is damaged: its report list has an entry that"

@@ -24,7 +24,7 @@ from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph
 from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
-from nqbench.study.report_items import REMOVED_TABLES, ReportItem
+from nqbench.study.report_items import ReportItem
 from nqbench.system.files import shown_path
 from nqbench.system.suggest import many
 from nqbench.vocabulary import CACHE_COUNTERS, COUNTERS, PROGRAM_COUNTERS, TIME_COUNTERS
@@ -35,7 +35,6 @@ BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[A
         "results": results.results,
         "effects": results.effects,
         "interactions": results.interactions,
-        "systems": results.systems,
         "resources": results.resources,
         "skipped": results.skipped,
         "bottleneck": bottleneck_table,
@@ -60,7 +59,7 @@ SECTIONS: Final = {
     "Effects": ("table effects", "figure effects"),
     "Interactions": ("table interactions", "figure effects"),
     "Parameters": ("figure heatmap", "figure line"),
-    "Scaling": ("figure scaling", "table systems"),
+    "Scaling": ("figure scaling",),
     "Results": ("figure ranking", "table results"),
     "Resources": ("table resources",),
     "What did not run, and why": ("table skipped",),
@@ -224,12 +223,10 @@ class _RunPage:
         known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
         with nullcontext() if any(made.asked for made, _ in parts) else page.only_html():
             page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
-        drawn = {made.item.of for made, _ in parts if made.item.form == "figure"}
         for made, part in parts:
             alone = sum(other.asked == made.asked for other, _ in parts) == 1
             with nullcontext() if made.asked else page.only_html():
-                repeats = made.item.name == "systems" and made.item.of in drawn
-                self._part(made, part, alone=alone, folded=repeats, section=title)
+                self._part(made, part, alone=alone, section=title)
 
     def _belongs(self, title: str, made: Made, part: Any) -> bool:
         """Whether a part stands in a section: figures that open the page do not stand again."""
@@ -240,7 +237,7 @@ class _RunPage:
         answers = made.item.of in (self.run.answer.sweep, None) and not made.item.value
         return not answers or (made.item.name == "effects" and self.data.simulated)
 
-    def _part(self, made: Made, part: Any, *, alone: bool, folded: bool, section: str) -> None:
+    def _part(self, made: Made, part: Any, *, alone: bool, section: str) -> None:
         page = self.page
         if made.item.form == "figure":
             above = made.item.name in FIRST and not _is_crossed(part)  # of a Markdown page
@@ -250,7 +247,7 @@ class _RunPage:
                 )
             return
         level = 3
-        if not (made.item.title or folded):
+        if not made.item.title:
             answers = part.shown and made.item.of in (self.run.answer.sweep, None)
             plain = answers or part.title == section or (alone and not self.data.sweeps[1:])
             level = 0 if plain else 3
@@ -260,7 +257,7 @@ class _RunPage:
         named["said"] = {*said, *(() if made.asked else later)}
         said.update(part.notes)
         if made.item.name != "interactions":
-            page.table(part, level=level, folded=folded, **named)
+            page.table(part, level=level, **named)
             return
         every = replace(part, shown=None, brief=None, title=f"All interactions: {part.size}")
         if part.shown.rows:
@@ -301,8 +298,6 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
     Raises ``AnalysisError`` where data are missing.
     """
     known = BUILDERS[item.form]
-    if item.form == "table" and item.name in REMOVED_TABLES:  # of an old run's study
-        raise AnalysisError(REMOVED_TABLES[item.name].partition(";")[0])
     if item.name not in known:
         raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
     return known[item.name](data, item)

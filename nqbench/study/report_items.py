@@ -48,7 +48,6 @@ REPORT_KINDS: Final = (
     ReportKind("table", "results", "every point with its value, interval and status", every=True),
     ReportKind("table", "effects", "main effect of every factor, as a ratio"),
     ReportKind("table", "interactions", "how the effect of one factor changes with another"),
-    ReportKind("table", "systems", "systems side by side, a column per n"),
     ReportKind(
         "table",
         "resources",
@@ -109,7 +108,9 @@ def values() -> tuple[str, ...]:
 
 
 REMOVED_TABLES: Final = {
-    "scale": "nqbench count N --estimate says what a board would cost; delete the entry"
+    "systems": "`table: results` has every point, `figure: scaling` draws them against n; delete"
+    " the entry",
+    "scale": "nqbench count N --estimate says what a board would cost; delete the entry",
 }
 """What to use instead of a table that an earlier version had."""
 

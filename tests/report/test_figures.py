@@ -154,10 +154,10 @@ def test_scaling_draws_cpu_times_with_measured_kernels_but_not_with_counters(
 ) -> None:
     (together,) = draw(measured, "scaling", **ITEMS["scaling"])
     labels = together.figure.axes[0].get_legend_handles_labels()[1]
-    assert {"cpu.somers", "cpu.multicore", "base"} <= set(labels)
+    assert {"cpu.somers", "cpu.multicore", SYSTEMS[0]} <= set(labels)
     (apart,) = draw(simulated, "scaling", **ITEMS["scaling"])
     every = [label for ax in apart.figure.axes for label in ax.get_legend_handles_labels()[1]]
-    assert "base" in every
+    assert SYSTEMS[0] in every
     assert not any(label.startswith("cpu.") for label in every)
 
 

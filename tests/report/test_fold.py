@@ -21,7 +21,6 @@ REPORT: Final = [
     {"figure": "effects", "of": "factorial"},
     {"figure": "ranking", "of": "factorial"},
     {"figure": "heatmap", "of": "launch", "x": "block_size", "y": "depth"},
-    {"table": "systems", "of": "systems"},
     {"figure": "scaling", "of": "systems", "series": "system"},
     *({"table": name} for name in ("results", "resources", "skipped")),
 ]

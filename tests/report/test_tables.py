@@ -68,29 +68,19 @@ def test_failed_and_skipped_points_are_listed_without_a_value(measured: Dataset)
 
 
 def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset) -> None:
-    for name in ("results", "systems"):
-        tables = make(simulated, name, of="systems")
-        assert len(tables) == 2
-        counters, times = tables
-        assert not any(c.kind == "time" for c in counters.columns)
-        assert "lane efficiency" not in names(times)
-        assert "CPU baselines, measured" in times.title
-        assert times.source.provenance == "measured, 5 rounds"
-        assert times.source.device.endswith("(cpu)")
-        assert counters.source.provenance == "simulated"
+    counters, times = make(simulated, "results", of="systems")
+    assert not any(c.kind == "time" for c in counters.columns)
+    assert "lane efficiency" not in names(times)
+    assert "CPU baselines, measured" in times.title
+    assert times.source.provenance == "measured, 5 rounds"
+    assert times.source.device.endswith("(cpu)")
+    assert counters.source.provenance == "simulated"
 
 
 def test_interactions_name_what_reverses(measured: Dataset) -> None:
     (table,) = make(measured, "interactions", of="factorial")
     turned = [(r[2], r[8]) for r in table.rows if r[8]]
     assert turned == [("memory: global → shared", "layout")] * 4
-
-
-def test_systems_stand_beside_each_other_by_size(measured: Dataset) -> None:
-    (table,) = make(measured, "systems", of="systems")
-    assert names(table) == ["system", "N=15", "N=16", "N=17", "N=18"]
-    assert len(table.rows) == 18
-    assert any("timed as a whole" in note for note in table.notes)
 
 
 def test_resources_merge_sizes_that_agree_and_a_level_has_one_column(measured: Dataset) -> None:

@@ -75,14 +75,14 @@ def _lines(
 
 def _curves(
     data: Dataset, points: Sequence[PointResult], x: str, series: str | None, what: Quantity
-) -> dict[str, Curve]:
+) -> Mapping[str, Curve]:
     """A line for each level of ``series``, broken where it lacks a level that it has at another
     size."""
     sweep, lines = points[0].sweep, _lines([p for p in points if p.values(what)], x, series)
     asked: dict[Level, set[Level]] = {}
     for point in data.select(sweep):
         asked.setdefault(point.level(series) if series else "", set()).add(point.level(x))
-    curves = {}
+    curves: dict[str, Curve] = {}
     for name in data.order(sweep, series) if series else [""]:
         found = {v: p.estimate(what) or _LOST for v, p in lines.get(name, {}).items()}
         every = [v for v in data.order(sweep, x) if v in asked[name]]

@@ -1,5 +1,5 @@
-"""Tables of a run: its points with values and status, systems side by side, effects and
-interactions, the kernels' resources, and what did not run."""
+"""Tables of a run: its points with values and status, effects and interactions, the kernels'
+resources, and what did not run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from nqbench.analysis.answer import DECISIVE
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.analysis.factorial.effects import FactorEffect, Interaction
 from nqbench.analysis.wording import Difference, describe
@@ -44,37 +44,28 @@ _RESOURCES: Final = {
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
     """One table per sweep; times of CPU baselines never share one with simulated counters."""
-    tables: list[Table] = []
-    for sweep in sweeps_of(data, item):
-        points = data.select(sweep, item.n)
-        if data.simulated:
-            tables += _results(data, item, sweep, [p for p in points if not p.cpu], "")
-            tables += _results(data, item, sweep, [p for p in points if p.cpu], "cpu")
-        else:
-            tables += _results(data, item, sweep, points, "")
+    parts = {"": False, "cpu": True} if data.simulated else {"": None}
+    tables = [
+        _results(data, item, sweep, points, part)
+        for sweep in sweeps_of(data, item)
+        for part, cpu in parts.items()
+        if (points := data.select(sweep, item.n, cpu=cpu))
+    ]
     if not tables:
         raise AnalysisError("the run has no points of the sizes asked for")
     return tables
 
 
 def _results(
-    data: Dataset,
-    item: ReportItem,
-    sweep: str,
-    points: Sequence[PointResult],
-    part: str,
-    form: str = "results",
-) -> list[Table]:
-    if not points:
-        return []
+    data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult], part: str
+) -> Table:
     timed = part == "cpu" or not data.simulated
     phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
     phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
     metrics = [m for m in data.metrics.values() if any(p.values(m) for p in points)]
     shown = (CPU_TIME,) if part else quantities_of(data, item)
     shown = tuple(dict.fromkeys((*shown, *([] if item.value else metrics))))
-    if form == "results":  # the largest size first, its best point on top
-        points = sorted(points, key=lambda p: _place(p, shown[0]))
+    points = sorted(points, key=lambda p: _place(p, shown[0]))
     columns, rows = tabulate(
         points,
         *common.factor_fields(columns_of(data, sweep)),
@@ -85,15 +76,15 @@ def _results(
         *([(Column("samples", "number"), _samples)] if timed else []),
         (Column("status"), lambda p: p.status),
     )
-    title = title_of(data, item, f"{form.capitalize()} of sweep {sweep}")
+    title = title_of(data, item, f"Results of sweep {sweep}")
     notes = [common.interval_note(not timed, data.rounds, shown), *common.timing_notes(points)]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     heading = f"{title}: CPU baselines, measured times" if part else title
     source = source_of(data, cpu=bool(part))
     keys = tuple(p.key for p in points)
-    name = slug(form, sweep, item.value or "", part)
-    return [Table(name, heading, columns, rows, source, tuple(notes), keys)]
+    name = slug("results", sweep, item.value or "", part)
+    return Table(name, heading, columns, rows, source, tuple(notes), keys)
 
 
 def _place(point: PointResult, what: Quantity) -> tuple[bool, int, float]:
@@ -111,41 +102,6 @@ def _phase(point: PointResult, phase: Quantity) -> float | None:
 
 def _samples(point: PointResult) -> int | None:
     return sum(int(row.get("samples") or 0) for row in point.measurements.values()) or None
-
-
-def systems(data: Dataset, item: ReportItem) -> list[Table]:
-    """Times with a column per N; counters with a column each and a row per N."""
-    sweep = sweep_of(data, item)
-    points = data.select(sweep, item.n)
-    if not any(p.ok for p in points):
-        raise AnalysisError(f"sweep {sweep!r} has no finished point")
-    kernels = [p for p in points if not p.cpu]
-    baselines = [p for p in points if p.cpu]
-    if not data.simulated:
-        return [_by_size(data, item, sweep, [*kernels, *baselines])]
-    tables = _results(data, item, sweep, kernels, "", "systems")
-    if any(p.ok for p in baselines):
-        tables.append(_by_size(data, item, sweep, baselines))
-    return tables
-
-
-def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult]) -> Table:
-    factors = columns_of(data, sweep)
-    baselines = data.simulated  # in a simulated run only CPU baselines have times
-    what = CPU_TIME if baselines else data.quantity(item.value) if item.value else TIME
-    sizes = sorted({p.n for p in points})
-    rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
-    for point in points:
-        value = point.estimate(what) if point.ok else point.status
-        rows.setdefault(tuple(str(point.level(name)) for name in factors), {})[point.n] = value
-    columns = (*map(Column, factors), *(Column(f"N={n}", "time", spread=True) for n in sizes))
-    cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
-    interval = f"{what.label}; {common.interval_note(False, data.rounds)}"
-    notes = (interval, *common.timing_notes(points))
-    name = slug("systems", sweep, item.value or "", "cpu" if baselines else "")
-    title = title_of(data, item, f"Systems of sweep {sweep}")
-    heading = f"{title}: CPU baselines, measured times" if baselines else title
-    return Table(name, heading, columns, cells, source_of(data, cpu=baselines), notes)
 
 
 def effects(data: Dataset, item: ReportItem) -> list[Table]:
