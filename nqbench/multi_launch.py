@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import (
-    Argument,
-    Buffer,
-    Kernel,
-    MultiLaunchPlan,
-    Outputs,
-    Variable,
-)
+from nqbench.plan import Argument, Buffer, Kernel, MultiLaunchPlan, Outputs, Variable
 from nqbench.vocabulary import KERNEL_PHASES
 
 RESERVED: Final = (*KERNEL_PHASES, "allocate", "free", "other")

@@ -133,8 +133,7 @@ def _version(asked: bool) -> None:
 def common(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 (its callback acts)
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit.")
     ] = False,
 ) -> None:
     """What all commands need."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,27 +16,17 @@ if TYPE_CHECKING:
 
 
 def count(
-    n: Annotated[int | None, argument("N", "Board size, 1 to 27.")] = None,
+    n: int | None = argument("N", "Board size, 1 to 27.", None),
     device: options.DeviceName = "auto",
-    log: Annotated[
-        Path | None,
-        option(
-            "--log",
-            "Append finished chunks of a long count; the same command resumes it.",
-            metavar="FILE",
-        ),
-    ] = None,
-    tuned_from: Annotated[
-        Path | None,
-        option(
-            "--tuned-from",
-            "Launch from now on as the fastest point of this run, on GPUs like its own.",
-            metavar="RUN",
-        ),
-    ] = None,
-    predict: Annotated[
-        bool, option("--estimate", "Count nothing: say what N would cost on 1, 8 and 1,000 GPUs.")
-    ] = False,
+    log: Path | None = option(
+        "--log FILE", "Append finished chunks of a long count; run again, it goes on.", None
+    ),
+    tuned_from: Path | None = option(
+        "--tuned-from RUN", "From now on launch as the fastest point of this run.", None
+    ),
+    predict: bool = option(
+        "--estimate", "Count nothing: say what N would cost on 1, 8 and 1,000 GPUs.", False
+    ),
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
     cluster: options.ClusterPath = None,

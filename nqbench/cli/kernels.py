@@ -6,32 +6,21 @@ from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion, options
+from nqbench.cli import EXIT_FAILED, options
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 SIMULATOR: Final = "sim:mini"
-Subject = Annotated[
-    str,
-    argument(
-        "SYSTEM|CONFIG", "A system, or a study (file or name).", completion.systems_or_studies
-    ),
-]
+Subject = Annotated[str, argument("SYSTEM|CONFIG", "A system, or a study (file or name).")]
 Conditions = Annotated[
     list[str] | None,
-    option(
-        "--point",
-        "Only such points; FACTOR=LEVEL,LEVEL for several; repeatable.",
-        metavar="FACTOR=LEVEL",
-    ),
+    option("--point FACTOR=LEVEL", "Only such points; LEVEL,LEVEL for several; repeatable."),
 ]
 Sizes = Annotated[
     list[int] | None,
     option("--n", "Size; repeatable. Default: the smallest of each configuration."),
 ]
-Simulator = Annotated[
-    str, option("--device -d", "sim:MODEL or sim:MODEL:ORDER.", completion.simulators)
-]
+Simulator = Annotated[str, option("--device -d SIMULATOR", "sim:MODEL or sim:MODEL:ORDER.")]
 
 
 def check(
@@ -61,22 +50,14 @@ def check(
 
 
 def explain(
-    subjects: Annotated[
-        list[str],
-        argument(
-            "SYSTEM|CONFIG...",
-            "A system or a study (file or name); two to put side by side.",
-            completion.systems_or_studies,
-        ),
-    ],
-    point: Annotated[
-        list[str] | None,
-        option(
-            "--point",
-            "Only such points; repeatable. A factor's second level begins the second point.",
-            metavar="FACTOR=LEVEL",
-        ),
-    ] = None,
+    subjects: list[str] = argument(
+        "SYSTEM|CONFIG", "A system or a study (file or name); two to put side by side."
+    ),
+    point: list[str] | None = option(
+        "--point FACTOR=LEVEL",
+        "Only such points; repeatable. A factor's second level begins the second point.",
+        None,
+    ),
     n: Sizes = None,
     device: Simulator = SIMULATOR,
     as_json: options.Json = False,
@@ -121,9 +102,7 @@ def explain(
 
 
 def kernels(
-    system: Annotated[
-        str | None, argument("SYSTEM", "One system; default: all.", completion.systems)
-    ] = None,
+    system: str | None = argument("SYSTEM", "One system; default: all.", None),
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion, options, wrong_request
+from nqbench.cli import EXIT_FAILED, options, wrong_request
 from nqbench.cli.measuring import choose, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
@@ -19,9 +19,7 @@ MODES: Final = (
 
 
 def devices(
-    model: Annotated[
-        str, argument("MODEL", "Of the simulator (gtx480, my_gpu.yaml).", completion.models)
-    ] = "",
+    model: str = argument("MODEL", "Of the simulator (gtx480, my_gpu.yaml).", ""),
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -46,9 +44,9 @@ def devices(
 
 
 def doctor(
-    device: Annotated[
-        str, option("--device -d", "The device you want: auto, cuda:0, sim or cpu.")
-    ] = "auto",
+    device: str = option(
+        "--device -d DEVICE", "The device you want: auto, cuda:0, sim or cpu.", "auto"
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Say what this machine lacks, and the commands that fix it.
@@ -68,12 +66,10 @@ def doctor(
 
 
 def selftest(
-    run: Annotated[
-        Path | None, argument("RUN", "Judge a recorded self-test again; measures nothing.")
-    ] = None,
-    device: Annotated[
-        str | None, option("--device -d", "Measure identical kernels on this device.")
-    ] = None,
+    run: Path | None = argument("RUN", "Judge a recorded self-test again; measures nothing.", None),
+    device: str | None = option(
+        "--device -d DEVICE", "Measure identical kernels on this device.", None
+    ),
     out: options.RunFolder = None,
     budget: options.BudgetText = None,
 ) -> None:
@@ -100,10 +96,8 @@ def selftest(
 
 
 def worker(
-    scheduler: Annotated[str, argument("ADDRESS", "Of the scheduler: tcp://HOST:PORT, tls://...")],
-    gpus: Annotated[
-        str, option("--gpus", "Which GPUs; none: CPU only.", metavar="all|0,1|none")
-    ] = "all",
+    scheduler: str = argument("ADDRESS", "Of the scheduler: tcp://HOST:PORT, tls://..."),
+    gpus: str = option("--gpus all|0,1|none", "Which GPUs; none: CPU only.", "all"),
     insecure: options.Insecure = False,
 ) -> None:
     """Offer this computer's devices to a Dask scheduler.

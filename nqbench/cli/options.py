@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from nqbench.cli import completion
-from nqbench.cli.completion import Complete
+from nqbench.cli.completion import completed
 from nqbench.errors import StudyError
 from nqbench.system.files import printable, shown_command
 
@@ -20,27 +19,23 @@ if TYPE_CHECKING:
 FRESH: Final = "--fresh"
 
 
-def option(names: str, about: str, complete: Complete | None = None, metavar: str = "") -> Any:
-    """An option by its names (``--device -d``), and how the shell completes its value."""
-    return typer.Option(
-        *names.split(), help=about, autocompletion=complete, metavar=metavar or None
-    )
+def option(form: str, about: str, default: Any = ...) -> Any:
+    """An option by its names and what follows them: ``--device -d NAME``."""
+    names = [word for word in form.split() if word.startswith("-")]
+    value = form.removeprefix(" ".join(names)).strip()
+    found = completed(value)
+    return typer.Option(default, *names, help=about, autocompletion=found, metavar=value or None)
 
 
-def argument(metavar: str, about: str, complete: Complete | None = None) -> Any:
-    """An argument by the name that the help gives it."""
-    return typer.Argument(metavar=metavar, help=about, autocompletion=complete)
+def argument(name: str, about: str, default: Any = ...) -> Any:
+    """An argument by the name that the help gives it; one without a default must be given."""
+    return typer.Argument(default, metavar=name, help=about, autocompletion=completed(name))
 
 
-Config = Annotated[
-    Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.", completion.studies)
-]
-RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.", completion.runs)]
+Config = Annotated[Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.")]
+RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.")]
 DeviceName = Annotated[
-    str,
-    option(
-        "--device -d", "auto, cuda:0, cpu, sim:MODEL, sim:MODEL:cache:time.", completion.devices
-    ),
+    str, option("--device -d DEVICE", "auto, cuda:0, cpu, sim:MODEL, sim:MODEL:cache:time.")
 ]
 RunFolder = Annotated[Path | None, option("--out -o", "Run folder; default: results/local/...")]
 OutFolder = Annotated[Path | None, option("--out -o", "Folder for tables, figures and the page.")]
@@ -48,25 +43,20 @@ Fresh = Annotated[bool, option(FRESH, "Start over instead of resuming (old recor
 BudgetText = Annotated[str | None, option("--budget", "Time for the whole run: 90s, 10m, 1h.")]
 Formats = Annotated[
     list[str] | None,
-    option(
-        "--format -f", "md, csv, tex, html; figures: svg, pdf, png; repeatable.", completion.formats
-    ),
+    option("--format -f FORMAT", "md, csv, tex, html; figures: svg, pdf, png; repeatable."),
 ]
 Full = Annotated[
     bool, option("--full", "Compute deterministic counts of large boards too (minutes, once).")
 ]
 CpuBaseline = Annotated[
-    Path | None,
-    option("--cpu", "Run with the times of CPU programs, for all sizes.", completion.runs, "RUN"),
+    Path | None, option("--cpu RUN", "Run with the times of CPU programs, for all sizes.")
 ]
-Gpus = Annotated[
-    str | None, option("--gpus", "GPUs of this computer, a worker for each.", metavar="all|0,1")
-]
+Gpus = Annotated[str | None, option("--gpus all|0,1", "GPUs of this computer, a worker for each.")]
 Scheduler = Annotated[
-    str | None, option("--scheduler", "Workers of a Dask scheduler.", metavar="tcp://HOST:PORT")
+    str | None, option("--scheduler tcp://HOST:PORT", "Workers of a Dask scheduler.")
 ]
 ClusterPath = Annotated[
-    Path | None, option("--cluster", "A YAML file that starts workers: SSH, Slurm.", metavar="FILE")
+    Path | None, option("--cluster FILE", "A YAML file that starts workers: SSH, Slurm.")
 ]
 Insecure = Annotated[
     bool, option("--insecure", "Allow other computers without encryption (docs/cluster.md).")

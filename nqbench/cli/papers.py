@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from nqbench.cli import EXIT_INTERRUPTED, completion, exit_code, measuring, options
+from nqbench.cli import EXIT_INTERRUPTED, exit_code, measuring, options
 from nqbench.cli.options import argument, option
 from nqbench.errors import FolderRefused, NothingRuns, StudyError
 
 
 def reproduce(
-    papers: Annotated[
-        list[str],
-        argument("PAPER", "Papers by name.", completion.papers),
-    ],
+    papers: list[str] = argument("PAPER", "Papers by name."),
     device: options.DeviceName = "auto",
-    out: Annotated[
-        Path | None, option("--out -o", "Folder to write into (one paper only).")
-    ] = None,
+    out: Path | None = option("--out -o", "Folder to write into (one paper only).", None),
     budget: options.BudgetText = None,
-    recorded: Annotated[
-        bool, option("--recorded", "Run nothing: use every run under results/.")
-    ] = False,
+    recorded: bool = option("--recorded", "Run nothing: use every run under results/.", False),
     cpu: options.CpuBaseline = None,
     full: options.Full = False,
     quiet: options.Quiet = False,
@@ -103,20 +95,15 @@ def _reproduce(
 
 def claims(
     runs: options.RunsIfAny = None,
-    paper: Annotated[
-        str | None,
-        option(
-            "--paper", "Judge this paper's claims; default: those of the runs.", completion.papers
-        ),
-    ] = None,
-    matrix: Annotated[
-        bool,
-        option(
-            "--matrix",
-            "Instead what each change is worth: printed by the papers, measured, simulated; by"
-            " device. Default: every run under results/.",
-        ),
-    ] = False,
+    paper: str | None = option(
+        "--paper PAPER", "Judge this paper's claims; default: those of the runs.", None
+    ),
+    matrix: bool = option(
+        "--matrix",
+        "Instead what each change is worth: printed by the papers, measured, simulated; by"
+        " device. Default: every run under results/.",
+        False,
+    ),
     cpu: options.CpuBaseline = None,
     full: options.Full = False,
     out: options.OutFolder = None,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, completion, measuring, options, wrong_request
+from nqbench.cli import EXIT_FAILED, measuring, options, wrong_request
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -17,41 +17,23 @@ if TYPE_CHECKING:
 
 def report(
     runs: options.RunsIfAny = None,
-    csv: Annotated[
-        bool, option("--csv", "Instead every measurement as a line; --out names a file.")
-    ] = False,
-    roofline: Annotated[
-        bool,
-        option(
-            "--roofline",
-            "Instead the kernels of a GPU under its limits: bytes, FP32 and integer operations, as"
-            " counted by a profiler (`counters: ncu`) or in a simulated run.",
-        ),
-    ] = False,
-    ceilings: Annotated[
-        Path | None,
-        option(
-            "--ceilings",
-            "For --roofline: run of the study ceilings on that GPU; default: next to the runs.",
-            metavar="RUN",
-        ),
-    ] = None,
-    counters: Annotated[
-        list[Path] | None,
-        option(
-            "--counters",
-            "For --roofline: simulated run of the same points; repeatable.",
-            metavar="RUN",
-        ),
-    ] = None,
-    site: Annotated[
-        bool,
-        option(
-            "--site",
-            "Instead linked pages of runs, papers and comparisons in plots/site or --out;"
-            " default: every run under results/reference.",
-        ),
-    ] = False,
+    csv: bool = option("--csv", "Instead every measurement as a line; --out names a file.", False),
+    roofline: bool = option(
+        "--roofline",
+        "Instead kernels of a GPU, by counters of ncu or of --counters, under its limits.",
+        False,
+    ),
+    ceilings: Path | None = option(
+        "--ceilings RUN",
+        "For --roofline: run of the study ceilings; default: next to the runs.",
+        None,
+    ),
+    counters: list[Path] | None = option(
+        "--counters RUN", "For --roofline: simulated, the same points; repeatable.", None
+    ),
+    site: bool = option(
+        "--site", "Instead linked pages in plots/site or --out; default: results/reference.", False
+    ),
     out: options.OutFolder = None,
     formats: options.Formats = None,
     as_json: options.Json = False,
@@ -128,28 +110,20 @@ def _roofline(
 
 
 def compare(
-    runs: Annotated[
-        list[Path],
-        argument(
-            "RUN", "Run folders or nvbench files; the first is the reference.", completion.runs
-        ),
-    ],
-    by: Annotated[
-        str | None,
-        option("--by", "Within one run: FACTOR=REFERENCE,LEVEL..., paired by round."),
-    ] = None,
-    margin: Annotated[str, option("--margin", "Differences up to this count as the same.")] = "1%",
-    value: Annotated[
-        str | None, option("--value", "A phase or counter instead of the usual quantities.")
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        option(
-            "--fail-on",
-            "Exit code 1 if a point is slower[:2%], a counter is worse or differs[:1%], or a point"
-            " no longer runs.",
-        ),
-    ] = None,
+    runs: list[Path] = argument("RUN", "Run folders or nvbench files; the first is the reference."),
+    by: str | None = option(
+        "--by", "Within one run: FACTOR=REFERENCE,LEVEL..., paired by round.", None
+    ),
+    margin: str = option("--margin", "Differences up to this count as the same.", "1%"),
+    value: str | None = option(
+        "--value", "A phase or counter instead of the usual quantities.", None
+    ),
+    fail_on: str | None = option(
+        "--fail-on",
+        "Exit code 1 if a point is slower[:2%], a counter is worse or differs[:1%], or a point"
+        " no longer runs.",
+        None,
+    ),
     out: options.OutFolder = None,
     formats: options.Formats = None,
     as_json: options.Json = False,
@@ -210,11 +184,8 @@ def _show_comparison(
 
 
 def import_(
-    form: Annotated[str, argument("FORMAT", "nvbench.")],
-    file: Annotated[
-        Path,
-        argument("FILE", "What `nvbench --json` wrote; a folder of such files: rounds."),
-    ],
+    form: str = argument("PROGRAM", "nvbench."),
+    file: Path = argument("FILE", "What `nvbench --json` wrote; a folder of such files: rounds."),
     out: options.RunFolder = None,
 ) -> None:
     """Make a run of nvbench's results, to report and to compare."""

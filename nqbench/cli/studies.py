@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, completion, exit_code, options
+from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, exit_code, options
 from nqbench.cli.measuring import choose, conclude, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
@@ -21,14 +21,12 @@ COUNTING: Final = "counting"
 
 
 def init(
-    name: Annotated[str, argument("NAME", "Name of the study; NAME.yaml.")] = "",
-    workload: Annotated[
-        str, option("--workload", "kernel (your own, NAME.cu) or counting.", metavar="WORKLOAD")
-    ] = OWN,
-    schema: Annotated[
-        bool, option("--schema", "Also write nqbench.schema.json, from which editors complete.")
-    ] = False,
-    as_json: Annotated[bool, option("--json", "With --schema: print the schema instead.")] = False,
+    name: str = argument("NAME", "Name of the study; NAME.yaml.", ""),
+    workload: str = option("--workload WORKLOAD", "kernel (your own, NAME.cu) or counting.", OWN),
+    schema: bool = option(
+        "--schema", "Also write nqbench.schema.json, from which editors complete.", False
+    ),
+    as_json: bool = option("--json", "With --schema: print the schema instead.", False),
     kernel: Annotated[bool, typer.Option("--kernel", hidden=True)] = False,
 ) -> None:
     """Start a study of a kernel of yours: NAME.yaml and NAME.cu."""
@@ -65,18 +63,15 @@ def run(
     device: options.DeviceName = "auto",
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print the points and an estimate; run nothing.")
-    ] = False,
+    dry_run: bool = option("--dry-run", "Print the points and an estimate; run nothing.", False),
     budget: options.BudgetText = None,
-    axis: Annotated[
-        list[str] | None,
-        option("--axis -a", "Levels in place of the study's; repeatable.", metavar="FACTOR=A,B"),
-    ] = None,
-    no_report: Annotated[bool, option("--no-report", "Measure only; draw nothing.")] = False,
-    no_check: Annotated[
-        bool, option("--no-check", "Do not look for races in a simulated kernel of your own.")
-    ] = False,
+    axis: list[str] | None = option(
+        "--axis -a FACTOR=A,B", "Levels in place of the study's; repeatable.", None
+    ),
+    no_report: bool = option("--no-report", "Measure only; draw nothing.", False),
+    no_check: bool = option(
+        "--no-check", "Do not look for races in a simulated kernel of your own.", False
+    ),
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
     cluster: options.ClusterPath = None,
@@ -155,11 +150,9 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
 
 def static(
     config: options.Config,
-    arch: Annotated[
-        str, option("--arch", "Architectures, separated by commas.")
-    ] = "sm_75,sm_80,sm_90,sm_120",
-    sass: Annotated[bool, option("--sass", "Count machine code too (needs nvdisasm).")] = False,
-    csv: Annotated[bool, option("--csv", "Comma-separated values.")] = False,
+    arch: str = option("--arch", "Architectures, separated by commas.", "sm_75,sm_80,sm_90,sm_120"),
+    sass: bool = option("--sass", "Count machine code too (needs nvdisasm).", False),
+    csv: bool = option("--csv", "Comma-separated values.", False),
     as_json: options.Json = False,
 ) -> None:
     """Show registers, spills, shared memory, occupancy; needs no GPU."""
@@ -186,13 +179,8 @@ def static(
 
 
 def bottleneck(
-    words: Annotated[
-        list[str],
-        argument("SYSTEM|FACTOR=LEVEL", "Systems, and levels for all.", completion.systems),
-    ],
-    n: Annotated[
-        list[int] | None, option("--n", "Size; repeatable. Default: the workload's own.")
-    ] = None,
+    words: list[str] = argument("SYSTEM|FACTOR=LEVEL", "Systems, and levels for all."),
+    n: list[int] | None = option("--n", "Size; repeatable. Default: the workload's own.", None),
     device: options.DeviceName = "auto",
     out: options.RunFolder = None,
     fresh: options.Fresh = False,

@@ -41,7 +41,7 @@ def sides(conditions: Sequence[str]) -> list[list[str]]:
     """
     found: list[dict[str, str]] = [{}]
     for word in conditions:
-        name, _ = _condition(word)
+        (name,) = _conditions([word])
         if name in found[-1]:
             found.append({})
         found[-1][name] = word
@@ -74,7 +74,7 @@ def chosen_points(
     else:
         study, subject = subject, subject.name
     points = expand(study, facts, warn=warn)
-    wanted = dict(_condition(word) for word in conditions)
+    wanted = _conditions(conditions)
     _check_conditions(subject, points, wanted, sizes)
     chosen = [
         p
@@ -95,7 +95,7 @@ def _of_system(
     workload, _ = find_system(name)
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
-    wanted = dict(_condition(word) for word in conditions)
+    wanted = _conditions(conditions)
     given = [*sizes]
     for word in wanted.pop("n", ()):
         if not word.isdecimal():
@@ -139,13 +139,17 @@ def _read_level(word: str) -> Level:
     return int(word) if word.lstrip("-").isdecimal() else word
 
 
-def _condition(
-    word: str, option: str = "--point", example: str = "block_size=64"
-) -> tuple[str, list[str]]:
-    name, equals, level = word.partition("=")
-    if not equals or not name or not all(levels := level.split(",")):
-        raise StudyError(f"{option} {word}: write FACTOR=LEVEL, for example {option} {example}")
-    return name, levels
+def _conditions(
+    words: Sequence[str], option: str = "--point", example: str = "block_size=64"
+) -> dict[str, list[str]]:
+    """The levels asked for, by factor; a factor that is named again takes more of them."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, level = word.partition("=")
+        if not equals or not name or not all(levels := level.split(",")):
+            raise StudyError(f"{option} {word}: write FACTOR=LEVEL, for example {option} {example}")
+        found.setdefault(name, []).extend(levels)
+    return found
 
 
 def _level(point: Point, name: str) -> str | None:
@@ -208,10 +212,8 @@ def with_axes(config: Path, words: Sequence[str]) -> Study:
     (``zip``).
     """
     study = load_study(config)
-    axes: dict[str, list[Level]] = {}
-    for word in words:
-        name, levels = _condition(word, "--axis", "n=15,16")
-        axes.setdefault(name, []).extend(map(_read_level, levels))
+    asked = _conditions(words, "--axis", "n=15,16")
+    axes = {name: [*map(_read_level, levels)] for name, levels in asked.items()}
     workload = register(study.external)
     data = deepcopy(dict(study.source.data))
     written = data.get("sweeps", [data])

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli.show.console import (
-    console,
-    duration,
-    note,
-    say,
-    show_report_table,
-    show_table,
-)
+from nqbench.cli.show.console import console, duration, note, say, show_report_table, show_table
 from nqbench.cli.show.progress import failure_text, kind_of, point_text, was_said
 from nqbench.measure.measurement import PRINTED
 
