@@ -11,21 +11,9 @@ from typing import TYPE_CHECKING, Any
 from nqbench.system.versions import __version__
 
 if TYPE_CHECKING:
-    from nqbench.api import (
-        Launched,
-        Run,
-        Study,
-        check,
-        compare,
-        expand,
-        explain,
-        judge,
-        launch,
-        load,
-        load_study,
-        run,
-        static,
-    )
+    from nqbench.api import Run, check, compare, expand, explain, judge, launch, load, run, static
+    from nqbench.measure.launch import Launched
+    from nqbench.study import Study, load_study
 
 __all__ = [
     "Launched",

@@ -18,6 +18,7 @@ from nqbench.measure import launch as launching
 from nqbench.measure.launch import SYSTEM, Launched
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
+from nqbench.study import expand as expand_study
 from nqbench.system.files import printable
 from nqbench.workloads.base import KERNEL, Workload
 
@@ -36,22 +37,6 @@ if TYPE_CHECKING:
     from nqbench.record import Record
     from nqbench.report.explain import Explained
     from nqbench.report.writer import RunReport
-
-__all__ = [
-    "Launched",
-    "Run",
-    "Study",
-    "check",
-    "compare",
-    "expand",
-    "explain",
-    "judge",
-    "launch",
-    "load",
-    "load_study",
-    "run",
-    "static",
-]
 
 StudyLike = Study | Mapping[str, Any] | Path | str
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
@@ -189,31 +174,45 @@ def run(
     study, ``DeviceUnavailable`` or ``FolderRefused`` before anything is measured, ``DeviceError``
     if the device is lost. ``KeyboardInterrupt`` passes on; what was measured is kept.
     """
-    from nqbench.devices.registry import choose_device, facts_for
-    from nqbench.measure.runner import run_study
-    from nqbench.runs.reading import local_folder
-    from nqbench.study import expand as expand_study
+    from nqbench.devices.registry import choose_device
 
     loaded = _study(study)
     spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
-    facts, warn = facts_for(spec), listener.message if listener else None
     command = ["nqbench", "run", printable(loaded.path), "--device", spec]
     if loaded.source.in_memory:
         command = ["nqbench.run", loaded.name, spec]
-    loaded.check_device(spec, facts)
-    outcome = run_study(
-        loaded,
-        expand_study(loaded, facts, warn=warn),
-        spec,
-        Path(out) if out is not None else local_folder(loaded.name, spec),
-        fresh=fresh,
-        budget_s=_seconds(budget),
-        listener=listener,
-        command=command,
-    )
+    outcome = measured(loaded, spec, out, command, fresh, _seconds(budget), listener)
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.path, outcome)
+
+
+def measured(
+    study: Study,
+    spec: str,
+    out: Path | str | None,
+    command: Sequence[str],
+    fresh: bool,
+    budget_s: float | None,
+    listener: Listener | None,
+) -> RunOutcome:
+    """Measure a study on the device ``spec``; the run says that ``command`` made it."""
+    from nqbench.devices.registry import facts_for
+    from nqbench.measure.runner import run_study
+    from nqbench.runs.reading import local_folder
+
+    facts = facts_for(spec)
+    study.check_device(spec, facts)
+    return run_study(
+        study,
+        expand_study(study, facts, warn=listener.message if listener else None),
+        spec,
+        Path(out) if out is not None else local_folder(study.name, spec),
+        fresh=fresh,
+        budget_s=budget_s,
+        listener=listener,
+        command=command,
+    )
 
 
 def load(runs: Run | Path | str | Sequence[Run | Path | str]) -> pd.DataFrame:
@@ -234,7 +233,6 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
     a point that cannot run, unless the study says ``infeasible: skip``.
     """
     from nqbench.devices.registry import facts_for
-    from nqbench.study import expand as expand_study
 
     return expand_study(_study(study), facts_for(_named(device)))
 
@@ -330,7 +328,6 @@ def static(
     from dataclasses import asdict
 
     from nqbench.runs.frame import table_of
-    from nqbench.study import expand as expand_study
 
     loaded = _study(study)
     archs = arch.split(",") if isinstance(arch, str) else arch
@@ -399,9 +396,8 @@ def _path(run: Run | Path | str) -> Path:
 
 
 def _study(study: StudyLike) -> Study:
-    if not isinstance(study, Study | Mapping | Path | str):
-        said = "a study is a file, the name of a packaged one, a dictionary or a Study"
-        raise TypeError(f"{said}, not {type(study).__name__}")
+    said = "a study is a file, the name of a packaged one, a dictionary or a Study"
+    _check_type(study, Study | Mapping | Path | str, said)
     return study if isinstance(study, Study) else load_study(study)
 
 
@@ -409,28 +405,36 @@ def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
     """The arguments of ``launch``. Raises ``TypeError`` with one sentence."""
     import numpy as np
 
-    if not isinstance(kernel, Study | Mapping | Path | str | Workload):
-        said = "launch takes a study (file, name or dictionary), a system or a workload"
-        raise TypeError(f"{said}, not {type(kernel).__name__}")
-    if factors is not None and not isinstance(factors, Mapping):
-        said = "factors is a dictionary of factors and levels"
-        raise TypeError(f"{said}, not {type(factors).__name__}; or write them as factor=level")
+    said = "launch takes a study (file, name or dictionary), a system or a workload"
+    _check_type(kernel, Study | Mapping | Path | str | Workload, said)
+    hint = "; or write them as factor=level"
+    _check_type(
+        {} if factors is None else factors,
+        Mapping,
+        "factors is a dictionary of factors and levels",
+        hint,
+    )
     if not hasattr(device, "facts"):
         _named(device)
-    if buffers is not None and not isinstance(buffers, Mapping):
-        said = "buffers is a dictionary of NumPy arrays by their buffers"
-        raise TypeError(f"{said}, not {type(buffers).__name__}")
+    _check_type(
+        {} if buffers is None else buffers,
+        Mapping,
+        "buffers is a dictionary of NumPy arrays by their buffers",
+    )
     for name, array in (buffers or {}).items():
-        if not isinstance(array, np.ndarray):
-            said = f"buffers[{name!r}] is a NumPy array, not {type(array).__name__}"
-            raise TypeError(f"{said}; np.asarray makes one")
+        said = f"buffers[{name!r}] is a NumPy array"
+        _check_type(array, np.ndarray, said, "; np.asarray makes one")
+
+
+def _check_type(value: Any, kind: Any, said: str, hint: str = "") -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{said}, not {type(value).__name__}{hint}")
 
 
 def _named(device: Any) -> str:
     """A device's name. Raises ``TypeError``."""
-    if not isinstance(device, str):
-        raise TypeError(f"device is a name such as 'sim:mini', not {type(device).__name__}")
-    return device
+    _check_type(device, str, "device is a name such as 'sim:mini'")
+    return str(device)
 
 
 def _python(level: Any) -> Any:

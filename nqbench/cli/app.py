@@ -65,6 +65,8 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = {
     "export kernel_tuner": "wrote a kernel_tuner T4 file; nqbench report RUN --csv writes every"
     " measurement",
     "export nvbench": "wrote nvbench's JSON; nqbench report RUN --csv writes every measurement",
+    "init --kernel": "asked for a kernel of your own, which nqbench init NAME writes now",
+    "static --csv": "printed comma-separated values; nqbench static CONFIG --json has them all",
     "selftest --trials": "tried the statistics on made-up noise, which tests/selftest does now;"
     " nqbench selftest --device cuda:0 tries them on a device",
 }

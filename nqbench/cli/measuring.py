@@ -46,25 +46,11 @@ def measure(
     budget_s: float | None = None,
 ) -> RunOutcome:
     """Measure a study with progress."""
+    from nqbench import api
     from nqbench.cli.show.progress import progress
-    from nqbench.devices.registry import facts_for
-    from nqbench.measure.runner import run_study
-    from nqbench.runs.reading import local_folder
-    from nqbench.study import expand
 
     with progress() as listener:
-        study.check_device(spec, facts := facts_for(spec))
-        points = expand(study, facts, warn=listener.message)
-        return run_study(
-            study,
-            points,
-            spec,
-            out or local_folder(study.name, spec),
-            fresh=fresh,
-            budget_s=budget_s,
-            listener=listener,
-            command=options.command_line(),
-        )
+        return api.measured(study, spec, out, options.command_line(), fresh, budget_s, listener)
 
 
 def conclude(
@@ -80,49 +66,50 @@ def conclude(
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures. ``races``: what is known of those in kernels of the user's own.
     """
-    from nqbench.cli.show import console, results
-    from nqbench.cli.show.answer import show_answer, show_next
-    from nqbench.cli.show.console import duration
+    from nqbench.cli.show import results
     from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
     runs, reports = [], []
     for outcome in outcomes:
-        measured = complete and outcome.counts.get("ok", 0)
+        measured = bool(complete and outcome.counts.get("ok", 0))
+        run = read_run(outcome.path) if measured or as_json else None
         if not as_json:
-            results.show_failures(outcome)
-            results.show_printed(outcome)
-            if races:
-                races.show_mistakes(outcome)
-        if not (as_json or measured):
-            results.show_ending(outcome)
-        report = None
-        if measured or as_json:
-            run = read_run(outcome.path)
-            runs.append(run)
-            if not as_json:
-                if items:
-                    from nqbench.report.writer import prepare  # takes a while
-
-                    for table in (one for item in items for one in prepare(run.data, item)):
-                        console.show_report_table(table)
-                show_answer(run.answer, duration(outcome.wall_s))
-                console.say("")
-        if races and races.own and not as_json:
-            console.say(races.line())
-        if measured and not as_json:
-            show_next(run.answer, checked=bool(races and races.found))
-        if draw and measured:
-            report = _report_measured(run, outcome)
-            reports.append(report)
+            _show(outcome, run, items, races)
+        report = _report_measured(run, outcome) if run and draw and measured else None
         if not as_json:
             results.show_files(report, outcome.path)
+        runs += [run] if run else []
+        reports += [report] if report else []
     if as_json:
         check = {"check": races.found.as_json()} if races and races.found else {}
         ended = [
             {"interrupted": one.interrupted, "wall_s": one.wall_s, **check} for one in outcomes
         ]
         print_runs(runs, reports, ended)
+
+
+def _show(
+    outcome: RunOutcome, run: ReadRun | None, items: Sequence[ReportItem], races: Races | None
+) -> None:
+    """What did not run, the tables, the answer of a ``run`` that has one, races, what is next."""
+    from nqbench.cli.show import answer, console, results
+
+    results.show_outcome(outcome, ending=run is None)
+    if races:
+        races.show_mistakes(outcome)
+    if run:
+        for item in items:
+            from nqbench.report.writer import prepare  # takes a while
+
+            for table in prepare(run.data, item):
+                console.show_report_table(table)
+        answer.show_answer(run.answer, console.duration(outcome.wall_s))
+        console.say("")
+    if races and races.own:
+        console.say(races.line())
+    if run:
+        answer.show_next(run.answer, checked=bool(races and races.found))
 
 
 def print_runs(

@@ -35,7 +35,13 @@ def reproduce(
     if recorded:
         given = {"--device": device if device != "auto" else None, "--budget": budget}
         options.refuse(given, "--recorded runs nothing")
-        _from_records(papers, out, full, cpu)
+        from nqbench.cli.show import results
+        from nqbench.report.papers.write import never_run, report_recorded
+
+        for report in report_recorded(papers, out, full=full, cpu=cpu):
+            results.show_paper(report)
+        for name in never_run(papers):
+            console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
         return
     worst, left_out = 0, 0
     for name in papers:
@@ -50,16 +56,6 @@ def reproduce(
             break
     if worst:
         raise typer.Exit(worst)
-
-
-def _from_records(papers: list[str], out: Path | None, full: bool, cpu: Path | None) -> None:
-    from nqbench.cli.show import console, results
-    from nqbench.report.papers.write import never_run, report_recorded
-
-    for report in report_recorded(papers, out, full=full, cpu=cpu):
-        results.show_paper(report)
-    for name in never_run(papers):
-        console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
 
 
 def _reproduce(
@@ -80,8 +76,7 @@ def _reproduce(
     outcome = measuring.measure(
         study, measuring.choose(device, study=study.name), budget_s=budget_s
     )
-    results.show_failures(outcome)
-    results.show_ending(outcome)
+    results.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)
@@ -123,7 +118,18 @@ def claims(
     results.note_incomplete(runs or ())
     if matrix:
         options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
-        _matrix(runs or [], cpu, out, formats or [], as_json=as_json)
+        from nqbench.report.matrix import write_effects, write_recorded
+
+        command = options.shown_line()
+        if runs:
+            reports = [write_effects(runs, out, command, formats or [], cpu=cpu)]
+        else:
+            reports = write_recorded(out, command, formats or [], cpu=cpu)
+        if as_json:
+            console.print_json([row for report in reports for row in report.cells.records()])
+        for report in () if as_json else reports:
+            console.show_report_table(report.matrix)
+            results.show_paths(report.paths)
         return
     options.refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
     if paper and not runs:
@@ -144,23 +150,3 @@ def claims(
         return
     for table in tables.values():
         results.show_claims(table)
-
-
-def _matrix(
-    runs: list[Path], cpu: Path | None, out: Path | None, formats: list[str], *, as_json: bool
-) -> None:
-    """Show what each change is worth; write it as files."""
-    from nqbench.cli.show import console, results
-    from nqbench.report.matrix import write_effects, write_recorded
-
-    command = options.shown_line()
-    if runs:
-        reports = [write_effects(runs, out, command, formats, cpu=cpu)]
-    else:
-        reports = write_recorded(out, command, formats, cpu=cpu)
-    if as_json:
-        console.print_json([row for report in reports for row in report.cells.records()])
-        return
-    for report in reports:
-        console.show_report_table(report.matrix)
-        results.show_paths(report.paths)

@@ -63,50 +63,31 @@ def report(
         text = write_csv(runs, out)
         typer.echo(out or text, nl=out is not None)
     elif roofline:
-        _roofline(runs, ceilings, counters or [], out, formats or [])
+        from nqbench.report.roofline import write_roofline
+
+        made = write_roofline(runs, ceilings, counters or [], out, formats or [])
+        for table in made.tables:
+            console.show_report_table(table)
+        results.show_paths(made.paths)
     elif site:
         options.refuse({"--format": formats}, "--site writes HTML")
         from nqbench.report.site import SITE, write_site
 
-        for path in write_site(out or SITE, runs, options.shown_line()):
-            console.say(str(path))
+        results.show_paths(write_site(out or SITE, runs, options.shown_line()))
     else:
-        _show_and_write(runs, out, formats or [], as_json=as_json)
+        from nqbench.cli.show.answer import show_answer
+        from nqbench.report.items import read_run
 
-
-def _show_and_write(
-    paths: list[Path], out: Path | None, formats: list[str], *, as_json: bool
-) -> None:
-    from nqbench.cli.show import console, results
-    from nqbench.cli.show.answer import show_answer
-    from nqbench.report.items import read_run
-
-    runs = list(map(read_run, paths))
-    for run in () if as_json else runs:
-        results.show_missing(run)
-        show_answer(run.answer)
-    written = measuring.write(runs, out, formats)
-    if as_json:
-        measuring.print_runs(runs, [written])
-    else:
-        console.say("")
-        results.show_files(written)
-
-
-def _roofline(
-    runs: list[Path],
-    ceilings: Path | None,
-    counters: list[Path],
-    out: Path | None,
-    formats: list[str],
-) -> None:
-    from nqbench.cli.show import console, results
-    from nqbench.report.roofline import write_roofline
-
-    written = write_roofline(runs, ceilings, counters, out, formats)
-    for table in written.tables:
-        console.show_report_table(table)
-    results.show_paths(written.paths)
+        read = list(map(read_run, runs))
+        for run in () if as_json else read:
+            results.show_missing(run)
+            show_answer(run.answer)
+        written = measuring.write(read, out, formats or ())
+        if as_json:
+            measuring.print_runs(read, [written])
+        else:
+            console.say("")
+            results.show_files(written)
 
 
 def compare(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -27,7 +27,6 @@ def init(
         "--schema", "Also write nqbench.schema.json, from which editors complete.", False
     ),
     as_json: bool = option("--json", "With --schema: print the schema instead.", False),
-    kernel: Annotated[bool, typer.Option("--kernel", hidden=True)] = False,
 ) -> None:
     """Start a study of a kernel of yours: NAME.yaml and NAME.cu."""
     from nqbench.cli.show import console
@@ -45,8 +44,6 @@ def init(
             f"--workload {workload}: there are templates for kernel and counting; for another"
             f" workload write `workload: {workload}` in that of counting"
         )
-    if kernel:
-        console.note("--kernel is what init does now; leave it out")
     written: list[Path] = []
     if name:
         name = name.removesuffix(".yaml")
@@ -152,7 +149,6 @@ def static(
     config: options.Config,
     arch: str = option("--arch", "Architectures, separated by commas.", "sm_75,sm_80,sm_90,sm_120"),
     sass: bool = option("--sass", "Count machine code too (needs nvdisasm).", False),
-    csv: bool = option("--csv", "Comma-separated values.", False),
     as_json: options.Json = False,
 ) -> None:
     """Show registers, spills, shared memory, occupancy; needs no GPU."""
@@ -171,9 +167,8 @@ def static(
     if as_json:
         console.print_json([asdict(row) for row in rows])
     elif rows:
-        chips = "" if csv else ", ".join(dict.fromkeys(f"{r.arch} is {r.chip}" for r in rows))
-        kernels = rows if csv else shortened(rows)
-        console.show_rows(kernels, csv=csv, varying=f"{chips}. ")
+        chips = ", ".join(dict.fromkeys(f"{r.arch} is {r.chip}" for r in rows))
+        console.show_rows(shortened(rows), varying=f"{chips}. ")
     else:
         console.note("no point of this study is a GPU kernel: there is nothing to compile")
 

@@ -194,3 +194,7 @@ def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixt
     ]
     show_reasons(("skipped", "a", reason) for reason in "abcdefghijkl")
     assert capsys.readouterr().out.endswith("... and 2 more reasons\n")
+    show_reasons([*slow, ("skipped", "a", "no")], some_ran=True)
+    line = capsys.readouterr().out
+    assert line.startswith("3 points skipped, for 2 reasons: see `What did not run, and why`")
+    assert line.count("\n") == 1

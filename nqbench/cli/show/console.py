@@ -5,9 +5,7 @@ Tables keep every cell, however narrow the terminal. Only ``show`` and the comma
 
 from __future__ import annotations
 
-import csv as csv_module
 import json
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -173,19 +171,14 @@ def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_fitting(console(), plain_table(), names, rows)
 
 
-def show_rows(
-    rows: Sequence[DataclassInstance], *, csv: bool = False, varying: str | None = None
-) -> None:
-    """Dataclasses of one type as a table, a column per field; or as comma-separated values.
+def show_rows(rows: Sequence[DataclassInstance], varying: str | None = None) -> None:
+    """Dataclasses of one type as a table, a column per field.
 
     ``varying``: only the fields that differ between rows, the others in a sentence below, which
     begins with this text.
     """
     names = [field.name for field in fields(rows[0])]
     cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
-    if csv:
-        csv_module.writer(sys.stdout).writerows([names, *cells])
-        return
     same = ""
     if varying is not None and len(rows) > 1:
         kept = [i for i, _ in enumerate(names) if len({row[i] for row in cells}) > 1]

@@ -58,19 +58,12 @@ def progress() -> Iterator[ProgressRow]:
         display.close()
 
 
-_said: Final[set[tuple[str, str]]] = set()
-"""Kinds of failures that displays of this process have named."""
 _NUMBER: Final = re.compile(r"0x[0-9a-f]+|\d+(\.\d+)?")
 
 
 def kind_of(status: str, reason: str) -> tuple[str, str]:
     """What points have in common that failed for one reason, numbers aside."""
     return status, _NUMBER.sub("#", reason)
-
-
-def was_said(kind: tuple[str, str]) -> bool:
-    """Whether whoever reads the results has read of such a failure: both go to one terminal."""
-    return kind in _said and console().is_terminal and console(stderr=True).is_terminal
 
 
 def failure_text(record: Record) -> str:
@@ -142,7 +135,6 @@ class ProgressRow(Listener):
                 if kind not in self.display.said:
                     self.message(failure_text(record))
                 self.display.said.add(kind)
-                _said.add(kind)
         self.display.step_done(self)
 
     def status(self, text: str) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from nqbench.cli.show.console import console, duration, note, say, show_report_table, show_table
-from nqbench.cli.show.progress import failure_text, kind_of, point_text, was_said
+from nqbench.cli.show.progress import failure_text, kind_of, point_text
 from nqbench.measure.measurement import PRINTED
+from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,54 +38,53 @@ SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 
 
-def show_failures(outcome: RunOutcome) -> None:
-    """Why points have no value."""
+def show_outcome(outcome: RunOutcome, *, ending: bool = True) -> None:
+    """Why points have no value, what kernels printed, and as ``ending`` how many points ended how,
+    which an answer says too."""
     failed = [(r.status, point_text(r), r.reason) for r in outcome.failures]
     skipped = [
         ("skipped", name.partition(": ")[2].rpartition(" (")[0], why)
         for name, why in outcome.skipped.items()
     ]
-    show_reasons([*failed, *skipped])
+    show_reasons([*failed, *skipped], some_ran=not ending)
     for failure in outcome.failures if console().quiet else ():
         typer.echo(failure_text(failure), err=True)
-
-
-def show_printed(outcome: RunOutcome) -> None:
-    """What kernels printed, of the first points."""
     said = [(point_text(r), str(r.telemetry[PRINTED])) for r in outcome.printed]
     lines = [(point, line) for point, text in said for line in text.splitlines()]
     for point, line in lines[:MAX_PRINTED]:
         say(f"printf of {point}: {line}")
     if len(lines) > MAX_PRINTED:
         say(f"... and {len(lines) - MAX_PRINTED} more lines in the records")
+    if ending:
+        counts = ", ".join(f"{count} {status}" for status, count in outcome.counts.items() if count)
+        word = "so far" if outcome.interrupted else "done"
+        say(f"{word}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}")
 
 
-def show_ending(outcome: RunOutcome) -> None:
-    """How many points ended how, of a run without an answer."""
-    counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
-    ending = "so far" if outcome.interrupted else "done"
-    say(f"{ending}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}")
+def show_reasons(points: Iterable[tuple[str, str, str]], *, some_ran: bool = False) -> None:
+    """A table of status, point and reason: a row for all points with one reason, numbers aside.
 
-
-def show_reasons(points: Iterable[tuple[str, str, str]]) -> None:
-    """A table of status, point and reason: a row for all points with one reason, numbers aside."""
+    Where ``some_ran``, one line counts those that were skipped.
+    """
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for status, point, reason in points:
         groups.setdefault(kind_of(status, reason), []).append((point, reason))
-    rows = [
-        [kind[0], str(len(found)), found[0][0], "see above" if was_said(kind) else found[0][1]]
-        for kind, found in groups.items()
-    ]
+    left_out = {kind: groups.pop(kind) for kind in [*groups] if some_ran and kind[0] == "skipped"}
+    rows = [[kind[0], str(len(found)), *found[0]] for kind, found in groups.items()]
     if rows:
         show_table(["status", "points", "the first", "reason"], rows[:MAX_REASONS])
     if len(rows) > MAX_REASONS:
         say(f"... and {len(rows) - MAX_REASONS} more reasons")
+    if left_out:
+        count = many(sum(map(len, left_out.values())), "point")
+        why = many(len(left_out), "reason")
+        say(f"{count} skipped, for {why}: see `What did not run, and why` on the report's page")
 
 
 def show_missing(run: ReadRun) -> None:
     """The points of a run that have no value, and why."""
-    missing = [p for p in run.data.points if not p.ok]
-    show_reasons((p.status, f"{p.name} N={p.n}", p.reason) for p in missing)
+    missing = [(p.status, f"{p.name} N={p.n}", p.reason) for p in run.data.points if not p.ok]
+    show_reasons(missing, some_ran=len(missing) < len(run.data.points))
 
 
 def show_files(report: RunReport | PaperReport | None, records: Path | None = None) -> None:
