@@ -408,19 +408,10 @@ def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
     said = "launch takes a study (file, name or dictionary), a system or a workload"
     _check_type(kernel, Study | Mapping | Path | str | Workload, said)
     hint = "; or write them as factor=level"
-    _check_type(
-        {} if factors is None else factors,
-        Mapping,
-        "factors is a dictionary of factors and levels",
-        hint,
-    )
+    _check_type(factors, Mapping | None, "factors is a dictionary of factors and levels", hint)
     if not hasattr(device, "facts"):
         _named(device)
-    _check_type(
-        {} if buffers is None else buffers,
-        Mapping,
-        "buffers is a dictionary of NumPy arrays by their buffers",
-    )
+    _check_type(buffers, Mapping | None, "buffers is a dictionary of NumPy arrays by their buffers")
     for name, array in (buffers or {}).items():
         said = f"buffers[{name!r}] is a NumPy array"
         _check_type(array, np.ndarray, said, "; np.asarray makes one")
