@@ -10,8 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import ANSWERING, DECISIVE, MODELLED
+from nqbench.analysis.answer import ANSWERING, MODELLED
 from nqbench.analysis.data.quantities import metrics_of, quantity
+from nqbench.analysis.factorial.effects import DECISIVE
 from nqbench.devices.registry import open_simulator
 from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
 from nqbench.measure.variants import workload_of

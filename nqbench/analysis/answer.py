@@ -7,9 +7,12 @@ so that they agree. All of it is about the largest size of a sweep that has valu
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 from nqbench.analysis import wording
@@ -17,8 +20,10 @@ from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_rat
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
 from nqbench.analysis.factorial.effects import (
+    DECISIVE,
     FactorEffect,
     Interaction,
+    clear_interactions,
     distinct_factors,
     effects,
     interactions,
@@ -34,8 +39,6 @@ single one is the cost, so all of them are shown."""
 MODELLED: Final = "modelled_ms"
 NO_CHANGE: Final = ("system", "seed", PART)
 """Factors that change no kernel: a system is many changes at once, a seed is chance."""
-DECISIVE: Final = 1.1
-"""Smallest interaction worth a sentence."""
 EXPLAINING: Final = ("divergent_branches", "shared_replays", "l1_miss_sectors", "dram_bytes")
 """Further counters that say why one point is better than another."""
 
@@ -57,8 +60,8 @@ class Best:
     value: Estimate
     of: int
     worst: PointResult | None = None
-    over_worst: Estimate | None = None
     next_name: str = ""
+    over_worst: Estimate | None = None
     over_next: Estimate | None = None
     over_default: Estimate | None = None
 
@@ -73,14 +76,26 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class FactorStep:
-    """One step of a factor and what it does to each quantity, everything else equal."""
+    """One step of a factor and what it does to each quantity, everything else equal.
+
+    ``sizes``  the effects by size and name of the quantity; ``effects`` those at ``n``
+    """
 
     sweep: str
     n: int
     factor: str
     base: Level
     level: Level
-    effects: Mapping[str, FactorEffect]
+    sizes: Mapping[int, Mapping[str, FactorEffect]]
+
+    @property
+    def effects(self) -> Mapping[str, FactorEffect]:
+        """By the name of the quantity, at the largest size of the sweep."""
+        return self.sizes[self.n]
+
+    def by_size(self, what: Quantity) -> dict[int, FactorEffect]:
+        """What it does to a quantity at each size."""
+        return {n: own[what.name] for n, own in self.sizes.items() if what.name in own}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,51 +154,32 @@ class Answer:
     def matters(self, effect: FactorEffect) -> bool:
         """Whether an effect is large enough to report, and clear even as the most extreme of all
         those of its size (Bonferroni)."""
-        beside = [
-            e
-            for effects in self._all_effects.values()
-            for e in effects
-            if (e.n, e.quantity) == (effect.n, effect.quantity)
-        ]
-        return effect.ratio.noteworthy and effect.ratio.differs_from(1, len(beside))
+        every = (e for found in self._effects.values() for e in found)
+        beside = sum((e.n, e.quantity) == (effect.n, effect.quantity) for e in every)
+        return effect.ratio.noteworthy and effect.ratio.differs_from(1, beside)
 
     def strength(self, change: FactorStep) -> float:
         """Weight of the largest effect that matters."""
         found = filter(self.matters, change.effects.values())
         return max((wording.weight(e.ratio, e.quantity, e.totals) for e in found), default=0.0)
 
-    def by_size(self, change: FactorStep) -> dict[int, FactorEffect]:
-        """What a change does to the first quantity at each size."""
-        return {
-            e.n: e
-            for e in self._effects(change.sweep)
-            if e.quantity == self.quantities[0]
-            and (e.factor, e.base, e.level) == (change.factor, change.base, change.level)
-        }
-
     def steps(self, sweep: str) -> list[FactorStep]:
         """Every step from a factor's first level, at the largest size of a sweep."""
-        found: dict[tuple[str, Level, Level], dict[str, FactorEffect]] = {}
-        n = max((e.n for e in self._effects(sweep)), default=0)
-        for effect in self._effects(sweep):
-            if effect.n == n:
-                change = (effect.factor, effect.base, effect.level)
-                found.setdefault(change, {})[effect.quantity.name] = effect
-        return [FactorStep(sweep, n, *change, by) for change, by in found.items()]
-
-    def _effects(self, sweep: str) -> list[FactorEffect]:
-        return self._all_effects.get(sweep, [])
+        found: dict[tuple[str, Level, Level], dict[int, dict[str, FactorEffect]]] = {}
+        for e in self._effects[sweep]:
+            sizes = found.setdefault((e.factor, e.base, e.level), {})
+            sizes.setdefault(e.n, {})[e.quantity.name] = e
+        n = max((e.n for e in self._effects[sweep]), default=0)
+        return [FactorStep(sweep, n, *step, sizes) for step, sizes in found.items() if n in sizes]
 
     @cached_property
-    def _all_effects(self) -> dict[str, list[FactorEffect]]:
-        found: dict[str, list[FactorEffect]] = {}
-        for sweep in self.data.sweeps:
-            for what in self.quantities:
-                try:
-                    made = effects(self.data, sweep, what)
-                except AnalysisError:
-                    continue  # nothing varies, or nothing can be compared
-                found.setdefault(sweep, []).extend(e for e in made if e.factor not in NO_CHANGE)
+    def _effects(self) -> Mapping[str, list[FactorEffect]]:
+        """By sweep; a sweep in which nothing varies, or nothing can be compared, has none."""
+        found: dict[str, list[FactorEffect]] = defaultdict(list)
+        for sweep, what in product(self.data.sweeps, self.quantities):
+            with suppress(AnalysisError):
+                made = effects(self.data, sweep, what)
+                found[sweep] += [e for e in made if e.factor not in NO_CHANGE]
         return found
 
     def best_of(self, sweep: str, quantities: Sequence[Quantity]) -> list[Best]:
@@ -197,23 +193,16 @@ class Answer:
         if not ranked or (value := ranked[0].estimate(what)) is None:
             return None
         first, last = ranked[0], ranked[-1]
-        if what.exact and first.value(what) == last.value(what) and first is not last:
-            return None
         factors = distinct_factors(self.data, sweep, swept_factors(self.data, sweep))
-        made = Best(
-            sweep, first.n, what, first, wording.describe(first, factors), value, len(ranked)
-        )
+        name = wording.describe(first, factors)
         if first is last:
-            return made
-        default = self._default(sweep, ranked)
-        return replace(
-            made,
-            worst=last,
-            over_worst=_gain(first, last, what),
-            next_name=wording.describe(ranked[1], factors),
-            over_next=_gain(first, ranked[1], what),
-            over_default=_gain(first, default, what) if default else None,
-        )
+            return Best(sweep, first.n, what, first, name, value, 1)
+        if what.exact and first.value(what) == last.value(what):
+            return None
+        others = last, ranked[1], self._default(sweep, ranked)
+        over = [_gain(first, one, what) if one else None for one in others]
+        called = wording.describe(ranked[1], factors)
+        return Best(sweep, first.n, what, first, name, value, len(ranked), last, called, *over)
 
     def _default(self, sweep: str, ranked: Sequence[PointResult]) -> PointResult | None:
         """The point with the first level of every factor that the sweep varies."""
@@ -227,44 +216,27 @@ class Answer:
         change is better, with the other level it is worse."""
         factors = [f for f in swept_factors(self.data, self.sweep) if f not in NO_CHANGE]
         found: list[Interaction] = []
-        for what in self.quantities:
-            for order in (factors, factors[::-1]):  # each pair is seen from both of its factors
-                try:
-                    found += interactions(self.data, self.sweep, what, factors=order)
-                except AnalysisError:
-                    continue
-        n = max((i.n for i in found), default=0)
-        here = [i for i in found if i.n == n and 0 < i.ratio.value < math.inf]
+        for what, order in product(self.quantities, (factors, factors[::-1])):
+            with suppress(AnalysisError):  # each pair is seen from both of its factors
+                found += interactions(self.data, self.sweep, what, factors=order)
         decides = [
             i
-            for i in here
-            if i.factor in i.reversed
-            and i.at_base.noteworthy
-            and i.at_level.noteworthy
-            and i.ratio.distance >= math.log(DECISIVE)
-            and i.ratio.differs_from(1, len(here))
+            for i in clear_interactions(found)
+            if i.factor in i.reversed and i.at_base.noteworthy and i.at_level.noteworthy
         ]
         return max(decides, key=lambda i: i.ratio.distance, default=None)
 
     @cached_property
     def turns(self) -> str:
         """Of the changes that matter, the first that is better at one size and worse at another."""
-        for change in self.changes:
-            for what in self.quantities:
-                now = change.effects.get(what.name)
-                if now is None or not self.matters(now) or not wording.mark(now.ratio, what):
-                    continue
-                signs = {
-                    e.n: wording.mark(e.ratio, what)
-                    for e in self._effects(self.sweep)
-                    if e.quantity == what
-                    and (e.factor, e.base, e.level) == (now.factor, now.base, now.level)
-                    and self.matters(e)
-                }
-                against = [n for n, sign in signs.items() if sign not in ("", signs[now.n])]
-                if against:
-                    same = min(n for n in signs if n > max(against) or n == now.n)
-                    return _turn(now, against, same)
+        for change, what in product(self.changes, self.quantities):
+            known = {n: e for n, e in change.by_size(what).items() if self.matters(e)}
+            signs = {n: wording.mark(e.ratio, what) for n, e in known.items()}
+            now = signs.get(change.n)
+            against = [n for n, sign in signs.items() if now and sign not in ("", now)]
+            if against:
+                since = min(n for n in signs if n > max(against) or n == change.n)
+                return _turn(known[change.n], against, since)
         return ""
 
     @property
@@ -281,13 +253,14 @@ class Answer:
         first, worst = self.best[0].point, self.best[0].worst
         found = []
         for name in (*ANSWERING, *EXPLAINING):
-            better = BETTER.get(name, "lower")
             what = quantity(name)
-            pair = [_recorded(point, what) for point in (first, worst)]
-            if what == self.best[0].what or not all(pair):
+            rows = (next(iter(p.measurements.values()), {}) for p in (first, worst))
+            own, other = map(what.of, rows)  # also of timed points that were profiled
+            if what == self.best[0].what or not (own > 0 and other > 0):
                 continue
-            gain = Estimate(pair[0] / pair[1], exact=True)
-            if (gain.value < 1) == (better == "lower") and gain.distance >= math.log(DECISIVE):
+            gain = Estimate(own / other, exact=True)
+            less = BETTER.get(name, "lower") == "lower"
+            if (gain.value < 1) == less and gain.distance >= math.log(DECISIVE):
                 found.append((gain.distance, wording.named(gain, what)))
         return [text for _, text in sorted(found, reverse=True)[:2]]
 
@@ -313,13 +286,6 @@ def best_first(points: Iterable[PointResult], what: Quantity) -> list[PointResul
     largest = max(p.n for p in valued)
     ranked = sorted(valued, key=lambda p: p.value(what), reverse=what.better == "higher")
     return [p for p in ranked if p.n == largest]
-
-
-def _recorded(point: PointResult, what: Quantity) -> float:
-    """A counter of a point, also of a timed one that was profiled; 0 where it was not recorded."""
-    row = next(iter(point.measurements.values()), {})
-    value = what.of(row)
-    return value if math.isfinite(value) else 0.0
 
 
 def _gain(best: PointResult, other: PointResult, what: Quantity) -> Estimate | None:

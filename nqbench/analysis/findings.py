@@ -33,8 +33,7 @@ def findings(run: Answer | Dataset | Path | str) -> list[str]:
     why."""
     if not isinstance(run, Answer):
         run = Answer(run if isinstance(run, Dataset) else load_dataset(run))
-    answer = run
-    data = answer.data
+    answer, data = run, run.data
     if data.points and all(PART in p.levels for p in data.points):
         return [verdict_text(found) for found in bottlenecks(data)]
     if not answer.best or len(answer.whole) < 2:
@@ -68,8 +67,7 @@ def opening(answer: Answer) -> str:
         )
         return f"No variant is best in every count ({where}). {each[0].upper()}{each[1:]}."
     if best.over_worst and not best.clear:
-        spread = wording.percent(best.over_worst.value - 1)
-        return f"No variant is clearly best ({where}): {best.of} points lie within {spread}."
+        return f"No variant is clearly best ({where}): {undecided(best)}."
     value = wording.amount(best.value.value, best.what)
     head = superlative(best)
     said = [
@@ -80,6 +78,18 @@ def opening(answer: Answer) -> str:
     if best.over_next and best.of > 2 and not best.over_next.differs_from(1):
         told += f"; not distinguishable from {best.next_name}"
     return f"{told}."
+
+
+def undecided(best: Best) -> str:
+    """Why none of several points is clearly the best: they are alike, or too little is known."""
+    assert best.over_worst is not None
+    if not best.over_worst.noteworthy:
+        return f"{best.of} points lie within {wording.percent(best.over_worst.value - 1)}"
+    value = wording.amount(best.value.value, best.what)
+    return (
+        f"{best.name} ({value}) leads {best.next_name}, but the intervals of all {best.of} points"
+        " overlap; more rounds would narrow them"
+    )
 
 
 def programs(answer: Answer) -> str:

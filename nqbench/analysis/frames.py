@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 GAINS: Final = {"default": "over_default", "worst": "over_worst", "next": "over_next"}
 """What the best point is compared with, and the ratio's name in ``Best``."""
-NOTHING: Final = Estimate(math.nan)
+VERDICTS: Final = {"+": "better", "-": "worse", "": ""}
+"""Marks of effects, in words."""
 
 
 def points_table(data: Dataset, value: str | None = None) -> pd.DataFrame:
@@ -63,19 +64,6 @@ def best_table(answer: Answer, sweep: str | None = None, value: str | None = Non
     return table_of([_best_row(answer, one) for one in found])
 
 
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """What a run says, in plain numbers and in the words of the terminal and the page."""
-    return {
-        "sweep": answer.sweep,
-        "best": [_best_json(answer, one) for one in answer.best],
-        "elsewhere": [_best_json(answer, one) for one in answer.elsewhere],
-        "changes": [_change_json(change) for change in answer.changes],
-        "interaction": interaction(answer),
-        "not_at_every_n": answer.turns,
-        "why": answer.limits,
-    }
-
-
 def run_json(answer: Answer, folder: str) -> dict[str, Any]:
     """A run as ``nqbench report --json`` has it: its points, effects, answer and findings."""
     data = answer.data
@@ -92,7 +80,15 @@ def run_json(answer: Answer, folder: str) -> dict[str, Any]:
         "provenance": data.provenance,
         "folder": folder,
         "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
-        "answer": answer_json(answer),
+        "answer": {
+            "sweep": answer.sweep,
+            "best": [_finite(_best_row(answer, one)) for one in answer.best],
+            "elsewhere": [_finite(_best_row(answer, one)) for one in answer.elsewhere],
+            "changes": [_change(change) for change in answer.changes],
+            "interaction": interaction(answer),
+            "not_at_every_n": answer.turns,
+            "why": answer.limits,
+        },
         "findings": findings(answer),
         "points": points,
         "effects": of_factors,
@@ -143,27 +139,33 @@ def _point_row(point: PointResult, quantities: Sequence[Quantity], label: str) -
     row["n"] = point.n
     values: dict[str, Any] = {}
     for what in quantities:
-        found = point.estimate(what) or NOTHING
         if what.kind == "counter":
-            values[what.name] = _plain(found.value, what)
+            values[what.name] = _plain(point.value(what), what)
         else:
             name = f"{what.name}_s"
-            values |= {name: found.value}
-            values |= {f"{name}_{side}": bound for side, bound in _bounds(found).items()}
+            values |= _interval(point.estimate(what), name, f"{name}_")
     samples = sum(int(taken.get("samples") or 0) for taken in point.measurements.values())
     values |= {"rounds": len(point.measurements), "samples": samples}
     values |= {"status": point.status, "reason": point.reason}
-    return row | _levels(point, {*row, *values}) | values
+    return _with_levels(point, row, values)
 
 
-def _levels(point: PointResult, taken: set[str]) -> dict[str, Any]:
-    """Its levels by column, where the columns ``taken`` are others."""
-    return {column_of(name, taken): level for name, level in point.levels.items()}
+def _with_levels(point: PointResult, row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A row with the levels of its point before its values; columns of both keep their names."""
+    taken = {*row, *values}
+    return row | {column_of(name, taken): level for name, level in point.levels.items()} | values
 
 
 def _plain(value: float, what: Quantity) -> float | int:
     """A count as a whole number."""
     return int(value) if what.counts and value.is_integer() else value
+
+
+def _interval(found: Estimate | None, name: str, of: str = "") -> dict[str, float]:
+    """A value as ``name`` and the bounds of its interval; NaN where there is none."""
+    bounds = (found.value, found.low, found.high) if found else (None, None, None)
+    names = (name, f"{of}low", f"{of}high")
+    return {n: math.nan if b is None else b for n, b in zip(names, bounds, strict=True)}
 
 
 def _best_row(answer: Answer, best: Best) -> dict[str, Any]:
@@ -176,25 +178,14 @@ def _best_row(answer: Answer, best: Best) -> dict[str, Any]:
         "label": point_labels(answer.data.manifest)[best.point.key, best.sweep],
         "system": best.point.system,
     }
-    values: dict[str, Any] = {"value": _plain(best.value.value, what)}
-    values |= {**_bounds(best.value), "points": best.of}
+    values: dict[str, Any] = _interval(best.value, "value")
+    values |= {"value": _plain(best.value.value, what), "points": best.of}
     for other, name in GAINS.items():
-        ratio = getattr(best, name) or NOTHING
-        values[f"times_better_than_{other}"] = ratio.value
+        ratio: Estimate | None = getattr(best, name)
+        values[f"times_better_than_{other}"] = ratio.value if ratio else math.nan
     said = [f"{superlative(best)}: {best.name}, {wording.amount(best.value.value, what)}"]
     values["text"] = ", ".join([*said, *gains(best)])
-    return row | _levels(best.point, {*row, *values}) | values
-
-
-def _best_json(answer: Answer, best: Best) -> dict[str, Any]:
-    row = _best_row(answer, best)
-    return {name: _finite(v) if isinstance(v, float) else v for name, v in row.items()}
-
-
-def _bounds(found: Estimate) -> dict[str, float]:
-    """The bounds of an interval; NaN where there is none."""
-    low, high = found.low, found.high
-    return {"low": math.nan if low is None else low, "high": math.nan if high is None else high}
+    return _with_levels(best.point, row, values)
 
 
 def _effect(effect: FactorEffect) -> dict[str, Any]:
@@ -203,29 +194,24 @@ def _effect(effect: FactorEffect) -> dict[str, Any]:
         "factor": effect.factor,
         "from": effect.base,
         "to": effect.level,
-        "to_over_from": effect.ratio.value,
-        **_bounds(effect.ratio),
+        **_interval(effect.ratio, "to_over_from"),
         "pairs": effect.pairs,
         "method": effect.method,
     }
 
 
-def _change_json(change: FactorStep) -> dict[str, Any]:
-    verdicts = {"+": "better", "-": "worse", "": ""}
+def _change(change: FactorStep) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, effect in change.effects.items():
-        what = effect.quantity
-        totals: Mapping[str, float] = dict(zip(("from", "to"), effect.totals or (), strict=False))
-        found[name] = {
-            "to_over_from": _finite(effect.ratio.value),
-            **{side: _finite(bound) for side, bound in _bounds(effect.ratio).items()},
-            **totals,
-            "text": wording.effect(effect.ratio, what, effect.totals),
-            "verdict": verdicts[wording.mark(effect.ratio, what)],
-        }
+        totals = zip(("from", "to"), effect.totals or (), strict=False)
+        text = wording.effect(effect.ratio, effect.quantity, effect.totals)
+        verdict = VERDICTS[wording.mark(effect.ratio, effect.quantity)]
+        ratio = _finite(_interval(effect.ratio, "to_over_from"))
+        found[name] = {**ratio, **dict(totals), "text": text, "verdict": verdict}
     head = {"sweep": change.sweep, "n": change.n, "factor": change.factor}
     return {**head, "from": change.base, "to": change.level, "effects": found}
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it: what is not a number is null."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}

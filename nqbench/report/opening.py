@@ -11,7 +11,7 @@ from nqbench.analysis.answer import MODELLED, Answer, Best
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.factorial.effects import swept_factors
-from nqbench.analysis.findings import gains, superlative
+from nqbench.analysis.findings import gains, superlative, undecided
 from nqbench.report.figures import effects, ranking
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import Beside, Card, Page, Picture
@@ -58,8 +58,7 @@ def _best(answer: Answer, best: Best) -> Card:
     head = superlative(best)
     label = f"{head[0].upper()}{head[1:]} of {many(best.of, 'variant')}, N = {best.n:,}"
     if best.over_worst and not best.clear:
-        spread = wording.percent(best.over_worst.value - 1)
-        return Card(label, "none is clearly best", (f"All lie within {spread}.",))
+        return Card(label, "none is clearly best", (f"{undecided(best)}.",))
     value = wording.amount(best.value.value, best.what)
     if best.what.name == MODELLED:
         value = f"{value}, modelled"

@@ -154,6 +154,10 @@ def tied() -> Builder:
     return points(Builder(noise=0.01), *chosen)
 
 
+def too_noisy() -> Builder:
+    return points(Builder(noise=0.8, rounds=3), *(({"depth": d}, 1.0 + d / 9) for d in (2, 3, 4)))
+
+
 def from_nearly_nothing() -> Builder:
     """Conflicts that a base level hardly has grow by any ratio; what removes them is told."""
     builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"memory": [], "layout": []}}])
@@ -191,6 +195,7 @@ def turning(*, noise: bool) -> Builder:
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),
         (tied, "not distinguishable from depth 3", "distinguishable from depth 4"),
+        (too_noisy, "but the intervals of all 3 points overlap; more rounds", "lie within"),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
         (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),
         (lambda: turning(noise=True), "memory: shared instead of global", "Not at every N"),

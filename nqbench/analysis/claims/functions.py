@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from nqbench.analysis.claims.bootstrap import ALL_ROUNDS, Resampled, Resamples
 from nqbench.analysis.data import select
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import Observed, probe_value, profile_value
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.select import NotMeasured, configurations, finished
+from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
 from nqbench.papers.formula import DEVICE, FUNCTIONS, OF_SYSTEM
@@ -25,30 +25,6 @@ TOO_OLD: Final = "cannot run kernels of a CUDA compiler that is still maintained
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
 OPTIONS: Final = ("phase", "config", "skipped", "kernel", "probe")
 """Arguments of functions of a system that are no levels of factors, besides ``N`` and ``hw``."""
-
-
-class Asked(NamedTuple):
-    """What a function is asked about: the configurations of a system at one size of a run.
-
-    ``run``  the index of the run among those of the claim
-    """
-
-    data: Dataset
-    system: str
-    n: int
-    levels: Mapping[str, Any]
-    run: int
-
-    def __str__(self) -> str:
-        return select.described(self.system, self.n, self.levels)
-
-    def configurations(self) -> list[PointResult]:
-        """They themselves. Raises :class:`NotMeasured` if there is none."""
-        return configurations(*self[:4])
-
-    def key(self, *what: Any) -> tuple[Any, ...]:
-        """What tells it from every other question of a claim."""
-        return (*what, self.run, self.system, self.n, *sorted(self.levels.items()))
 
 
 @dataclass(eq=False)
@@ -158,8 +134,7 @@ class Values:
 
     def recorded(self, asked: Asked, name: str) -> list[float]:
         """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
-        points = finished(asked.configurations(), asked.data)
-        found = [value for p in points if (value := p.detail(name)) is not None]
+        found = [value for p in asked.finished() if (value := p.detail(name)) is not None]
         if not found:
             raise NotMeasured(f"the run has no {name} of {asked}")
         return [float(value) for value in found]
@@ -169,7 +144,7 @@ class Values:
         data = self.runs[self._run("")].data
         names = [self.paper.system(system) for system in systems]
         for name in names:
-            select.check_timed(data, name)
+            Asked(data, name, self.n).check_timed()
         timed = {(p.system, p.n) for p in data.points if p.ok and p.values(TIME)}
         sizes = sorted({n for _, n in timed})
         found = [n for n in sizes if n >= least and all((name, n) in timed for name in names)]
@@ -188,7 +163,7 @@ class Values:
         points = asked.configurations()
         judged = [p for p in points if p.status not in ("skipped", "unfinished")]
         if not judged:
-            finished(points, asked.data)
+            asked.finished()  # raises the reason
         return all(not p.ok for p in judged)
 
     def counter(
@@ -209,10 +184,8 @@ class Values:
             depth = asked.levels.get("depth")
             found = probe_value(run, asked.system, asked.n, name, depth, probe)
             if found is None:
-                raise NotMeasured(
-                    f"no instrumented kernel counted {name} for {asked}",
-                    select.remedy(run.data, asked.system, asked.n),
-                )
+                said = f"no instrumented kernel counted {name} for {asked}"
+                raise NotMeasured(said, asked.remedy())
             return found
         key = asked.key("counter", name, config)
         if key not in self._kept:
@@ -264,8 +237,8 @@ class Values:
         key = asked.key(phase, config)
         if key not in self._kept:
             what = quantity(phase or TIME.name)
-            select.check_timed(asked.data, asked.system)
-            timed = select.timed_points(*asked[:4]) if config is None else []
+            asked.check_timed()
+            timed = asked.timed() if config is None else []
             points = [p for p in timed or [configuration(asked, config or "")] if p.values(what)]
             if not points:
                 raise NotMeasured(f"the run has no {what.label} of {asked.system}")
@@ -310,7 +283,7 @@ def first_counted(run: Observed, system: str, n: int, name: str) -> float:
     Raises :class:`NotMeasured` with the reason of the first configuration where none has.
     """
     reasons = []
-    for point in finished(configurations(run.data, system, n), run.data):
+    for point in Asked(run.data, system, n).finished():
         try:
             return counter_of(run, point, name)
         except NotMeasured as error:
@@ -321,13 +294,9 @@ def first_counted(run: Observed, system: str, n: int, name: str) -> float:
 def configuration(asked: Asked, config: str) -> PointResult:
     """The configuration that ``config`` picks: ``fastest``, ``highest_occupancy``, main."""
     if config == "fastest":
-        return select.best_point(*asked[:4])
+        return asked.best()
     if config == "highest_occupancy":
-        known = [
-            p
-            for p in finished(asked.configurations(), asked.data)
-            if p.detail("occupancy") is not None
-        ]
+        known = [p for p in asked.finished() if p.detail("occupancy") is not None]
         if not known:
             raise NotMeasured(
                 f"the run has no occupancy of {asked.system}; a GPU's compiler reports it",
@@ -336,4 +305,4 @@ def configuration(asked: Asked, config: str) -> PointResult:
         return max(known, key=lambda p: float(p.detail("occupancy")))
     if config:
         raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
-    return select.main_point(*asked[:4])
+    return asked.main()

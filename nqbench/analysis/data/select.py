@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME
@@ -24,96 +25,111 @@ class NotMeasured(AnalysisError):
         self.command = command
 
 
-def configurations(
-    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
-) -> list[PointResult]:
-    """Points of a system at a size with the given levels, each configuration once.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about: the configurations of a system at a size with the given levels.
 
-    Several sweeps may have the same point: the first one in the order of the study counts. Variants
-    of a kernel are left out unless ``levels`` asks for one. A level of ``sweep`` is the name of the
-    only sweep to look in.
-    Raises :class:`NotMeasured` if there is none.
+    ``levels``  of factors; that of ``sweep`` is the name of the only sweep to look in
+    ``run``     the index of the run among those of a claim
+
+    What the run lacks raises :class:`NotMeasured`.
     """
-    wanted = {name: str(level) for name, level in (levels or {}).items()}
-    found: dict[frozenset[tuple[str, object]], PointResult] = {}
-    for point in data.points:
-        if point.system != system or point.n != n:
-            continue
-        if (PART in point.levels) != (PART in wanted):
-            continue
-        own = {"sweep": point.sweep}
-        if all(str(own.get(name, point.level(name))) == level for name, level in wanted.items()):
-            found.setdefault(frozenset(point.levels.items()), point)
-    if not found:
-        whose = "baseline of the CPU programs" if _borrowed(data, system) else "run"
-        sizes = sorted({p.n for p in data.points if p.system == system})
-        known = ", ".join(map(str, sizes)) or "none"
-        raise NotMeasured(
-            f"the {whose} has no {described(system, n, wanted)} (sizes: {known})",
-            remedy(data, system, n),
-        )
-    return list(found.values())
 
+    data: Dataset
+    system: str
+    n: int
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    run: int = 0
 
-def finished(points: Sequence[PointResult], data: Dataset) -> list[PointResult]:
-    """The finished points. Raises :class:`NotMeasured` with the first reason if there is none."""
-    ok = [p for p in points if p.ok]
-    if not ok:
-        one = points[0]
-        levels = {k: str(v) for k, v in one.levels.items() if k in ("depth", "block_size")}
-        # What was skipped would be skipped again; the reason says what to change.
-        command = "" if one.status == "skipped" else data.command
-        raise NotMeasured(
-            f"{described(one.system, one.n, levels)}: {one.status}: {one.reason}", command
-        )
-    return ok
+    def __str__(self) -> str:
+        words = "".join(f" {name}={level}" for name, level in self.levels.items())
+        return f"{self.system} N={self.n}{words}"
 
+    def key(self, *what: Any) -> tuple[Any, ...]:
+        """What tells it from every other question of a claim."""
+        return (*what, self.run, self.system, self.n, *sorted(self.levels.items()))
 
-def main_point(
-    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
-) -> PointResult:
-    """The configuration of the study's first sweep that has the system at this size.
+    def configurations(self) -> list[PointResult]:
+        """Each once: of several sweeps that have the same point the first in the order of the study
+        counts. Variants of a kernel are left out unless ``levels`` asks for one."""
+        wanted = {name: str(level) for name, level in self.levels.items()}
+        found: dict[frozenset[tuple[str, object]], PointResult] = {}
+        own = [p for p in self.data.points if p.system == self.system]
+        for point in own:
+            if point.n != self.n or (PART in point.levels) != (PART in wanted):
+                continue
+            sweep = {"sweep": point.sweep}
+            if all(str(sweep.get(k, point.level(k))) == level for k, level in wanted.items()):
+                found.setdefault(frozenset(point.levels.items()), point)
+        if not found:
+            whose = "baseline of the CPU programs" if self._borrowed else "run"
+            known = ", ".join(map(str, sorted({p.n for p in own}))) or "none"
+            raise NotMeasured(f"the {whose} has no {self} (sizes: {known})", self.remedy())
+        return list(found.values())
 
-    Raises :class:`NotMeasured` where it is missing, unfinished, or not one but several.
-    """
-    found = configurations(data, system, n, levels)
-    first = [p for p in found if p.sweep == found[0].sweep]
-    if len(first) > 1:
-        names = dict.fromkeys((*data.launch, *(name for p in first for name in p.levels)))
-        varied = [f for f in names if len({p.level(f) for p in first}) > 1]
-        raise NotMeasured(
-            f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
-            f" {first[0].sweep}: say which {', '.join(varied) or 'one'}, or take best(...)"
-        )
-    return finished(first, data)[0]
+    def finished(self) -> list[PointResult]:
+        """Those that finished; without one the reason of the first is raised."""
+        return self._finished(self.configurations())
 
+    def _finished(self, points: Sequence[PointResult]) -> list[PointResult]:
+        ok = [p for p in points if p.ok]
+        if not ok:
+            one = points[0]
+            levels = {k: v for k, v in one.levels.items() if k in ("depth", "block_size")}
+            # What was skipped would be skipped again; the reason says what to change.
+            command = "" if one.status == "skipped" else self.data.command
+            said = Asked(self.data, one.system, one.n, levels)
+            raise NotMeasured(f"{said}: {one.status}: {one.reason}", command)
+        return ok
 
-def best_point(
-    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
-) -> PointResult:
-    """The fastest configuration that was timed. Raises :class:`NotMeasured`."""
-    timed = timed_points(data, system, n, levels)
-    return min(timed, key=lambda point: point.value(TIME))
+    def main(self) -> PointResult:
+        """The one of the study's first sweep that has some; several are refused."""
+        found = self.configurations()
+        first = [p for p in found if p.sweep == found[0].sweep]
+        if len(first) > 1:
+            names = dict.fromkeys((*self.data.launch, *(name for p in first for name in p.levels)))
+            varied = [f for f in names if len({p.level(f) for p in first}) > 1]
+            raise NotMeasured(
+                f"{self} has {len(first)} configurations in sweep {first[0].sweep}: say which"
+                f" {', '.join(varied) or 'one'}, or take best(...)"
+            )
+        return self._finished(first)[0]
 
+    def timed(self) -> list[PointResult]:
+        """All that finished and have a time."""
+        self.check_timed()
+        timed = [p for p in self.finished() if p.values(TIME)]
+        if not timed:
+            raise NotMeasured(f"the run has no time of {self.system} N={self.n}", self.data.command)
+        return timed
 
-def timed_points(
-    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
-) -> list[PointResult]:
-    """All finished configurations that have a time. Raises :class:`NotMeasured`."""
-    check_timed(data, system)
-    ok = finished(configurations(data, system, n, levels), data)
-    timed = [p for p in ok if p.values(TIME)]
-    if not timed:
-        raise NotMeasured(f"the run has no time of {system} N={n}", data.command)
-    return timed
+    def best(self) -> PointResult:
+        """The fastest that was timed."""
+        return min(self.timed(), key=lambda point: point.value(TIME))
 
+    def check_timed(self) -> None:
+        """Refuse a kernel's time in a simulated run: only CPU programs are timed there."""
+        on_cpu = any(point.cpu for point in self.data.points if point.system == self.system)
+        if self.data.simulated and not on_cpu:
+            raise NotMeasured(no_time(self.data, self.system))
 
-def check_timed(data: Dataset, system: str) -> None:
-    """Raise :class:`NotMeasured` for a kernel's time in a simulated run: only CPU programs
-    are timed there."""
-    on_cpu = any(point.cpu for point in data.points if point.system == system)
-    if data.simulated and not on_cpu:
-        raise NotMeasured(no_time(data, system))
+    def remedy(self) -> str:
+        """The command that measures what the run lacks; empty if no paper's study is known to.
+
+        It is the run's own if its study may have the point; another study, or the simulator's
+        smaller boards, would lack it again. What comes from a baseline, no other run would change.
+        """
+        if self._borrowed:
+            return ""
+        data = self.data
+        there = not data.simulated or any(p.n == self.n for p in data.points)
+        if data.name in paper_names() and there:
+            return data.command
+        return _on_gpu(data, self.system)
+
+    @property
+    def _borrowed(self) -> bool:
+        return any(p.borrowed for p in self.data.points if p.system == self.system)
 
 
 def no_time(data: Dataset, system: str = "") -> str:
@@ -135,29 +151,6 @@ def paper_of(data: Dataset, system: str) -> str:
     names = paper_names()
     family = system.partition(".")[0]
     return family if data.name not in names and family in names else data.name
-
-
-def remedy(data: Dataset, system: str, n: int) -> str:
-    """The command that measures what a run lacks; empty if no paper's study is known to do it.
-
-    It is the run's own if its study may have the point; another study, or the simulator's smaller
-    boards, would lack it again. What comes from a baseline, no other run would change.
-    """
-    if _borrowed(data, system):
-        return ""
-    if data.name in paper_names() and (not data.simulated or any(p.n == n for p in data.points)):
-        return data.command
-    return _on_gpu(data, system)
-
-
-def _borrowed(data: Dataset, system: str) -> bool:
-    return any(point.borrowed for point in data.points if point.system == system)
-
-
-def described(system: str, n: int, levels: Mapping[str, object]) -> str:
-    """A point in words."""
-    words = "".join(f" {name}={level}" for name, level in levels.items())
-    return f"{system} N={n}{words}"
 
 
 def launch_text(data: Dataset, point: PointResult) -> str:

@@ -26,6 +26,9 @@ MATCHED_SHARE: Final = 0.5
 """Below this share of matched pairs, pairs would represent only a corner of the design: a model of
 all main effects is fitted to every combination instead, and the table says so."""
 
+DECISIVE: Final = 1.1
+"""Smallest interaction worth a sentence."""
+
 
 @dataclass(frozen=True, slots=True)
 class FactorEffect:
@@ -278,6 +281,14 @@ def interactions(
             f"sweep {sweep!r} has no two factors that were varied together: no interaction"
         )
     return found
+
+
+def clear_interactions(found: Sequence[Interaction]) -> list[Interaction]:
+    """Those at the largest size that are clear and change an effect by ``DECISIVE`` or more."""
+    n = max((i.n for i in found), default=0)
+    here = [i for i in found if i.n == n and 0 < i.ratio.value < math.inf]
+    large = [i for i in here if i.ratio.distance >= math.log(DECISIVE)]
+    return [i for i in large if i.ratio.differs_from(1, len(here))]
 
 
 def _tables(

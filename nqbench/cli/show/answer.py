@@ -127,7 +127,7 @@ def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str]
 
 def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
     """The times at the largest sizes."""
-    found = [answer.by_size(change) for change in shown]
+    found = [change.by_size(answer.quantities[0]) for change in shown]
     sizes = sorted({n for one in found for n in one})[-SIZES:]
     cells = [
         [wording.marked(one[n], spread=n == sizes[-1]) if n in one else "" for n in sizes]

@@ -245,7 +245,7 @@ def worth(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
             told = [e for e in found if not wording.is_few(e.totals, e.quantity)]
             marks += [_mark(_row(change), e, e.totals, e.quantity.plain) for e in told]
         else:
-            sizes = answer.by_size(change)
+            sizes = change.by_size(answer.quantities[0])
             marks += [_mark(_row(change), e, e.totals, f"N={n}") for n, e in sizes.items()]
     rows = [row for row, _ in words]
     series = list(dict.fromkeys(mark.series for mark in marks))[-MOST_SERIES:]

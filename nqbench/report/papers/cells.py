@@ -24,7 +24,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.observed import Observed, probe_value
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.analysis.limits import ceilings
 from nqbench.errors import StudyError
 from nqbench.papers.forms import Points
@@ -161,7 +161,7 @@ class PointRow:
             "each": lambda: self.each,
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
             "timed": lambda: len(group),
-            "not_run": lambda: len(select.configurations(data, self.system, self.n)) - len(group),
+            "not_run": lambda: len(Asked(data, self.system, self.n).configurations()) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
             **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
             **{peak: partial(self._peak, peak) for peak in ceilings.MOVED},
@@ -224,17 +224,16 @@ class PointRow:
         if not system:
             alike = (p for p in self.group if all(str(p.level(k)) == v for k, v in wanted.items()))
             return next(alike, None) if wanted else self.point
-        choose = select.best_point if best else select.main_point
         with lacking(self.lacks):
-            name = self.paper.system(system)
-            select.check_timed(self.run.data, name)
-            return choose(self.run.data, name, self.n, wanted)
+            asked = Asked(self.run.data, self.paper.system(system), self.n, wanted)
+            asked.check_timed()
+            return asked.best() if best else asked.main()
         return None
 
     def main(self, n: int) -> PointResult | None:
         """The main configuration of the row's system at a size; ``None`` without one."""
         with suppress(NotMeasured):
-            return select.main_point(self.run.data, self.system, n)
+            return Asked(self.run.data, self.system, n).main()
         return None
 
     def counter(self, name: str, kernel: str = "", system: str = "") -> float:
@@ -251,9 +250,8 @@ class PointRow:
         """What an instrumented kernel counted with the paper's own split."""
         found = probe_value(self.run, self.system, self.n, name, "own", probe)
         if found is None:
-            words = select.described(self.system, self.n, {})
-            command = select.remedy(self.run.data, self.system, self.n)
-            raise NotMeasured(f"no instrumented kernel counted {name} for {words}", command)
+            asked = Asked(self.run.data, self.system, self.n)
+            raise NotMeasured(f"no instrumented kernel counted {name} for {asked}", asked.remedy())
         return found
 
     def count(self, name: str, **given: Any) -> Any:
@@ -426,10 +424,8 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
     data, system, n = row.run.data, row.system, row.n
     named = {row.paper.system(name): levels for name, levels in points.levels.items()}
     levels = {} if data.spec == PUBLISHED else named.get(system, {})
-    if points.choose == "any":
-        every = select.finished(select.configurations(data, system, n, levels), data)
-    else:
-        every = select.timed_points(data, system, n, levels)
+    asked = Asked(data, system, n, levels)
+    every = asked.finished() if points.choose == "any" else asked.timed()
     if points.numbers:  # ``auto`` is not a level
         factor = points.several or points.by
         every = [p for p in every if isinstance(p.level(factor), int)]
@@ -441,7 +437,7 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
         if fastest:
             point = min(every, key=lambda p: p.value(TIME))
         if point is None:
-            point = select.main_point(data, system, n, levels)
+            point = asked.main()
         if points.choose == "any" or point.values(TIME):
             yield replace(row, point=point, group=every)
         return

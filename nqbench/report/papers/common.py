@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from nqbench import expressions
-from nqbench.analysis.data import select
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import TOTALS, Observed
-from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.papers.formula import CELLS
 from nqbench.papers.schema import Known, Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import GREY, HATCH, Drawing, finish
@@ -109,7 +108,7 @@ def refuse(run: Observed, system: str, what: str) -> NoReturn:
     """
     sizes = [p.n for p in run.data.points if p.system == system]
     if sizes:
-        select.best_point(run.data, system, max(sizes))
+        Asked(run.data, system, max(sizes)).best()
     raise NotMeasured(f"the run has {what if sizes else f'no {system}'}")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from nqbench.analysis.answer import DECISIVE
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
@@ -217,15 +216,8 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
 
 
 def _strong(found: Sequence[Interaction]) -> list[Interaction]:
-    """Those at the largest size that are clear and change an effect by 10% or more, the strongest
-    of each quantity and pair of factors, the strongest first."""
-    n = max(i.n for i in found)
-    here = [i for i in found if i.n == n and 0 < i.ratio.value < math.inf]
-    clear = [
-        i
-        for i in here
-        if i.ratio.distance >= math.log(DECISIVE) and i.ratio.differs_from(1, len(here))
-    ]
+    """The clear ones, the strongest of each quantity and pair of factors, the strongest first."""
+    clear = factorial.clear_interactions(found)
     clear.sort(key=lambda i: (bool(i.reversed), i.ratio.distance), reverse=True)
     strongest = {(i.quantity, i.factor, i.other): i for i in reversed(clear)}
     return sorted(strongest.values(), key=clear.index)[:MOST_INTERACTIONS]
