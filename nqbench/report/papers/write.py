@@ -213,11 +213,10 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
         return ""
     named = {paper.system(system.id) for system in paper.systems if system.system}
     there = len(named & {point.system for point in run.data.points})
-    many = "all" if there == len(named) else there or "none"
     return (
-        f"{run.path} is a run of study '{run.data.name}' and has {many} of the"
-        f" {len(named)} systems that {paper.id} names; `nqbench reproduce {paper.id}`"
-        " measures them as the paper did"
+        f"{run.path} is a run of study '{run.data.name}' and has {there} of the {len(named)}"
+        f" systems that {paper.id} names; `nqbench reproduce {paper.id}` measures them as the"
+        " paper did"
     )
 
 
@@ -245,7 +244,7 @@ def report_recorded(
 
 
 def recorded(
-    names: Sequence[str], place: str, out: Path | None, cpu: Path | None
+    names: Sequence[str], place: str = "", out: Path | None = None, cpu: Path | None = None
 ) -> Iterator[tuple[list[Path], Path, Path | None]]:
     """The runs of some studies under ``results``, the project's and a user's apart: each with the
     folder of its page (``place`` under ``plots``, else in ``out``) and with the run that has the
@@ -278,15 +277,8 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     Raises ``StudyError`` for an unknown paper, and where there is no run of it.
     """
     paper = load_paper(name)
-    found = next(recorded([name], "", None, cpu), None)
-    if found is None:
-        raise StudyError(NO_RUN.format(name, RESULTS, name))
-    paths, _, baseline = found
-    runs = observe_all(paths, baseline)
-    card = scorecard(paper, runs, repeated(name, paths, baseline))
-    return card, verdicts.scorecard_table(card, joint_source(runs))
-
-
-def never_run(names: Sequence[str]) -> list[str]:
-    """Papers without a run under ``results``."""
-    return [name for name in names if not any(recorded_runs(name, kind) for kind in KINDS)]
+    for paths, _, baseline in recorded([name], cpu=cpu):
+        runs = observe_all(paths, baseline)
+        card = scorecard(paper, runs, repeated(name, paths, baseline))
+        return card, verdicts.scorecard_table(card, joint_source(runs))
+    raise StudyError(NO_RUN.format(name, RESULTS, name))
