@@ -17,7 +17,7 @@ from typing import Any, Final
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
-from nqbench.study.check import is_expression, problem
+from nqbench.study.check import check_level, is_expression
 from nqbench.study.expand import expand
 from nqbench.study.load import load_study
 from nqbench.study.model import NAME_LENGTH, Study
@@ -101,7 +101,7 @@ def _of_system(
         if not word.isdecimal():
             raise StudyError(f"--point n={word}: a size is a whole number")
         given.append(int(word))
-    words = [[(f, _level_of(f, v, name, workload)) for v in vs] for f, vs in wanted.items()]
+    words = [[(f, _level_of(f, v, workload)) for v in vs] for f, vs in wanted.items()]
     points = []
     for levels in map(dict, product(*words)):
         refusals = []
@@ -121,14 +121,10 @@ def _of_system(
     return points
 
 
-def _level_of(factor: str, word: str, system: str, workload: Workload) -> Level:
-    """The level that a word stands for. Raises ``StudyError`` unless the system takes it."""
+def _level_of(factor: str, word: str, workload: Workload) -> Level:
+    """The level that a word stands for. Raises ``StudyError`` unless the workload has it."""
     level = _read_level(word)
-    if factor not in workload.factors:
-        hint = suggestion(factor, workload.factors)
-        raise StudyError(f"{factor}={word}: {system} has no factor {factor!r}; {hint}")
-    if said := problem(workload.factors[factor], level):
-        raise StudyError(f"{factor}={word}: {said}")
+    check_level(workload.factors, factor, level, f"{factor}={word}: ")
     return level
 
 
@@ -219,15 +215,9 @@ def with_axes(config: Path, words: Sequence[str]) -> Study:
     written = data.get("sweeps", [data])
     for name, values in axes.items():
         said = f"--axis {name}={','.join(map(text, values))}"
-        if name not in workload.factors:
-            known = [known for known in workload.factors if known != SYSTEM]
-            raise StudyError(f"{said}: there is no such factor; {suggestion(name, known)}")
-        factor = workload.factors[name]
         for value in values:
-            if (name == "n" or not is_expression(value, factor)) and (
-                why := problem(factor, value)
-            ):
-                raise StudyError(f"{said}: {why}")
+            if name == "n" or not is_expression(value, workload.factors.get(name)):
+                check_level(workload.factors, name, value, f"{said}: ")
         holders = [s for s, sweep in zip(written, study.sweeps, strict=True) if name in sweep.given]
         if beside := next((s.zip for s in study.sweeps if name in s.zip), None):
             others = listing([other for other in beside if other != name], "and")
@@ -276,7 +266,7 @@ def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> Study:
             first = f"{names[0]} of {workloads[0].name}"
             raise StudyError(f"{name} is of workload {workload.name}, {first}: measure them apart")
     levels = {
-        factor: _level_of(factor, level, names[0], workloads[0])
+        factor: _level_of(factor, level, workloads[0])
         for factor, _, level in (word.partition("=") for word in words if "=" in word)
     }
     sweep = {"name": PARTS, "systems": names, **({"fixed": levels} if levels else {})}

@@ -64,6 +64,15 @@ def problem(factor: Factor, value: Level, origin: str = "") -> str:
     return "" if right else f"'{factor.name}' takes {taken}, not {given}"
 
 
+def check_level(factors: Mapping[str, Factor], name: str, value: Level, said: str = "") -> None:
+    """Raise ``StudyError`` (without a place) for a factor or a level that does not exist. ``said``
+    stands before the sentence."""
+    if name not in factors:
+        raise StudyError(f"{said}there is no factor '{name}'; {suggestion(name, factors)}")
+    if why := problem(factors[name], value):
+        raise StudyError(f"{said}{why}")
+
+
 def is_expression(value: Level, factor: Factor | None) -> bool:
     """Whether a value is an expression to evaluate, not a level."""
     if not isinstance(value, str) or factor is None or factor.number is None or factor.text:

@@ -224,12 +224,6 @@ def _check_given(source: ParsedFile, sweep: Sweep, sizes: Axis | None) -> None:
         raise source.error(
             "write 'system' in the sweep itself, not under fixed", sweep.fixed["system"].path
         )
-    forms = {"n": (int, "a size n is a whole number"), "system": (str, "a system is a name")}
-    for factor, (kind, rule) in forms.items():
-        given = sweep.given.get(factor)
-        for item in given.items() if given else []:
-            if not isinstance(item.value, kind):
-                raise source.error(f"{rule}, not {shown(item.value)}", item.path)
     if "n" not in places and sizes is None:
         raise source.error(
             f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level",

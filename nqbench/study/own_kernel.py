@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema
 
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
-from nqbench.study.check import check_number, problem
+from nqbench.study.check import check_level, check_number
 from nqbench.system.suggest import nearest_file, shown, suggestion
 from nqbench.system.yaml_marks import Key, ParsedFile, innermost
 from nqbench.vocabulary import COUNTERS
@@ -291,14 +291,8 @@ class _KernelChecks:
                 self.level(name, level, "systems", system, name)
 
     def level(self, name: str, level: int | str, *keys: Key) -> None:
-        """The level of a factor. Raises ``StudyError`` for one that does not exist."""
-        factors = self.kernel.factors
-        if name not in factors:
-            said = f"unknown factor '{name}'; {suggestion(name, factors)}"
-            raise self.error(said, *keys)
         with self.source.at((KERNEL, *keys)):
-            if said := problem(factors[name], level):
-                raise StudyError(said)
+            check_level(self.kernel.factors, name, level)
 
     def numbers(self) -> None:
         """Expressions over numbers, and the parts in braces of texts."""

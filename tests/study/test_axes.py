@@ -59,9 +59,9 @@ def test_an_axis_is_replaced_where_the_study_gives_it_else_everywhere(
         ("n=8,,9", "write FACTOR=LEVEL"),
         ("n=x", "--axis n=x: 'n' takes a whole number from 1 to 27, not 'x'"),
         ("n=99", "'n' is 99, but takes"),
-        ("dept=3", "--axis dept=3: there is no such factor; did you mean 'depth'?"),
+        ("dept=3", "--axis dept=3: there is no factor 'dept'; did you mean 'depth'?"),
         ("layout=paded", "'layout' takes .*; did you mean 'padded'?"),
-        ("system=a", "there is no such factor"),
+        ("system=a", "there is no factor 'system'"),
     ],
 )
 def test_a_wrong_axis(tmp_path: Path, word: str, said: str) -> None:

@@ -36,6 +36,12 @@ class Bar:
     whole: Estimate | None = None
     inside: str = ""
 
+    @property
+    def top(self) -> float:
+        """The end of the bar, or of its interval."""
+        ends = (self.whole.value, self.whole.high) if self.whole else ()
+        return max(float(end) for end in (sum(self.parts), *ends) if end is not None)
+
 
 @dataclass(frozen=True, eq=False)
 class BarPanel:
@@ -53,7 +59,7 @@ class BarPanel:
     def draw(self, ax: Axes) -> None:
         """Everything of the panel."""
         known = [bar for bar in self.bars.values() if bar]
-        tops = [max([sum(b.parts), *_ends(b.whole)]) for b in known]
+        tops = [bar.top for bar in known]
         if self.what is not None:
             value_axis(ax, "y", tops, self.what, log=False)
             ax.set_ylabel(axis_label(self.what))
@@ -89,14 +95,9 @@ class BarPanel:
             ends = whiskers([bar.whole])
             ax.errorbar([x], [bar.whole.value], yerr=ends, color="#222222", capsize=3)
         above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
-        clear = max([bottom, *_ends(bar.whole)])
-        ax.annotate(bar.text, (x, clear), (0, 1.5), fontsize=6.5, **above)
+        ax.annotate(bar.text, (x, bar.top), (0, 1.5), fontsize=6.5, **above)
         if bar.inside:
             ax.text(x, 0, bar.inside, ha="center", va="bottom", color="white", fontsize=7)
-
-
-def _ends(whole: Estimate | None) -> list[float]:
-    return [end for end in (whole.value, whole.high) if end] if whole else []
 
 
 def bars(

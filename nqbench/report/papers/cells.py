@@ -150,6 +150,7 @@ class PointRow:
     def name(self, name: str) -> Any:
         """A name of the language, else a level or a recorded number of the point."""
         data, run, group = self.run.data, self.run, self.group
+        peaks = ceilings.peaks(run.path, data)[0] if name in ceilings.MOVED else {}
         found: dict[str, Callable[[], Any]] = {
             "N": lambda: self.n,
             "system": lambda: self.system,
@@ -164,13 +165,10 @@ class PointRow:
             "not_run": lambda: len(Asked(data, self.system, self.n).configurations()) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
             **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
-            **{peak: partial(self._peak, peak) for peak in ceilings.MOVED},
+            **{peak: partial(peaks.get, peak) for peak in ceilings.MOVED},
         }
         value = found[name]() if name in found else self.level(name)
         return math.nan if value is None else value
-
-    def _peak(self, name: str) -> float | None:
-        return ceilings.peaks(self.run.path, self.run.data)[0].get(name)
 
     def level(self, name: str, system: str = "") -> Any:
         """A level or a recorded number of the row's point, or of a system's main one."""

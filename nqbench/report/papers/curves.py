@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import PointResult
@@ -20,8 +20,6 @@ from nqbench.report.table import Source
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OWN_COLOURS: Final = ("#882255", "#999933")
-"""Of systems that a paper does not have: the usual colours are those of its own."""
 HOLLOW: Final = {"markerfacecolor": "white", "linewidth": 0.8, "alpha": 0.8}
 WIDE: Final = 10
 """Largest over smallest size above which their axis is logarithmic."""
@@ -158,11 +156,6 @@ class _Panels:
             series = style.ordered_style(self.sizes.index(curve.n or 0), len(self.sizes))
         elif self.spec.lines == "systems":
             series = style.series_style(self.systems.index(curve.system))
-            family = self.systems[0].partition(".")[0]
-            others = [s for s in self.systems if s.partition(".")[0] != family]
-            if curve.system in others:
-                place = others.index(curve.system) % len(OWN_COLOURS)
-                series = replace(series, colour=OWN_COLOURS[place])
         elif curve.published:
             return {"color": style.GREY, "marker": "o", "markersize": 3, **hollow}
         else:
