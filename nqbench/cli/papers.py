@@ -36,11 +36,11 @@ def reproduce(
         given = {"--device": device if device != "auto" else None, "--budget": budget}
         options.refuse(given, "--recorded runs nothing")
         from nqbench.cli.show import results
-        from nqbench.report.papers.write import recorded, report_recorded
+        from nqbench.report.papers import write
 
-        for report in report_recorded(papers, out, full=full, cpu=cpu):
+        for report in write.report_recorded(papers, out, full=full, cpu=cpu):
             results.show_paper(report)
-        for name in (name for name in papers if not any(recorded([name]))):
+        for name in (name for name in papers if not any(write.recorded([name]))):
             console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
         return
     worst, left_out = 0, 0

@@ -137,8 +137,7 @@ class _PaperReader:
         unit = next(u for u in UNITS if u in cells)
         levels = {k: self._whole(k, v) for k, v in cells.items() if k in self.factors}
         seconds = self._number(unit, cells[unit]) * UNITS[unit]
-        digits = 0.5 * 10.0 ** -len(cells[unit].partition(".")[2]) * UNITS[unit]
-        return DataRow(self._whole("n", cells["n"]), system, seconds, levels, digits)
+        return DataRow(self._whole("n", cells["n"]), system, seconds, levels)
 
     def _whole(self, name: str, text: str) -> int:
         if not text.isdecimal() or int(text) < 1:

@@ -344,16 +344,12 @@ class PaperFigure(_Part):
 
 @dataclass(frozen=True, slots=True)
 class DataRow:
-    """One published time: of a system of nqbench, at a size, with the levels of some factors.
-
-    ``digits`` is half a unit of the last digit given, in seconds: how far the true value may be.
-    """
+    """One published time: of a system of nqbench, at a size, with the levels of some factors."""
 
     n: int
     system: str
     seconds: float
     levels: Mapping[str, int] = field(default_factory=dict)
-    digits: float = 0.0
 
 
 class DataFile(_Part):
