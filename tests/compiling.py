@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nqbench.compiler.cache import Compiled
-from nqbench.compiler.compile import CompileRequest, compile_request
+from nqbench.compiler.compile import compile_request
+from nqbench.compiler.nvrtc import CompileRequest
 
 
 def compile_ptx(source: Path, entry: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:

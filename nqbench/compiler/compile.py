@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.host import DevicePart
 from nqbench.compiler.includes import find_headers, read_source
-from nqbench.compiler.nvrtc import ImageKind, compiler_version
+from nqbench.compiler.nvrtc import CompileRequest, ImageKind, compiler_version
 from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel
@@ -33,25 +33,6 @@ _CUDA_HEADERS: Final = (
 )
 RELOCATABLE: Final = "--relocatable-device-code=true"
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
-
-
-@dataclass(frozen=True, slots=True)
-class CompileRequest:
-    """One kernel to compile, for :func:`compile_many`.
-
-    ``device_launch``: it launches kernels itself. A cubin is then linked with CUDA's device
-    runtime; PTX stays unlinked, with the runtime's functions external. ``include`` are folders to
-    search for included files, ``variables`` names of module variables.
-    """
-
-    kind: ImageKind
-    source: Path
-    entry: str
-    arch: str
-    options: tuple[str, ...] = ()
-    device_launch: bool = False
-    include: tuple[Path, ...] = ()
-    variables: tuple[str, ...] = ()
 
 
 def compile_kernel(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compiled:
@@ -134,15 +115,13 @@ def compile_request(request: CompileRequest) -> Compiled:
     if found := read_entry(key):
         return found
     options = request.options + ((RELOCATABLE,) if request.device_launch else ())
-    program = nvrtc.SourceUnit(
-        text, source, request.entry, request.arch, options, request.include, request.variables
-    )
+    program = replace(request, text=text, source=source, options=options)
     try:
-        image, symbols, log = nvrtc.build(program, request.kind)
+        image, symbols, log = nvrtc.build(program)
     except nvrtc.Rejected as error:
-        if source.resolve().is_relative_to(PACKAGE):
+        if source.is_relative_to(PACKAGE):
             raise  # they compile as they stand: what does not is a mistake
-        image, symbols, log = DevicePart(program, headers).build(request.kind, error)
+        image, symbols, log = DevicePart(program, headers).build(error)
     symbol = symbols.pop(request.entry)
     if request.device_launch and request.kind == "cubin":
         image = nvjitlink.link(image, symbol, request.arch)

@@ -239,7 +239,7 @@ class DevicePart:
     """A program without its host code, and without what the kernel does not need and that does not
     compile: classes of the host, kernels with textures."""
 
-    def __init__(self, program: nvrtc.SourceUnit, headers: Sequence[Header]) -> None:
+    def __init__(self, program: nvrtc.CompileRequest, headers: Sequence[Header]) -> None:
         texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
         self.marks = marks = marks_of(*texts.values())
         self.program = program
@@ -252,9 +252,7 @@ class DevicePart:
             host = {p for p in found if p.function and not p.device}
             self.files[name] = _SourceFile(text, found, host)
 
-    def build(
-        self, kind: nvrtc.ImageKind, first: nvrtc.Rejected
-    ) -> tuple[bytes, dict[str, str], str]:
+    def build(self, first: nvrtc.Rejected) -> tuple[bytes, dict[str, str], str]:
         """Compile what is left, leaving out more until it compiles; see ``nvrtc.build``.
 
         Raises ``CompileError``: ``first`` if nothing could be left out, else the first error in
@@ -263,7 +261,7 @@ class DevicePart:
         last = first
         for _ in range(ROUNDS):
             try:
-                built = nvrtc.build(self._left(), kind)
+                built = nvrtc.build(self._left())
                 if name := self._replaced():
                     hint = f"it, another '{name}' would take its place; correct it or remove it"
                     raise CompileError(f"{self._said(said, last)} (without {hint})")
@@ -291,7 +289,7 @@ class DevicePart:
         """The errors in code of the device, or what the compiler said last."""
         return nvrtc.sentence(self.program, errors) if errors else str(last)
 
-    def _left(self) -> nvrtc.SourceUnit:
+    def _left(self) -> nvrtc.CompileRequest:
         headers = {name: file.left for name, file in self.files.items()}
         return replace(
             self.program,

@@ -35,21 +35,26 @@ _NAME_MAP: Final = "__nv_name_map"  # NVRTC's name for the file in which it reso
 
 
 @dataclass(frozen=True, slots=True)
-class SourceUnit:
-    """One compilation. ``source`` is absolute: errors and line information show it.
+class CompileRequest:
+    """One kernel to compile. Errors and line information show the path of ``source``.
 
-    ``variables`` are module variables whose symbols are wanted. ``headers`` are texts that stand
-    for files, by the name that the source includes; those of ``STANDINS`` are always there.
+    ``device_launch``: it launches kernels itself. A cubin is then linked with CUDA's device
+    runtime; PTX stays unlinked, with the runtime's functions external. ``include`` are folders to
+    search for included files, ``variables`` module variables whose symbols are wanted. ``text`` is
+    what to compile, ``headers`` texts that stand for files, by the name that the source includes;
+    those of ``STANDINS`` are always there.
     """
 
-    text: str
+    kind: ImageKind
     source: Path
     entry: str
     arch: str
-    options: tuple[str, ...]
-    folders: tuple[Path, ...] = ()
+    options: tuple[str, ...] = ()
+    device_launch: bool = False
+    include: tuple[Path, ...] = ()
     variables: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class Rejected(CompileError):
@@ -98,7 +103,7 @@ def supported_archs() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in archs)
 
 
-def build(program: SourceUnit, kind: ImageKind) -> tuple[bytes, dict[str, str], str]:
+def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
     """Compile; returns image, the symbols of the kernel and of each variable, and the log.
 
     Raises ``CompileError`` with the first errors, which name the kernel's own file and line.
@@ -118,7 +123,7 @@ def build(program: SourceUnit, kind: ImageKind) -> tuple[bytes, dict[str, str], 
         for name, expression in wanted.items():
             answer = nvrtc.nvrtcAddNameExpression(handle, expression.encode())
             _checked(answer, f"take the name {name}")
-        options = [option.encode() for option in _options(program, kind)]
+        options = [option.encode() for option in _options(program)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
         log = _image(handle, "log").rstrip().decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -127,14 +132,14 @@ def build(program: SourceUnit, kind: ImageKind) -> tuple[bytes, dict[str, str], 
             name: _checked(nvrtc.nvrtcGetLoweredName(handle, expression.encode()), f"find {name}")
             for name, expression in wanted.items()
         }
-        return _image(handle, kind), {k: v.decode() for k, v in symbols.items()}, log
+        return _image(handle, program.kind), {k: v.decode() for k, v in symbols.items()}, log
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _standins(program: SourceUnit) -> dict[str, str]:
+def _standins(program: CompileRequest) -> dict[str, str]:
     """Those that no file of the user's and none of CUDA's goes by."""
-    folders = (program.source.parent, *program.folders, *cuda_headers())
+    folders = (program.source.parent, *program.include, *cuda_headers())
     return {
         name: text
         for name, text in STANDINS.items()
@@ -142,17 +147,17 @@ def _standins(program: SourceUnit) -> dict[str, str]:
     }
 
 
-def _options(program: SourceUnit, kind: ImageKind) -> list[str]:
-    target = program.arch if kind == "cubin" else program.arch.replace("sm_", "compute_", 1)
+def _options(program: CompileRequest) -> list[str]:
+    target = program.arch if program.kind == "cubin" else program.arch.replace("sm_", "compute_", 1)
     own = ["--generate-line-info", f"--gpu-architecture={target}"]
     if not any(option.startswith(("-std", "--std")) for option in program.options):
         own.append("--std=c++17")
-    folders = (program.source.parent, *program.folders, *cuda_headers())
+    folders = (program.source.parent, *program.include, *cuda_headers())
     own += [f"--include-path={folder}" for folder in folders]
     own.append(LEAN_GROUPS)
     if sys.platform == "linux":
         own.append("--device-int128")  # nvcc has it anyway
-    if kind == "cubin":
+    if program.kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
         if _version() >= _OWN_CACHE_SINCE:
             own.append("--no-cache")  # a hit in the driver's cache leaves the log empty
@@ -180,14 +185,14 @@ def _image(handle: object, kind: ImageKind | Literal["log"]) -> bytes:
     return raw if kind == "cubin" else raw.rstrip(b"\0")
 
 
-def _rejected(program: SourceUnit, status: Any, log: str) -> Rejected:
+def _rejected(program: CompileRequest, status: Any, log: str) -> Rejected:
     error = Rejected(_refusal(program, status, log))
     found = (_PLACE.match(line) for line in log.splitlines())
     error.errors = tuple((m[1], int(m[2]), m[0]) for m in found if m is not None)
     return error
 
 
-def _refusal(program: SourceUnit, status: Any, log: str) -> str:
+def _refusal(program: CompileRequest, status: Any, log: str) -> str:
     """One readable message from NVRTC's log, with the names of files alone: it is recorded."""
     log = _without_folders(program, log)
     where = _where(program)
@@ -206,7 +211,7 @@ def _refusal(program: SourceUnit, status: Any, log: str) -> str:
     return sentence(program, errors) if errors else f"{where}: {log or status.name}"
 
 
-def sentence(program: SourceUnit, errors: list[str]) -> str:
+def sentence(program: CompileRequest, errors: list[str]) -> str:
     """What is wrong with a program, by the first errors."""
     errors = [_without_folders(program, line) for line in errors]
     for text, meaning in _EXPLAINED.items():
@@ -216,11 +221,11 @@ def sentence(program: SourceUnit, errors: list[str]) -> str:
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
 
 
-def _without_folders(program: SourceUnit, text: str) -> str:
-    for folder in (program.source.parent, *program.folders):
+def _without_folders(program: CompileRequest, text: str) -> str:
+    for folder in (program.source.parent, *program.include):
         text = text.replace(f"{folder}/", "")
     return text
 
 
-def _where(program: SourceUnit) -> str:
+def _where(program: CompileRequest) -> str:
     return f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from nqbench.compiler.cache import Compiled
@@ -101,16 +101,15 @@ def static_report(
 def _with_sass(
     row: StaticRow, cubin: Compiled | CompileError, ptx: Compiled | CompileError
 ) -> SassRow:
-    plain = {field.name: getattr(row, field.name) for field in fields(StaticRow)}
     if isinstance(cubin, CompileError) or isinstance(ptx, CompileError):
-        return SassRow(**plain)
+        return SassRow(**asdict(row))
     counts = sass_counts(cubin.image, cubin.symbol)
     shared, off_chip, local = (
         ", ".join(f"{name} {n}" for name, n in sorted(counts.accesses.items()) if name[2] == space)
         for space in "SGL"
     )
     return SassRow(
-        **plain,
+        **asdict(row),
         ptx_instructions=ptx_instructions(ptx.image.decode(), ptx.symbol),
         sass_instructions=counts.instructions,
         sass_branches=counts.branches,

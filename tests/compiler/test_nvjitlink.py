@@ -12,7 +12,8 @@ import pytest
 
 from nqbench.compiler import bindings
 from nqbench.compiler import nvjitlink as linking
-from nqbench.compiler.compile import CompileRequest, compile_many
+from nqbench.compiler.compile import compile_many
+from nqbench.compiler.nvrtc import CompileRequest
 from nqbench.compiler.static import static_report
 from nqbench.errors import CompileError
 from nqbench.plan import KernelPlan

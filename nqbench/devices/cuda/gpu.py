@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.compiler.compile import CompileRequest, compile_request
+from nqbench.compiler.compile import compile_request
+from nqbench.compiler.nvrtc import CompileRequest
 from nqbench.device import Device
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.query import find_device, gpu_facts, load_pycuda
