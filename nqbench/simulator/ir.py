@@ -102,19 +102,14 @@ class Module:
 class Function:
     """One function of a module being written. Call ``label`` to begin each block."""
 
-    def __init__(
-        self,
-        name: str,
-        result: str,
-        parameters: list[tuple[str, str]],
-        module: Module,
-        attributes: str = "",
-    ) -> None:
-        self.name = name
-        self.result = result
-        self.parameters = [Value(t, f"%{n}") for t, n in parameters]
+    def __init__(self, module: Module, signature: str) -> None:
+        """``signature``: ``i64 name(ptr a, <32 x i32> b) nounwind``."""
+        head, _, self.attributes = signature.partition(") ")
+        head, _, inside = head.partition("(")
+        self.result, self.name = head.split()
+        parameters = (one.rsplit(" ", 1) for one in inside.split(", "))
+        self.parameters = [Value(type_, f"%{name}") for type_, name in parameters]
         self.module = module
-        self.attributes = attributes
         self.lines: list[str] = []
         self.stack: list[str] = []
         self.count = 0

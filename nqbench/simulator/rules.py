@@ -132,8 +132,7 @@ class SectorRules:
         Two half warps (of 8 bytes) or the two quarters of a half warp (of 16) go together if lanes
         i and i ^ 1 always have one address, or lanes i and i ^ 2. No document states this; passes
         recorded on an H200 do (docs/simulator.md)."""
-        parameters = [(V32, "first"), (I32, "lanes")]
-        f = Function(f"sim_wide_{parts}", I64, parameters, module, "noinline nounwind")
+        f = Function(module, f"i64 sim_wide_{parts}({V32} first, i32 lanes) noinline nounwind")
         first, lanes = f.parameters
         active = f.as_lanes(lanes)
         words = [f.add(first, const(V32, j)) for j in range(parts)]
@@ -217,8 +216,8 @@ class SegmentRules(SectorRules):
 
     def define(self, module: ir.Module) -> None:
         super().define(module)
-        parameters = [(V64, "offsets"), (I32, "lanes"), (I64, "log"), (I64, "way")]
-        f = Function("sim_traffic", I64, parameters, module, "noinline nounwind")
+        parameters = f"{V64} offsets, i32 lanes, i64 log, i64 way"
+        f = Function(module, f"i64 sim_traffic({parameters}) noinline nounwind")
         self.count(f, *f.parameters)
 
     def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:
@@ -405,7 +404,7 @@ def _half_warp(module: ir.Module) -> None:
     """Passes of a half-warp through 16 banks (F.3.3.2). Each serves one word for all lanes that
     want it, and one lane of every other bank. The guide leaves open which word and which lanes:
     here the word of the lowest lane that is left, and the lowest lane of each bank."""
-    f = Function("sim_half_warp", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
+    f = Function(module, f"i32 sim_half_warp({V32} words, i32 lanes) noinline")
     words, lanes = f.parameters
     bank = f.and_(words, const(V32, 15))
     before = const(V32, 0)  # the lower lanes with the same bank
@@ -446,7 +445,7 @@ def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
 def _conflicts(module: ir.Module) -> None:
     """Passes of an access where some bank is wanted twice: for each bank the number of different
     words, and of these the greatest."""
-    f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
+    f = Function(module, f"i32 sim_conflicts({V32} words, i32 lanes) noinline")
     words, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(ir.V16, [-2 - lane for lane in range(LANES)])
@@ -460,7 +459,7 @@ def _crowding(module: ir.Module) -> None:
 
     Bit-sliced counters, one per bank and all in parallel: lane i starts as a 32-bit word with its
     bank's bit set; halves of the warp are added like numbers whose digits are whole words."""
-    f = Function("sim_crowding", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
+    f = Function(module, f"i32 sim_crowding({V32} words, i32 lanes) noinline")
     words, lanes = f.parameters
     bank = f.op("shl", const(V32, 1), f.and_(words, const(V32, 31)))
     digits = [f.select(f.as_lanes(lanes), bank, const(V32, 0))]
@@ -494,7 +493,7 @@ def _crowding(module: ir.Module) -> None:
 
 def _sectors(module: ir.Module) -> None:
     """Number of different sectors: within a window of 64 a bit set is enough."""
-    f = Function("sim_sectors", I32, [(V32, "sectors"), (I32, "lanes")], module, "noinline")
+    f = Function(module, f"i32 sim_sectors({V32} sectors, i32 lanes) noinline")
     sectors, lanes = f.parameters
     with f.when(f.compare("eq", lanes, const(I32, 0)), likely=False):
         f.leave(const(I32, 0))
@@ -511,7 +510,7 @@ def _sectors(module: ir.Module) -> None:
 
 def _spread(module: ir.Module) -> None:
     """Number of different values among the active lanes, by comparing all pairs."""
-    f = Function("sim_spread", I32, [(V32, "values"), (I32, "lanes")], module, "noinline")
+    f = Function(module, f"i32 sim_spread({V32} values, i32 lanes) noinline")
     values, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(V32, [-2 - lane for lane in range(LANES)])

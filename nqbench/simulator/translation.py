@@ -13,7 +13,7 @@ from nqbench.simulator.codegen.common import common_module
 from nqbench.simulator.codegen.kernel import translate
 from nqbench.simulator.codegen.memory import outlines
 from nqbench.simulator.codegen.writer import AccessSite, KernelWriter
-from nqbench.simulator.ir import I32, I64, PTR, Function, Module
+from nqbench.simulator.ir import Function, Module
 from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.simulator.models import PTXAS
 from nqbench.simulator.native import Cpu, NativeKernel
@@ -86,8 +86,7 @@ def build(
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     rules = memory_rules(dict(memory))
     module = Module()
-    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
-    f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
+    f = Function(module, "i32 sim_warp(ptr context, ptr warp, i64 quantum) noinline nounwind")
     context, warp, _ = f.parameters
     exact = _exact(blocks)
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.writer import KernelWriter, kinds
-from nqbench.simulator.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, V32, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import (
     BARRIERS,
     CACHE_LINE,
@@ -115,8 +115,7 @@ def release(
 ) -> None:
     """Open every barrier of a block that has all its threads; returns a fault kind or 0.
     ``watched``: the watcher is told which warps continue."""
-    parameters = [(PTR, "context"), (PTR, "slot"), (I64, "index")]
-    f = Function("sim_release", I64, parameters, module, "nounwind")
+    f = Function(module, "i64 sim_release(ptr context, ptr slot, i64 index) nounwind")
     context, slot = Fields(f, f.parameters[0]), Fields(f, f.parameters[1])
     warps, stride = context.get(Context.WARPS_PER_BLOCK), context.get(Context.WARP_STRIDE)
     first = f.op("mul", f.parameters[2], warps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nqbench.simulator import layout
 from nqbench.simulator.codegen.writer import KernelWriter
-from nqbench.simulator.ir import I32, I64, PTR, V64, Fields, Function, Module, const
+from nqbench.simulator.ir import I32, I64, V64, Fields, Function, Module, const
 from nqbench.simulator.ptx import Instruction, Name
 
 
@@ -37,9 +37,10 @@ def _print(k: KernelWriter, i: Instruction) -> None:
 
 def define_print(module: Module) -> None:
     """``sim_print``: one record per lane, as long as there is room; all are counted."""
-    parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "text"), (V64, "values"),
-                  (PTR, "local"), (I64, "local_bytes")]  # fmt: skip
-    f = Function("sim_print", "void", parameters, module, "cold noinline nounwind")
+    parameters = f"i32 lanes, {V64} text, {V64} values, ptr local, i64 local_bytes"
+    f = Function(
+        module, f"void sim_print(ptr context, ptr warp, {parameters}) cold noinline nounwind"
+    )
     context_at, warp_at, lanes, text, values, local, local_bytes = f.parameters
     context, warp = Fields(f, context_at), Fields(f, warp_at)
     texts, places = f.spilled(text), f.spilled(values)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from nqbench.simulator import ir
-from nqbench.simulator.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, V32, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import Context, Warp
 from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_group
 
@@ -44,8 +44,8 @@ def define_caches(module: Module, rules: SectorRules) -> None:
     (<32 x i32>) and in it to the sector whose bit is set in ``bits`` (<32 x i32>)."""
     _level_2(module)
     _level_1(module, rules)
-    parameters = [(PTR, "context"), (PTR, "warp"), (V32, "lines"), (V32, "bits"), (I32, "lanes")]
-    f = Function("sim_cached", "void", [*parameters, (I32, "way")], module, "noinline nounwind")
+    parameters = f"ptr context, ptr warp, {V32} lines, {V32} bits, i32 lanes, i32 way"
+    f = Function(module, f"void sim_cached({parameters}) noinline nounwind")
     context, warp, lines, bits, lanes, way = f.parameters
     fields = Fields(f, context)
     size = fields.get(Context.L1_BYTES)
@@ -119,8 +119,8 @@ class _Level:
 
 def _level_2(module: Module) -> None:
     """``sim_l2``: reads and writes of sectors of a line; without an L2 they go to the memory."""
-    parameters = [(PTR, "context"), (I32, "line"), (I32, "sectors"), (I32, "asks")]
-    f = Function("sim_l2", "void", parameters, module, "noinline nounwind")
+    parameters = "ptr context, i32 line, i32 sectors, i32 asks"
+    f = Function(module, f"void sim_l2({parameters}) noinline nounwind")
     context, line, sectors, asks = f.parameters
     level = _Level(f, context, L2_WAYS)
     fields = Fields(f, context)
@@ -151,8 +151,8 @@ def _level_2(module: Module) -> None:
 
 def _level_1(module: Module, rules: SectorRules) -> None:
     """``sim_l1``: an access to sectors of a line by way of a multiprocessor's own cache."""
-    parameters = [(PTR, "context"), (PTR, "cache"), (I32, "line"), (I32, "sectors"), (I32, "way")]
-    f = Function("sim_l1", "void", parameters, module, "noinline nounwind")
+    parameters = "ptr context, ptr cache, i32 line, i32 sectors, i32 way"
+    f = Function(module, f"void sim_l1({parameters}) noinline nounwind")
     context, cache, line, sectors, way = f.parameters
     level = _Level(f, context, L1_WAYS)
     size, none = Fields(f, context).get(Context.L1_BYTES), const(I32, 0)

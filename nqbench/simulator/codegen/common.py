@@ -11,7 +11,7 @@ from nqbench.simulator import layout
 from nqbench.simulator.codegen.built_in import define_print
 from nqbench.simulator.codegen.caches import define_caches
 from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
-from nqbench.simulator.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
 from nqbench.simulator.layout import BlockSlot, Context, Fault, Outcome, State, Step, Warp
 from nqbench.simulator.rules import SectorRules
@@ -40,16 +40,13 @@ def common_module(rules: SectorRules) -> str:
     return module.text()
 
 
-FAULT_PARAMETERS = [
-    (PTR, "context"), (PTR, "warp"), (I64, "kind"), (I64, "where"), (I32, "lanes"),
-]  # fmt: skip
+FAULT_PARAMETERS = "ptr context, ptr warp, i64 kind, i64 where, i32 lanes"
 
 
 def _fault_recorders(module: Module) -> None:
     """``sim_fault``: store what is known about a fault in the context. The others find the address
     of the lowest lane first; kernels would have that code once per access."""
-    parameters = [*FAULT_PARAMETERS, (I64, "address")]
-    f = Function("sim_fault", "void", parameters, module, "cold noinline nounwind")
+    f = Function(module, f"void sim_fault({FAULT_PARAMETERS}, i64 address) cold noinline nounwind")
     context, warp, kind, where, lanes, address = f.parameters
     for field_, value in (
         (Context.FAULT_KIND, kind),
@@ -62,9 +59,9 @@ def _fault_recorders(module: Module) -> None:
         f.store(value, f.offset(context, 8 * field_), 8)
     f.ret()
     for type_ in (V32, V64):
-        parameters = [*FAULT_PARAMETERS, (type_, "addresses")]
+        parameters = f"{FAULT_PARAMETERS}, {type_} addresses"
         name = f"sim_fault_{scalar_of(type_)}"
-        f = Function(name, "void", parameters, module, "cold noinline nounwind")
+        f = Function(module, f"void {name}({parameters}) cold noinline nounwind")
         *known, addresses = f.parameters
         first = f.extract(addresses, f.lowest(known[-1]))
         f.call("void", "sim_fault", *known, f.resize(first, 64))
@@ -73,8 +70,7 @@ def _fault_recorders(module: Module) -> None:
 
 def _begin_block(module: Module) -> None:
     """Put the next block of the grid into a slot."""
-    parameters = [(PTR, "context"), (I64, "index")]
-    f = Function("sim_begin_block", "void", parameters, module, "nounwind")
+    f = Function(module, "void sim_begin_block(ptr context, i64 index) nounwind")
     context, index = Fields(f, f.parameters[0]), f.parameters[1]
     block = context.get(Context.NEXT_BLOCK)
     context.add(Context.NEXT_BLOCK, 1)
@@ -124,7 +120,7 @@ def _begin_block(module: Module) -> None:
 
 
 def _start(module: Module) -> None:
-    f = Function("sim_start", "void", [(PTR, "context")], module, "nounwind")
+    f = Function(module, "void sim_start(ptr context) nounwind")
     context = Fields(f, f.parameters[0])
     with f.counted(context.get(Context.SLOT_COUNT)) as index:
         more = f.compare("ult", context.get(Context.NEXT_BLOCK), context.get(Context.TOTAL_BLOCKS))
@@ -135,7 +131,7 @@ def _start(module: Module) -> None:
 
 
 def _run(module: Module) -> None:
-    f = Function("sim_run", I32, [(PTR, "context"), (I64, "steps")], module, "nounwind")
+    f = Function(module, "i32 sim_run(ptr context, i64 steps) nounwind")
     context = Fields(f, f.parameters[0])
     end = f.add(context.get(Context.STEPS), f.parameters[1])
     ran = f.slot(I64)

@@ -16,7 +16,7 @@ from nqbench.simulator.codegen.reach import (
     mark_written,
     note_written,
 )
-from nqbench.simulator.ir import I32, I64, PTR, V64, Function, Value, const, vector
+from nqbench.simulator.ir import I32, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
 from nqbench.simulator.ptx import Instruction, Memory, Operand, Register, Vector
 
@@ -205,9 +205,9 @@ def _function(k: writer.KernelWriter, a: SpaceAccess, *, stores: bool) -> str:
     name = f"sim_{'store' if stores else 'load'}_{a.space}_{a.count}x{a.bits}"
     if name in k.f.module:
         return name
-    parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "addresses"),
-                  (I64, "where"), (PTR, "counters"), (PTR, "values")]  # fmt: skip
-    f = Function(name, I32, parameters, k.f.module, "noinline nounwind")
+    parameters = f"i32 lanes, {V64} addresses, i64 where, ptr counters, ptr values"
+    signature = f"i32 {name}(ptr context, ptr warp, {parameters}) noinline nounwind"
+    f = Function(k.f.module, signature)
     context, warp, lanes, addresses, where, counters, values = f.parameters
     inner = replace(
         k, f=f, context=context, warp=warp, lanes=lanes, active=f.as_lanes(lanes),

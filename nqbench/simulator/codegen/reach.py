@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nqbench.simulator import ir, layout
 from nqbench.simulator.codegen import caches
 from nqbench.simulator.codegen.writer import LEAST, AccessSite, KernelWriter
-from nqbench.simulator.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ptx import ATOMICS, Instruction
 from nqbench.simulator.rules import AccessKind, SectorRules
 
@@ -177,9 +177,10 @@ def define_global(module: Module, rules: SectorRules) -> None:
     Returns the lanes that are outside every buffer or misaligned. All lanes are checked against
     the buffer of the first; only if some are outside it, each is checked against its own.
     ``counters`` is the place of the site's ``passes`` and ``sectors``, or null."""
-    parameters = [(PTR, "context"), (PTR, "warp"), (V64, "addresses"), (I32, "lanes")]
-    parameters += [(I64, "log"), (I64, "way"), (PTR, "counters")]
-    f = Function("sim_global", I32, parameters, module, "noinline nounwind")
+    parameters = (
+        f"ptr context, ptr warp, {V64} addresses, i32 lanes, i64 log, i64 way, ptr counters"
+    )
+    f = Function(module, f"i32 sim_global({parameters}) noinline nounwind")
     context, warp, addresses, lanes, log, way, counters = f.parameters
     fields = Fields(f, context)
     inside = f.sub(addresses, const(V64, layout.GLOBAL_BASE))
@@ -209,8 +210,8 @@ def define_global(module: Module, rules: SectorRules) -> None:
 
 def define_outside(module: Module) -> None:
     """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
-    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")]
-    f = Function("sim_outside", I32, parameters, module, "noinline nounwind")
+    parameters = f"ptr context, {V64} addresses, i32 lanes, i64 size"
+    f = Function(module, f"i32 sim_outside({parameters}) noinline nounwind")
     context, size = Fields(f, f.parameters[0]), f.parameters[3]
     pages = context.get(layout.Context.PAGES)
     lows, highs = (
@@ -229,8 +230,8 @@ def define_outside(module: Module) -> None:
 
 def define_undefined(module: Module) -> None:
     """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
-    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
-    f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
+    parameters = f"ptr context, {V64} addresses, i32 lanes"
+    f = Function(module, f"i32 sim_undefined({parameters}) cold noinline nounwind")
     pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
     with _each_address(f) as (result, lane, _, page):
         _set_if(f, result, lane, f.nonzero(f.load(ir.I8, f.offset(pages, page))))
@@ -295,7 +296,7 @@ def check_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[V
         k.fault_if(layout.Fault.UNWRITTEN, bad, a.i, found.offset)
 
 
-SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
+SHADOW_PARAMETERS = f"ptr shadow, {V32} where, i32 lanes"
 
 
 def _unwritten_bytes(module: Module, a: SpaceAccess) -> str:
@@ -303,7 +304,7 @@ def _unwritten_bytes(module: Module, a: SpaceAccess) -> str:
     name = f"sim_unwritten_{a.nbytes}_bytes"
     if name in module:
         return name
-    f = Function(name, I32, SHADOW_PARAMETERS, module, "noinline nounwind")
+    f = Function(module, f"i32 {name}({SHADOW_PARAMETERS}) noinline nounwind")
     bad = f.zeroed(I32)
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
@@ -320,8 +321,9 @@ def _unwritten_words(module: Module, a: SpaceAccess) -> str:
     name = f"sim_unwritten_{a.count}x{a.bits}"
     if name in module:
         return name
-    elements = [(ir.vector(f"i{a.bits}"), f"value{e}") for e in range(a.count)]
-    f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
+    elements = [f"{ir.vector(f'i{a.bits}')} value{e}" for e in range(a.count)]
+    parameters = ", ".join([SHADOW_PARAMETERS, *elements])
+    f = Function(module, f"i32 {name}({parameters}) cold noinline nounwind")
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
     bad, per = f.zeroed(I32), a.bits // 32
@@ -371,7 +373,7 @@ def mark_written(k: KernelWriter, a: SpaceAccess, found: Places, lanes: Value) -
     marks = a.nbytes if k.exact_shadow else a.nbytes // WORD
     name = f"sim_mark_{marks}"
     if name not in k.f.module:
-        f = Function(name, "void", SHADOW_PARAMETERS, k.f.module, "noinline nounwind")
+        f = Function(k.f.module, f"void {name}({SHADOW_PARAMETERS}) noinline nounwind")
         with _each_shadow(f) as (_, start):
             ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
             f.store(ones, f.offset(f.parameters[0], start))
