@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -62,18 +62,10 @@ types: Any = numba.types
 carray: Any = nb.carray
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile for the entry points below, which are cached on disk."""
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
-    return cast(Callable[P, R], nb.njit(**options, no_cfunc_wrapper=True)(function))
-
-
-def entry(*types_: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A function that generated code calls; the first type is that of the result."""
-    made: Callable[[Callable[..., Any]], Any] = nb.cfunc(types_[0](*types_[1:]), cache=True)
-    return made
+compiled: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""Compiles for the entry points below, which are cached on disk."""
 
 
 def _to_pointer(_context: Any, _number: Any) -> Any:
@@ -475,36 +467,6 @@ def _lane(
 
 
 @compiled
-def _access(
-    state_p: Any, context_p: Any, warp_p: Any, memory_p: Any, values_p: Any, addresses_p: Any,
-    lanes: int, where: int, size: int, count: int, space: int, what: int,
-) -> int:  # fmt: skip
-    h, c = carray(state_p, HEADER), carray(context_p, 64)
-    w = carray(warp_p, 16)
-    slot = _slot(h, c, w)
-    h[TIME] += 1
-    addresses = carray(addresses_p, 32)
-    memory, values = carray(memory_p, ENDLESS), carray(values_p, ENDLESS)
-    first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
-    base = GLOBAL_BASE if space == GLOBAL else 0
-    good = 0
-    for lane in range(32):
-        if not lanes >> lane & 1:
-            continue
-        address, thread = addresses[lane], first + lane
-        nbytes = size * count
-        if not _in_bounds(h, c, space, address, nbytes):
-            _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
-        elif address % nbytes:
-            _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
-        else:
-            good |= 1 << lane
-            _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
-                  space, what)  # fmt: skip
-    return good
-
-
-@compiled
 def _join(clocks: Any, lanes: int) -> None:
     """These lanes now know what each of them knew."""
     for of in range(32):
@@ -520,51 +482,15 @@ def _join(clocks: Any, lanes: int) -> None:
             clocks[33 * lane] += 1
 
 
-@compiled
-def _barrier(
-    state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, where: int, how: int
-) -> None:
-    h, c, w = carray(state_p, HEADER), carray(context_p, 64), carray(warp_p, 16)
-    slot = _slot(h, c, w)
-    warps, warp = h[WARPS], w[W_INDEX]
-    if how == watch.STEP:
-        first = _longs(h, OWNERS)[slot] + 32 * warp
-        if first == h[FIRST] and h[STEP_COUNT] < watch.MAX_STEPS:
-            step = _longs(h, STEPS, 2 * h[STEP_COUNT])
-            step[0], step[1] = number, lanes
-            h[STEP_COUNT] += 1
-        return
-    if how >= watch.MEET:
-        matrix = 2 * (slot * warps + warp)
-        if how == watch.MEET:
-            _join(_ints(h, LANES, matrix * 1024), lanes)
-        _join(_ints(h, LANES, (matrix + 1) * 1024), lanes)
-        return
-    epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
-    joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
-    meeting = _longs(h, MEETINGS, 2 * (slot * BARRIERS + number))
-    if how == watch.ARRIVE:
-        if where >= 0:
-            first = 0
-            while not lanes >> first & 1:
-                first += 1
-            thread = _longs(h, OWNERS)[slot] + 32 * warp + first
-            if not meeting[0]:
-                meeting[0], meeting[1] = where + 1, thread
-            elif meeting[0] != where + 1:
-                _report(h, K_BARRIER, where, meeting[0] - 1, 0, thread, meeting[1], 0, 0, 1, 0)
-        for other in range(warps):
-            joins[other] = max(joins[other], epochs[other])
-    else:
-        for other in range(warps):
-            epochs[other] = max(joins[other], epochs[other])
-        epochs[warp] += 1
-        meeting[0] = 0
-
-
 _long: Any = types.CPointer(types.int64)
 _byte: Any = types.CPointer(types.uint8)
 _i64, _u32 = types.int64, types.uint32
+
+
+def entry(*types_: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A function that generated code calls; the first type is that of the result."""
+    made: Callable[[Callable[..., Any]], Any] = nb.cfunc(types_[0](*types_[1:]), cache=True)
+    return made
 
 
 def _entries(stamp: int) -> tuple[Any, Any]:
@@ -573,22 +499,77 @@ def _entries(stamp: int) -> tuple[Any, Any]:
 
     @entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
     def access(
-        state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses: Any, lanes: Any,
-        where: Any, size: Any, count: Any, space: Any, what: Any,
+        state: Any, context: Any, warp: Any, memory_p: Any, values_p: Any, addresses_p: Any,
+        some: Any, where: Any, size: Any, count: Any, space: Any, what: Any,
     ) -> Any:  # fmt: skip
         if not stamp:
             return 0
-        return _access(
-            state, context, warp, memory, values, addresses, nb.int64(lanes), where, size, count,
-            space, what,
-        )  # fmt: skip
+        h, c, w = carray(state, HEADER), carray(context, 64), carray(warp, 16)
+        lanes = nb.int64(some)
+        slot = _slot(h, c, w)
+        h[TIME] += 1
+        addresses = carray(addresses_p, 32)
+        memory, values = carray(memory_p, ENDLESS), carray(values_p, ENDLESS)
+        first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
+        base = GLOBAL_BASE if space == GLOBAL else 0
+        good = 0
+        for lane in range(32):
+            if not lanes >> lane & 1:
+                continue
+            address, thread = addresses[lane], first + lane
+            nbytes = size * count
+            if not _in_bounds(h, c, space, address, nbytes):
+                _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+            elif address % nbytes:
+                _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+            else:
+                good |= 1 << lane
+                _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
+                      space, what)  # fmt: skip
+        return good
 
     @entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
     def barrier(
-        state: Any, context: Any, warp: Any, lanes: Any, number: Any, where: Any, how: Any
+        state: Any, context: Any, warp_p: Any, some: Any, number: Any, where: Any, how: Any
     ) -> None:
-        if stamp:
-            _barrier(state, context, warp, nb.int64(lanes), number, where, how)
+        if not stamp:
+            return
+        h, c, w = carray(state, HEADER), carray(context, 64), carray(warp_p, 16)
+        slot, lanes = _slot(h, c, w), nb.int64(some)
+        warps, warp = h[WARPS], w[W_INDEX]
+        if how == watch.STEP:
+            first = _longs(h, OWNERS)[slot] + 32 * warp
+            if first == h[FIRST] and h[STEP_COUNT] < watch.MAX_STEPS:
+                step = _longs(h, STEPS, 2 * h[STEP_COUNT])
+                step[0], step[1] = number, lanes
+                h[STEP_COUNT] += 1
+            return
+        if how >= watch.MEET:
+            matrix = 2 * (slot * warps + warp)
+            if how == watch.MEET:
+                _join(_ints(h, LANES, matrix * 1024), lanes)
+            _join(_ints(h, LANES, (matrix + 1) * 1024), lanes)
+            return
+        epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
+        joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
+        meeting = _longs(h, MEETINGS, 2 * (slot * BARRIERS + number))
+        if how == watch.ARRIVE:
+            if where >= 0:
+                first = 0
+                while not lanes >> first & 1:
+                    first += 1
+                thread = _longs(h, OWNERS)[slot] + 32 * warp + first
+                if not meeting[0]:
+                    meeting[0], meeting[1] = where + 1, thread
+                elif meeting[0] != where + 1:
+                    _report(h, K_BARRIER, where, meeting[0] - 1, 0, thread, meeting[1], 0, 0, 1, 0)
+            for other in range(warps):
+                joins[other] = max(joins[other], epochs[other])
+        else:
+            for other in range(warps):
+                epochs[other] = max(joins[other], epochs[other])
+            epochs[warp] += 1
+            meeting[0] = 0
 
     return access, barrier
 
