@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
-from nqbench.simulator import ptx
+from nqbench.simulator import cfg, liveness, ptx
 from nqbench.simulator.layout import align
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.ptx import Immediate, Instruction, Label, Name, Operand, PtxKernel, Register
@@ -69,8 +69,6 @@ class _Instance:
             return ptx.Memory(self.operand(operand.base), operand.offset)
         if isinstance(operand, ptx.Vector):
             return ptx.Vector(tuple(map(self.operand, operand.items)))
-        if isinstance(operand, ptx.Pair):
-            return ptx.Pair(self.operand(operand.first), self.operand(operand.second))
         if isinstance(operand, ptx.Negated):
             return ptx.Negated(self.register(operand.register))
         return operand
@@ -464,41 +462,28 @@ def _local(function: PtxKernel) -> list[ptx.PtxVariable]:
 
 
 def _needed(function: PtxKernel, call: Instruction) -> list[Register]:
-    """Registers that are read after a call and were written before: by liveness, backwards."""
-    body = function.body
-    labels = {item.name: n for n, item in enumerate(body) if isinstance(item, Label)}
-    after: list[set[Register]] = [set() for _ in range(len(body) + 1)]
-    changed = True
-    while changed:
-        changed = False
-        for n in reversed(range(len(body))):
-            live = set().union(*(after[m] for m in _following(function, labels, n)))
-            item = body[n]
-            if isinstance(item, Instruction) and item.opcode != "call":
-                live = (live - set(results(item))) | set(sources(item))
-            elif isinstance(item, Instruction):
-                live |= {o for o in item.operands if isinstance(o, Register)}
-            if live != after[n]:
-                after[n], changed = live, True
-    at = next(n for n, item in enumerate(body) if item is call or item == call)
-    found = sorted(after[at + 1], key=lambda r: r.name)
-    if len(found) > MAX_KEPT:
+    """Registers that are read after a call and were written before."""
+
+    def plain(i: Instruction | Label) -> Instruction | Label:
+        """A call's first operand is a vector of names or the function's address, and no result."""
+        if isinstance(i, Label) or i.opcode != "call":
+            return i
+        return replace(i, operands=(Name("_"), *i.operands))
+
+    here = plain(call)
+    blocks = cfg.build(replace(function, body=list(map(plain, function.body))))
+    _, ends = liveness.live(blocks)
+    needed: set[Register] = set()
+    for block in blocks:
+        if here in block.instructions:
+            needed = ends[block.index]
+            for i in reversed(block.code[block.instructions.index(here) + 1 :]):
+                needed = needed - set(results(i)) | set(sources(i))
+    if len(needed) > MAX_KEPT:
         raise ptx.UnsupportedPtx(
-            f"a recursive call across which {len(found)} registers live", call.where
+            f"a recursive call across which {len(needed)} registers live", call.where
         )
-    return found
-
-
-def _following(function: PtxKernel, labels: dict[str, int], n: int) -> list[int]:
-    item = function.body[n]
-    if isinstance(item, Label) or item.opcode not in ("bra", "brx", "ret", "exit"):
-        return [n + 1]
-    found = [n + 1] if item.guard is not None else []
-    for operand in item.operands:
-        if isinstance(operand, Name):
-            names = function.targets.get(operand.name, (operand.name,))
-            found += [labels[name] for name in names]
-    return found
+    return sorted(needed, key=lambda r: r.name)
 
 
 def _names(operand: ptx.Vector) -> list[str]:

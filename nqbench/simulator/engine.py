@@ -239,25 +239,15 @@ def _zeros(nbytes: int) -> NDArray[np.uint8]:
 
 
 def parameter_bytes(code: Translation, arguments: tuple[Any, ...], memory: GlobalMemory) -> bytes:
-    """The kernel's parameter memory. Raises ``DeviceError`` if the arguments do not fit it."""
-    places = list(code.kernel.parameters.values())
-    if len(places) != len(arguments):
-        raise DeviceError(
-            f"the kernel takes {len(places)} arguments, but {len(arguments)} are given"
-        )
+    """The kernel's parameter memory. Raises ``DeviceError`` for a buffer that is not there."""
     found = bytearray(code.kernel.parameter_bytes)
-    for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
-        if isinstance(argument, str):
-            if argument not in memory.by_name:
-                raise DeviceError(
-                    f"argument {number} names buffer {argument!r}, which is not there"
-                )
+    places = zip(code.kernel.parameters.values(), arguments, strict=True)
+    for number, ((offset, nbytes), argument) in enumerate(places, 1):
+        if not isinstance(argument, str):
+            data = argument.tobytes()
+        elif argument in memory.by_name:
             data = memory.address(argument).to_bytes(8, "little")
         else:
-            data = argument.tobytes()
-        if len(data) != nbytes:
-            raise DeviceError(
-                f"argument {number} has {len(data)} bytes, but the kernel's parameter has {nbytes}"
-            )
+            raise DeviceError(f"argument {number} names buffer {argument!r}, which is not there")
         found[offset : offset + nbytes] = data
     return bytes(found)

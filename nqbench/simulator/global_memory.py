@@ -49,18 +49,6 @@ class BufferSpan:
     high: int
 
 
-class Shadow:
-    """What the checked mode knows about global memory, from launch to launch.
-
-    ``known``  whether each byte was written, by a kernel or by a copy
-    ``first``  number of the next launch's first thread
-    """
-
-    def __init__(self, nbytes: int) -> None:
-        self.known = np.ones(nbytes, np.uint8)
-        self.first = 1
-
-
 class GlobalMemory:
     """All buffers and the kernel's own variables in one flat space, with empty pages between.
 
@@ -85,7 +73,9 @@ class GlobalMemory:
         self.high = np.zeros(end, np.int64)
         self.undefined = np.zeros(end, np.uint8)
         """Pages of buffers that start undefined."""
-        self.shadow = Shadow(len(self.data)) if code.watched else None
+        self.known = np.ones(len(self.data), np.uint8) if code.watched else None
+        """In the checked mode: whether each byte was written, by a kernel or by a copy."""
+        self.first_thread = 1  # number of the next launch's first thread
         self.by_name = {span.name: span for span in placed}
         for span in placed:
             self._open(span)
@@ -179,11 +169,11 @@ class GlobalMemory:
         self._know(name, 1)
 
     def _know(self, name: str, known: int, nbytes: int | None = None) -> None:
-        """Tell the shadow whether (the first bytes of) a buffer have contents."""
-        if self.shadow is not None:
+        """Note whether (the first bytes of) a buffer have contents."""
+        if self.known is not None:
             span = self.by_name[name]
             high = span.high if nbytes is None else span.low + nbytes
-            self.shadow.known[span.low : high] = known
+            self.known[span.low : high] = known
 
     def begin(self, buffers: tuple[Buffer, ...]) -> None:
         """Contents before the first launch: the data, zeros, or what looks wrong."""

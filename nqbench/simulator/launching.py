@@ -59,9 +59,8 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
         code = build(text, compiled.symbol, simulation.rules, undefined=undefined, watched=watched)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
-    if kernel.names:
-        sizes = [nbytes for _, nbytes in code.kernel.parameters.values()]
-        check_arguments(kernel, compiled.symbol, sizes, {b.name: b.dtype for b in buffers})
+    sizes = [nbytes for _, nbytes in code.kernel.parameters.values()]
+    check_arguments(kernel, compiled.symbol, sizes, {b.name: b.dtype for b in buffers})
     return with_contents(kernel, compiled, code)
 
 

@@ -4,7 +4,7 @@ copies are kept; which buffer or variable an access reaches, as far as the code 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from nqbench.simulator import ptx
@@ -69,16 +69,30 @@ class RegisterFile:
 
 
 def analyse(blocks: list[BasicBlock]) -> RegisterFile:
-    """Liveness of every register over the blocks."""
+    """Liveness of every register over the blocks, and places for those that cross between them."""
     remade = _remade(blocks)
+    live_in, live_out = live(blocks, remade)
+    slots: dict[ptx.Register, int] = {}
+    offset = 0
+    crossing = set().union(*live_out, *live_in)
+    for register in sorted(crossing, key=lambda r: (r.width == 1, r.name)):
+        slots[register] = offset
+        offset += SLOT_ALIGN if register.width == 1 else 32 * register.width // 8
+    return RegisterFile(slots, offset, live_out, remade)
+
+
+def live(
+    blocks: list[BasicBlock], without: Collection[ptx.Register] = ()
+) -> tuple[list[set[ptx.Register]], list[set[ptx.Register]]]:
+    """The registers that live at the start and at the end of each block."""
     reads: list[set[ptx.Register]] = []
     writes: list[set[ptx.Register]] = []
     for block in blocks:
         read: set[ptx.Register] = set()
         written: set[ptx.Register] = set()
         for instruction in block.code:
-            read |= {r for r in sources(instruction) if r not in written and r not in remade}
-            written |= {r for r in results(instruction) if r not in remade}
+            read |= {r for r in sources(instruction) if r not in written and r not in without}
+            written |= {r for r in results(instruction) if r not in without}
         reads.append(read)
         writes.append(written)
     live_in = [set(read) for read in reads]
@@ -88,9 +102,7 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
         changed = False
         for block in reversed(blocks):
             i = block.index
-            out = (
-                set().union(*(live_in[t.index] for t in block.targets)) if block.targets else set()
-            )
+            out: set[ptx.Register] = set().union(*(live_in[t.index] for t in block.targets))
             if block.ending == "barrier" and block.closing is not None:
                 # A reducing barrier's result is written when the warp resumes.
                 out |= set(results(block.closing))
@@ -98,13 +110,7 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
             if out != live_out[i] or into != live_in[i]:
                 live_out[i], live_in[i] = out, into
                 changed = True
-    crossing = set().union(*live_out, *live_in)
-    slots: dict[ptx.Register, int] = {}
-    offset = 0
-    for register in sorted(crossing, key=lambda r: (r.width == 1, r.name)):
-        slots[register] = offset
-        offset += SLOT_ALIGN if register.width == 1 else 32 * register.width // 8
-    return RegisterFile(slots, offset, live_out, remade)
+    return live_in, live_out
 
 
 def by_register(

@@ -216,8 +216,7 @@ class _Body:
         if text.startswith(("(", "{")):
             return ptx.Vector(tuple(self._operand(part) for part in _split(text.strip("(){}"))))
         if "|" in text:
-            first, second = text.split("|")
-            return ptx.Pair(self._operand(first.strip()), self._operand(second.strip()))
+            return ptx.Vector(tuple(self._operand(part.strip()) for part in text.split("|")))
         if text.startswith("!"):
             inner_operand = self._operand(text[1:].strip())
             if not isinstance(inner_operand, ptx.Register):

@@ -41,17 +41,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """``{a, b, ...}``."""
+    """``{a, b, ...}``, or ``a|b``: a result and a predicate, or two predicates."""
 
     items: tuple[Operand, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """``a|b``: a result and a predicate, or two predicates."""
-
-    first: Operand
-    second: Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +53,12 @@ class Negated:
     register: Register
 
 
-Operand: TypeAlias = Register | Immediate | Name | Memory | Vector | Pair | Negated
+Operand: TypeAlias = Register | Immediate | Name | Memory | Vector | Negated
 
 
 def both(operand: Operand) -> tuple[Operand, Operand | None]:
     """Both operands of a pair; any other one alone."""
-    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
+    return (operand.items[0], operand.items[1]) if isinstance(operand, Vector) else (operand, None)
 
 
 def registers(operand: Operand) -> list[Register]:
@@ -77,8 +69,6 @@ def registers(operand: Operand) -> list[Register]:
         return registers(operand.base)
     if isinstance(operand, Vector):
         return [r for item in operand.items for r in registers(item)]
-    if isinstance(operand, Pair):
-        return registers(operand.first) + registers(operand.second)
     if isinstance(operand, Negated):
         return [operand.register]
     return []

@@ -14,7 +14,7 @@ from nqbench.errors import DeviceError
 from nqbench.simulator.calls import STACK
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
-from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
+from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
 from nqbench.simulator.liveness import by_register, readable, sources
@@ -96,9 +96,8 @@ class LaunchWatch:
         slots: int,
         shared_bytes: int,
     ) -> None:
-        assert memory.shadow is not None
+        assert memory.known is not None
         self.code, self.memory, self.grid, self.block = code, memory, grid, block
-        self.shadow: Shadow = memory.shadow
         self.threads, self.shared_bytes = prod(block), shared_bytes
         warps = -(-self.threads // LANES)
         self.total = prod(grid) * self.threads
@@ -114,7 +113,7 @@ class LaunchWatch:
             Field.CELLS: np.zeros(slots * cells * watch.CELL, np.int32),
             Field.GLOBAL_CELLS: self._global_cells(watch.CELL),
             Field.KNOWN: np.zeros(slots * max(shared_bytes, 1), np.uint8),
-            Field.GLOBAL_KNOWN: self.shadow.known,
+            Field.GLOBAL_KNOWN: memory.known,
             Field.LOCAL_KNOWN: np.zeros(slots * warps * LANES * max(local, 1), np.uint8),
             Field.OWNERS: np.full(slots, -1, np.int64),
             Field.EPOCHS: np.zeros(slots * warps**2, np.int32),
@@ -168,8 +167,8 @@ class LaunchWatch:
 
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
-        self.header[Field.FIRST] = self.shadow.first
-        self.shadow.first += self.total
+        self.header[Field.FIRST] = self.memory.first_thread
+        self.memory.first_thread += self.total
 
     def findings(self) -> Iterator[Finding]:
         """Everything found so far, one for each kind and place."""

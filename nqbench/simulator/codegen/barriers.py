@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nqbench.simulator import layout as layouts
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.writer import KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, V32, Fields, Function, Module, Value, const
-from nqbench.simulator.layout import (
-    BARRIERS,
-    CACHE_LINE,
-    BlockSlot,
-    Context,
-    Fault,
-    State,
-    Warp,
-    WarpLayout,
-)
+from nqbench.simulator.layout import BlockSlot, Context, Fault, Warp, WarpLayout
 from nqbench.simulator.ptx import Immediate, Instruction, Operand
 
 
@@ -42,7 +34,7 @@ def site_of(k: KernelWriter, block: BasicBlock, index: int) -> BarrierSite:
     reduces = next((m for m in closing.modifiers if m in ("popc", "and", "or")), "")
     operands = closing.operands[1 if reduces else 0 :]
     number = operands[0] if operands else None
-    if not isinstance(number, Immediate) or not 0 <= number.value < BARRIERS:
+    if not isinstance(number, Immediate) or not 0 <= number.value < layouts.BARRIERS:
         raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
     aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
     return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
@@ -150,7 +142,7 @@ def _check_skipped(
     stride, base = context.get(Context.WARP_STRIDE), context.get(Context.WARPS)
     with f.counted(warps) as number:
         at = f.element(base, stride, f.add(first, number))
-        counts = f.load(V32, f.offset(at, layout.counter(site.block)), CACHE_LINE)
+        counts = f.load(V32, f.offset(at, layout.counter(site.block)), layouts.CACHE_LINE)
         waiting = f.as_lanes(f.load(I32, f.offset(at, layout.waits + 4 * site.index), 4))
         low = f.reduce("umin", f.select(waiting, counts, const(V32, -1)))
         f.store(f.intrinsic("umin", f.load(I32, least, 4), low), least, 4)
@@ -162,7 +154,7 @@ def _check_skipped(
     with f.when(f.compare("ugt", f.load(I32, most, 4), bound), likely=False):
         warp = f.load(I64, where, 8)
         place = f.offset(f.pointer(warp), layout.counter(site.block))
-        gone = f.as_bits(f.compare("ugt", f.load(V32, place, CACHE_LINE), f.splat(bound)))
+        gone = f.as_bits(f.compare("ugt", f.load(V32, place, layouts.CACHE_LINE), f.splat(bound)))
         _stop(f, context, Fault.SKIPPED, const(I64, site.index), warp, gone)
 
 
@@ -207,6 +199,6 @@ def _resume(
     with f.when(f.nonzero(going)):
         waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
         warp.set(Warp.WAITING, waiting)
-        warp.set(Warp.STATE, State.READY)
+        warp.set(Warp.STATE, layouts.State.READY)
         if watched:
             watch.call_barrier(f, context.record, at, going, sites[0].barrier, watch.RESUME)

@@ -9,13 +9,7 @@ from dataclasses import replace
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import halves, reach, watch, writer
-from nqbench.simulator.codegen.reach import (
-    Places,
-    SpaceAccess,
-    check_written,
-    mark_written,
-    note_written,
-)
+from nqbench.simulator.codegen.reach import Places, SpaceAccess
 from nqbench.simulator.ir import I32, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
 from nqbench.simulator.ptx import Instruction, Memory, Operand, Register, Vector
@@ -148,7 +142,7 @@ def fetched(k: writer.KernelWriter, a: SpaceAccess, found: Places) -> list[Value
     """All elements, checked for memory that was never written."""
     values = [fetch(k, found, e) for e in range(a.count)]
     if a.space == "shared":
-        check_written(k, a, found, values)
+        reach.check_written(k, a, found, values)
     return values
 
 
@@ -157,7 +151,7 @@ def stored(k: writer.KernelWriter, a: SpaceAccess, found: Places, values: list[V
     for e, value in enumerate(values):
         put(k, found, e, value)
     if a.space == "shared":
-        note_written(k, a, found, values)
+        reach.note_written(k, a, found, values)
 
 
 def _outlined(k: writer.KernelWriter, a: SpaceAccess) -> bool:
@@ -311,7 +305,7 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
             if a.space == "shared":
                 fetched(k, a, found)
                 # Any value may come out, so the shadow of these words is always set.
-                mark_written(k, a, found, k.lanes)
+                reach.mark_written(k, a, found, k.lanes)
             elif a.space == "global" and k.undefined:
                 reach.check_defined(k, a, [fetch(k, found, 0)])
             for e in range(count):
