@@ -36,18 +36,25 @@ FASTEST: Final = "fastest over next"
 """What the plain ratios of data formats are: they have a direction, which their columns name."""
 INLINE_ROWS: Final = 60
 """Tables with more rows are linked, not shown on the page."""
-IN_FILES: Final = ("N", "variants", "told apart")
+OPEN: Final = ("best", "best-counts", "effects")
+"""Tables that stand open on the page."""
+IN_FILES: Final = ("variants", "told apart")
 """Columns of the best variants that are left out at a glance."""
 ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
 
 
 def tables_of(findings: Findings) -> list[Table]:
-    """Every table: the best variants, what each change does on each side, a summary; then groups
-    and points of each comparison, and what could not be compared."""
-    tables = [*best_variants(findings), *_effects(findings)]
-    tables.append(_summary(findings))
-    details = (_details(c, own, which) for which, c, own in _numbered(findings))
-    return [*tables, *(one for found in details for one in found)]
+    """Every table: the best variants, what each change does on each side, a summary; then of each
+    comparison the points of each quantity, and what could not be compared."""
+    tables = [*best_variants(findings), *_effects(findings), _summary(findings)]
+    for index, comparison in enumerate(findings.comparisons, 1):
+        which = str(index) if len(findings.comparisons) > 1 else ""
+        source = _source([comparison], findings.command)
+        told = [section for section in comparison.sections if not section.equal_everywhere]
+        tables += [_points(comparison, section, source, which) for section in told]
+        if comparison.missing:
+            tables.append(_missing(comparison, source, which))
+    return tables
 
 
 def rendered(findings: Findings, form: str) -> str:
@@ -71,28 +78,16 @@ def write_comparison(
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
     page.add(*(Paragraph(sentence, lead=True) for sentence in wording.verdicts(findings)))
-    page.add(Origin(_source(findings), _matched(findings)))
-    for one in best_variants(findings):
-        brief = _largest(one)
-        if len(brief.rows) == len(one.rows):
-            page.table(one, size=f"{one.size}: ")
-            continue
-        with page.only_html():
-            page.table(brief)
-        page.heading(f"{one.title}: every size", 3, folded=True)
-        page.table(one, level=0, size=f"{one.size}: ")
-    for one in _effects(findings):
-        page.table(one, size=f"{one.size}: ")
-        if findings.effects[0].quantity.kind == "time":
+    page.add(Origin(_source(findings.comparisons, findings.command), _matched(findings)))
+    for one in tables_of(findings):
+        told = tuple(wording.turned(findings)) if one.name == "summary" else ()
+        if told:
+            page.heading("What changes order")
+            page.add(Bullets(told))
+        page.table(one, size=f"{one.size}: ", folded=one.name not in OPEN)
+        if one.name == "effects" and findings.effects[0].quantity.kind == "time":
             with style.styled():
-                page.drawing(_effects_figure(findings), _source(findings), level=0)
-    if told := tuple(wording.turned(findings)):
-        page.heading("What changes order")
-        page.add(Bullets(told))
-    page.table(_summary(findings), size="", folded=True)
-    for which, comparison, source in _numbered(findings):
-        for one in _details(comparison, source, which):
-            page.table(one, size=f"{one.size}: ", folded=True)
+                page.drawing(_effects_figure(findings), one.source, level=0)
     return page.write("compare")
 
 
@@ -103,32 +98,14 @@ def title_of(findings: Findings) -> str:
     return f"{first.sides[0].name}: {compared} against {first.names[0]}"
 
 
-def _numbered(findings: Findings) -> Iterator[tuple[str, Comparison, Source]]:
-    """Each comparison with its number in file names (empty for the only one) and its source."""
-    for index, comparison in enumerate(findings.comparisons, 1):
-        which = str(index) if len(findings.comparisons) > 1 else ""
-        sources = [table.source_of(side) for side in comparison.sides]
-        yield which, comparison, joint(sources, findings.command)
-
-
-def _details(comparison: Comparison, source: Source, which: str) -> Iterator[Table]:
-    """Every point of each quantity, and what was not compared. Counts that are equal everywhere
-    have nothing to show."""
-    for section in comparison.sections:
-        if not section.equal_everywhere:
-            yield _points(comparison, section, source, which)
-    if comparison.missing:
-        yield _missing(comparison, source, which)
-
-
-def _source(findings: Findings) -> Source:
-    sides = [findings.comparisons[0].sides[0], *(c.sides[1] for c in findings.comparisons)]
-    return joint([table.source_of(side) for side in sides], findings.command)
+def _source(comparisons: Sequence[Comparison], command: str) -> Source:
+    sides = [comparisons[0].sides[0], *(c.sides[1] for c in comparisons)]
+    return joint([table.source_of(side) for side in sides], command)
 
 
 def best_variants(findings: Findings) -> list[Table]:
     """The fastest variant of each size on each side; of counts each side's best by each count."""
-    source, tables = _source(findings), []
+    source, tables = _source(findings.comparisons, findings.command), []
     timed = {
         (best.n, name, lead.name): (best, name, lead)
         for ranking in findings.rankings
@@ -157,24 +134,26 @@ def best_variants(findings: Findings) -> list[Table]:
             "Variants of one size give the same answer; a configuration in several sweeps is one",
             "told apart: the interval, widened for the number of variants, excludes 1",
         )
-        tables.append(Table("best", "Fastest variant", columns, rows, source, notes))
+        best = Table("best", "Fastest variant", columns, rows, source, notes)
+        tables.append(replace(best, brief=_largest(best)))
     counted = list(_best_counts(findings))
     if counted:
         columns, rows = tabulate(
             counted,
+            (Column("N", "number"), lambda one: one[1].n),
             (Column("count"), lambda one: superlative(one[1])),
             (Column("on"), lambda one: one[0]),
             (Column("best"), lambda one: short(one[1].name)),
             (Column("value"), lambda one: amount(one[1].value.value, one[1].what)),
-            (Column("N", "number"), lambda one: one[1].n),
         )
-        tables.append(Table("best-counts", "Best variant by each count", columns, rows, source))
+        best = Table("best-counts", "Best variant by each count", columns, rows, source)
+        tables.append(replace(best, brief=_largest(best)))
     return tables
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:
     """What a terminal has room for: the best of the largest size, and the strongest effects."""
-    yield from map(_largest, best_variants(findings))
+    yield from (best.brief or best for best in best_variants(findings))
     for one in _effects(findings):
         more = len(one.rows) - MAX_EFFECTS
         notes = (f"... and {more} more on the page",) if more > 0 else ()
@@ -182,17 +161,11 @@ def at_a_glance(findings: Findings) -> Iterator[Table]:
 
 
 def _largest(best: Table) -> Table:
-    """Of a table of best variants the largest size, without what only files need."""
-    sizes = [row[[c.name for c in best.columns].index("N")] for row in best.rows]
+    """Of a table of best variants, which begins with N, the rows of the largest size."""
     kept = [i for i, column in enumerate(best.columns) if column.name not in IN_FILES]
-    rows = [row for row, n in zip(best.rows, sizes, strict=True) if n == sizes[0]]
-    return replace(
-        best,
-        title=f"{best.title}, N = {sizes[0]}",
-        columns=tuple(best.columns[i] for i in kept),
-        rows=tuple(tuple(row[i] for i in kept) for row in rows),
-        notes=(),
-    )
+    rows = [[row[i] for i in kept] for row in best.rows if row[0] == best.rows[0][0]]
+    columns = tuple(best.columns[i] for i in kept)
+    return replace(best, columns=columns, rows=tuple(map(tuple, rows)), notes=())
 
 
 def changed(findings: Findings) -> Iterator[Table]:
@@ -222,7 +195,9 @@ def changed(findings: Findings) -> Iterator[Table]:
     more = len(every) - len(shown)
     notes = (f"... and {more} more points that changed",) if more else ()
     title = "Points that changed most"
-    yield Table("changed", title, columns, rows, _source(findings), notes)
+    yield Table(
+        "changed", title, columns, rows, _source(findings.comparisons, findings.command), notes
+    )
 
 
 def _matched(findings: Findings) -> str:
@@ -269,7 +244,9 @@ def _effects(findings: Findings) -> Iterator[Table]:
     where = f"{change.sweep}, N = {change.n}; + better, - worse"
     title = f"What each change does, everything else equal ({where})"
     notes = ("Over the points that all sides have",)
-    yield Table("effects", title, columns, rows, _source(findings), notes)
+    yield Table(
+        "effects", title, columns, rows, _source(findings.comparisons, findings.command), notes
+    )
 
 
 def _effects_figure(findings: Findings) -> style.Drawing:
@@ -286,7 +263,9 @@ def _effects_figure(findings: Findings) -> style.Drawing:
             if effect
         ]
         rows.append(MatrixRow(one.change.sweep, "", _step(one), one.change.n, tuple(cells)))
-    return effects_figure(Matrix(tuple(rows), names, ()), _source(findings))
+    return effects_figure(
+        Matrix(tuple(rows), names, ()), _source(findings.comparisons, findings.command)
+    )
 
 
 def _step(one: SharedEffect) -> str:
@@ -314,7 +293,7 @@ def _summary(findings: Findings) -> Table:
         "How many points differ",
         columns,
         rows,
-        _source(findings),
+        _source(findings.comparisons, findings.command),
         notes,
     )
 

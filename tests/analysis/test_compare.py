@@ -47,7 +47,6 @@ def test_two_runs_of_a_changed_program() -> None:
     assert verdict_of(found, loop="irrc", assignment="block_pool") == {"faster"}
     same = verdict_of(found, loop="branchy", assignment="one_per_thread")
     assert not same & {"faster", "slower"}
-    assert found.design == "welch"
     assert any("the two sessions" in note for note in found.notes)
     low, _, high = interval(found.sections[0].overall)
     assert low < (1.05**0.5) * (0.9 ** (1 / 3)) < high
@@ -55,7 +54,7 @@ def test_two_runs_of_a_changed_program() -> None:
 
 def test_levels_within_a_run_are_paired_by_round() -> None:
     found = compare_levels(factorial().data(), "loop", ("branchy", "irrc"))
-    assert found.design == "paired"
+    assert found.notes == ("Paired by round: what a round does to both sides cancels.",)
     assert found.sections[0].counts == {"faster": 24, "slower": 0, "same": 0, "unclear": 0}
     assert interval(found.sections[0].overall)[1] == pytest.approx(0.9, rel=2e-3)
 
@@ -144,15 +143,6 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
 ONE = factorial(sizes=(15,)).data()
 
 
-def scanned() -> Dataset:
-    """A program that takes no order, and one that does."""
-    builder = Builder()
-    builder.time("s", {"n": 15}, 0.1, "cpu.plain")
-    for order in ("n", "r"):
-        builder.time("s", {"n": 15, "order": order}, 0.1, "cpu.sorted")
-    return builder.data()
-
-
 FAKE = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
 REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: compare_runs(ONE, factorial(MINI).data(), NAMES),
@@ -166,8 +156,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
      "varies no such factor; it has sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),
      "no level 'locale'; it has global, shared"),
-    (lambda: compare_levels(scanned(), "system", ("cpu.plain", "cpu.sorted")),
-     "only cpu.sorted has a level of order"),
     (lambda: compare_levels(ONE, "memory", ("global", "shared"), margin=1.0),
      "a margin of 100% makes no sense"),
 )  # fmt: skip

@@ -82,7 +82,13 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
     if claim.size_as == "none":
         return None
     null = 1.0 if claim.size_as == "gain" else 0.0
-    numbers = printed_numbers(paper, claim, n, hw)
+    by_device = paper.by_device(claim)
+    own = [by_device[hw]] if hw in by_device else list(by_device.values())
+    numbers = []
+    for text in own or [claim.published(n)]:
+        with contextlib.suppress(InvalidOperation):  # words
+            numbers.append(Decimal(text))
+    numbers = [number for number in numbers if number.is_finite()]
     if not numbers:
         return None
     # Half a unit of the last printed digit either way; a whole number is printed in full.
@@ -116,28 +122,8 @@ def size_of(
     return "size unclear", share
 
 
-def together(words: Sequence[SizeWord]) -> SizeWord:
-    """One word for several sizes."""
-    known = {word for word in words if word}
-    if len(known) < 2:
-        return next(iter(known), "")
-    return "mixed sizes"
-
-
-def printed_numbers(paper: Paper, claim: Claim, n: int | None, hw: str = "") -> list[Decimal]:
-    """The numbers that a claim prints at a size: one, that of the device ``hw``, or those of all
-    the paper's devices. Texts are left out."""
-    by_device = paper.by_device(claim)
-    own = [by_device[hw]] if hw in by_device else list(by_device.values())
-    found = []
-    for text in own or [claim.published(n)]:
-        with contextlib.suppress(InvalidOperation):
-            found.append(Decimal(text))
-    return [number for number in found if math.isfinite(number)]
-
-
 VerdictWord = Literal["holds", "fails", "no effect", "unclear", "not measured"]
-WORDS: Final[tuple[VerdictWord, ...]] = ("holds", "fails", "no effect", "unclear", "not measured")
+WORDS: Final[tuple[VerdictWord, ...]] = get_args(VerdictWord)
 LACKING: Final = "not measured"
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
@@ -189,17 +175,18 @@ class Verdict:
     @property
     def size(self) -> SizeWord:
         """The second word, over all sizes; empty unless the claim holds."""
-        return together([size.size for size in self.sizes]) if self.word == "holds" else ""
+        words = {size.size for size in self.sizes if size.size and self.word == "holds"}
+        return "mixed sizes" if len(words) > 1 else next(iter(words), "")
 
     @property
     def tested(self) -> str:
         """The condition that was tested, as written in ``published.yaml``."""
-        return self.claim.today.expect if self.claim.today else self.claim.expect
+        return (self.claim.today or self.claim).expect
 
     @property
     def formula(self) -> str:
         """The formula behind the value."""
-        return self.claim.today.expr if self.claim.today else self.claim.expr
+        return (self.claim.today or self.claim).expr
 
     @property
     def simulated(self) -> bool:
@@ -250,12 +237,11 @@ class _Form:
 
     @classmethod
     def of(cls, claim: Claim) -> _Form:
-        today = claim.today
-        if today is not None:
-            n = claim.n if today.n is None else today.n
-            return cls(parse(today.expr), parse(today.expect), today.devices, today.note, n)
-        expect = parse(claim.expect) if claim.expect else None
-        return cls(parse(claim.expr), expect, 1, "", claim.n)
+        today, asked = claim.today, claim.today or claim
+        n = claim.n if asked.n is None else asked.n
+        expect = parse(asked.expect) if asked.expect else None
+        devices, note = (today.devices, today.note) if today else (1, "")
+        return cls(parse(asked.expr), expect, devices, note, n)
 
     @property
     def names(self) -> frozenset[str]:

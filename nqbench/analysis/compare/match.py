@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import StudyError
 
 Names = tuple[str, str]
 """What the two sides of a comparison are called, the reference first."""
@@ -64,8 +64,7 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     """Match the points of one run that have one level of a factor with those that have another.
 
     A factor that merely follows the compared one within a sweep (the memory of a system) does not
-    separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have,
-    ``AnalysisError`` where one level lacks a factor of the other and nothing matches.
+    separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have.
     """
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     recorded = _recorded(data.points)
@@ -90,18 +89,9 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
         missing += found[1]
         if found[0]:
             following |= dict.fromkeys(changing)
-    for level, other in (levels, levels[::-1]) if not pairs else ():
-        sides = ([p for p in data.points if _text(p, factor) == one] for one in (level, other))
-        own, more = ({f for p in side for f in p.levels} for side in sides)
-        if lacking := [f for f in factors if f in more - own]:
-            raise AnalysisError(
-                f"{factor} {level} and {other} have no point in common: only {other} has a level of"
-                f" {', '.join(lacking)}; compare what takes the same factors"
-            )
-    notes = []
-    if following and factor not in ("system", "sweep"):
-        notes.append(f"with {factor} also {', '.join(following)} change")
-    return Matching(tuple(pairs), tuple(missing), tuple(notes))
+    told = following and factor not in ("system", "sweep")
+    notes = (f"with {factor} also {', '.join(following)} change",) if told else ()
+    return Matching(tuple(pairs), tuple(missing), notes)
 
 
 def label(point: PointResult, factors: Sequence[str] = ()) -> str:
@@ -159,15 +149,15 @@ def _match(
 ) -> tuple[tuple[Matched, ...], tuple[Missing, ...]]:
     """The pairs of points that agree in ``factors``, and the points without one."""
     shown = distinguishing([*sides[0], *sides[1]])
-    groups: tuple[dict[tuple[str, ...], list[PointResult]], ...] = ({}, {})
-    for points, group in zip(sides, groups, strict=True):
+    groups: dict[tuple[str, ...], tuple[list[PointResult], list[PointResult]]] = {}
+    for i, points in enumerate(sides):
         for point in points:
-            group.setdefault(tuple(_text(point, f) for f in factors), []).append(point)
+            levels = tuple(_text(point, f) for f in factors)
+            groups.setdefault(levels, ([], []))[i].append(point)
     pairs: list[Matched] = []
     missing: list[Missing] = []
-    for levels in dict.fromkeys([*groups[0], *groups[1]]):
-        both = [group.get(levels, []) for group in groups]
-        by_sweep = [both]
+    for both in groups.values():
+        by_sweep: list[Sequence[list[PointResult]]] = [both]
         if [len(side) for side in both] != [1, 1]:  # a study holds a point twice
             sweeps = dict.fromkeys(p.sweep for side in both for p in side)
             by_sweep = [[[p for p in side if p.sweep == s] for side in both] for s in sweeps]
@@ -179,13 +169,13 @@ def _match(
                 else:
                     missing.append(_unfinished(pair, names, shown))
                 continue
-            for own, others, every, where in zip(
-                here, here[::-1], both[::-1], names[::-1], strict=True
-            ):
-                for point in own:
-                    why = f"no such point in sweep {point.sweep}" if every else "no such point"
-                    why = "several points share these factors" if others else why
-                    missing.append(Missing(label(point, shown), where, why))
+            for i in (0, 1):
+                why = "no such point"
+                if here[1 - i]:
+                    why = "several points share these factors"
+                elif both[1 - i]:
+                    why += f" in sweep {here[i][0].sweep}"
+                missing += [Missing(label(point, shown), names[1 - i], why) for point in here[i]]
     return tuple(pairs), tuple(missing)
 
 
@@ -196,12 +186,11 @@ def _unfinished(pair: Matched, names: Names, shown: Sequence[str]) -> Missing:
         for p, name in zip(pair, names, strict=True)
         if not p.ok
     }
-    why = list(dict.fromkeys(reasons.values()))
-    if len(why) > 1:
-        why = [f"{reason} ({name})" for name, reason in reasons.items()]
+    why, broke = [*reasons.values()], pair.first.ok and pair.second.status not in LEFT_OUT
     where = "both" if len(reasons) > 1 else next(iter(reasons))
-    broke = pair.first.ok and pair.second.status not in LEFT_OUT
-    return Missing(label(pair.first, shown), where, "; ".join(why), broke)
+    if len(set(why)) > 1:
+        why = [f"{text} ({name})" for name, text in reasons.items()]
+    return Missing(label(pair.first, shown), where, "; ".join(dict.fromkeys(why)), broke)
 
 
 def _text(point: PointResult, factor: str) -> str:

@@ -24,14 +24,12 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
 
-Design = Literal["paired", "welch"]
-"""``paired`` by round within one run, ``welch`` between runs."""
 PointVerdict = Literal[
     "faster", "slower", "same", "unclear", "equal", "better", "worse", "fewer", "more"
 ]
-TIME_VERDICTS: Final[tuple[PointVerdict, ...]] = ("faster", "slower", "same", "unclear")
-JUDGED_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "better", "worse")
-PLAIN_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "fewer", "more")
+TIME_VERDICTS: Final = ("faster", "slower", "same", "unclear")
+JUDGED_COUNTS: Final = ("equal", "better", "worse")
+PLAIN_COUNTS: Final = ("equal", "fewer", "more")
 """Of counters that have a good direction, and of those that have none (``Quantity.better``)."""
 
 
@@ -79,9 +77,8 @@ class ComparedQuantity:
     @property
     def counts(self) -> dict[str, int]:
         """Number of points per verdict, the verdicts that occur not at all included."""
-        names = TIME_VERDICTS
-        if self.quantity.kind == "counter":
-            names = JUDGED_COUNTS if self.quantity.better else PLAIN_COUNTS
+        counts = JUDGED_COUNTS if self.quantity.better else PLAIN_COUNTS
+        names = counts if self.quantity.kind == "counter" else TIME_VERDICTS
         return {name: sum(row.verdict == name for row in self.rows) for name in names}
 
     @property
@@ -109,7 +106,6 @@ class Comparison:
 
     names: match.Names
     sides: tuple[Dataset, Dataset]
-    design: Design
     margin: float
     sections: tuple[ComparedQuantity, ...]
     missing: tuple[match.Missing, ...]
@@ -143,7 +139,7 @@ def compare_runs(
     """
     _check_kinds((first, second), names)
     matching = match.match_runs(first, second, names)
-    return _compare(matching, (first, second), names, "welch", margin, value)
+    return _compare(matching, (first, second), names, margin, value)
 
 
 def compare_levels(
@@ -160,7 +156,7 @@ def compare_levels(
     """
     matching = match.match_levels(data, factor, levels)
     names = (f"{factor} {levels[0]}", f"{factor} {levels[1]}")
-    return _compare(matching, (data, data), names, "paired", margin, value)
+    return _compare(matching, (data, data), names, margin, value)
 
 
 def _check_kinds(sides: tuple[Dataset, Dataset], names: match.Names) -> None:
@@ -207,7 +203,6 @@ def _compare(
     matching: match.Matching,
     sides: tuple[Dataset, Dataset],
     names: match.Names,
-    design: Design,
     margin: float,
     value: str | None,
 ) -> Comparison:
@@ -233,7 +228,7 @@ def _compare(
         on_cpu = [what == TIME and pair.first.cpu and pair.second.cpu for pair in usable]
         for part, wanted in ((what, False), (CPU_TIME, True)):
             own = [pair for pair, cpu in zip(usable, on_cpu, strict=True) if cpu == wanted]
-            sections += [_times(own, sides, part, design, margin)] if own else []
+            sections += [_times(own, sides, part, margin)] if own else []
     if not sections and matching.pairs:
         every = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
         known = [n for n in every if any(_both_have(p, quantity(n)) for p in matching.pairs)]
@@ -242,12 +237,12 @@ def _compare(
             f" have {', '.join(known) or 'nothing else'}"
         )
     if not sections:
-        example = "".join(
-            f"; e.g. {m.label} in {m.where}: {m.reason}" for m in matching.missing[:1]
+        first = [f"; e.g. {m.label} in {m.where}: {m.reason}" for m in matching.missing[:1]]
+        raise AnalysisError(
+            f"{' and '.join(names)} have no finished point in common{''.join(first)}"
         )
-        raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{example}")
-    notes = (*matching.notes, *_notes(sides, design, sections))
-    return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
+    notes = (*matching.notes, *_notes(sides, {section.quantity.kind for section in sections}))
+    return Comparison(names, sides, margin, tuple(sections), matching.missing, notes)
 
 
 def _both_have(pair: match.Matched, what: Quantity) -> bool:
@@ -260,34 +255,25 @@ def _times(
     pairs: Sequence[match.Matched],
     sides: tuple[Dataset, Dataset],
     what: Quantity,
-    design: Design,
     margin: float,
 ) -> ComparedQuantity:
-    test = estimate.paired if design == "paired" else estimate.welch
+    test = estimate.paired if sides[0] is sides[1] else estimate.welch
     step_s = max(data.event_step_s for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
     contrasts = [test(one, two, step_s=step_s) for one, two in values]
-    rows = tuple(
-        ComparedPoint(
-            pair,
-            what,
-            *_estimates(pair, what),
-            c.estimate(),
-            verdict,
-            p,
-            _why_unclear(c, margin) if verdict == "unclear" else "",
-        )
-        for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
-    )
-
+    rows = []
+    for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True):
+        reason = _why_unclear(c, margin) if verdict == "unclear" else ""
+        both = _estimates(pair, what)
+        rows.append(ComparedPoint(pair, what, *both, c.estimate(), verdict, p, reason))
     firsts, seconds = zip(*values, strict=True)
     whole = estimate.overall(firsts, seconds, test, step_s=step_s)
-    return ComparedQuantity(what, rows, whole.estimate() if whole else None)
+    return ComparedQuantity(what, tuple(rows), whole.estimate() if whole else None)
 
 
 def _why_unclear(c: Contrast, margin: float) -> str:
     if not c.known:
-        return "fewer than two rounds on a side" if c.design == "none" else "no interval"
+        return "fewer than two rounds on a side"
     if c.p_different() <= ALPHA:
         return "the interval excludes 1, but not after correction for the number of points"
     if c.p_outside(margin) <= ALPHA:
@@ -319,11 +305,9 @@ def _estimates(pair: match.Matched, what: Quantity) -> tuple[Estimate, Estimate]
     return one, two
 
 
-def _notes(
-    sides: tuple[Dataset, Dataset], design: Design, sections: Sequence[ComparedQuantity]
-) -> Iterable[str]:
-    if any(section.quantity.kind == "time" for section in sections):
-        if design == "paired":
+def _notes(sides: tuple[Dataset, Dataset], kinds: set[str]) -> Iterable[str]:
+    if "time" in kinds:
+        if sides[0] is sides[1]:
             yield "Paired by round: what a round does to both sides cancels."
         else:
             yield (
@@ -337,5 +321,5 @@ def _notes(
                 f"{means[0]} reports means of its samples, the other run medians: outliers make"
                 " the former larger."
             )
-    if any(section.quantity.kind == "counter" for section in sections):
+    if "counter" in kinds:
         yield "Counters are deterministic: they are equal or they differ, and have no intervals."

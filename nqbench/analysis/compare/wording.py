@@ -39,9 +39,8 @@ def verdicts(findings: Findings) -> list[str]:
     """Who is faster, and whether the same variant is the fastest on each side; of counters what is
     better and what worse, and why they are equal. One sentence, or one for each pair of sides."""
     if findings.standings:
-        told = [
-            _standing(list(own)) for _, own in groupby(findings.standings, lambda c: c.names[1])
-        ]
+        ahead = groupby(findings.standings, lambda c: c.names[1])
+        told = [_standing(list(own)) for _, own in ahead]
         told += [_fastest(r) for r in findings.rankings if r.best]
         return [f"{'; '.join(dict.fromkeys(told))}."]
     equal = [c for c in findings.comparisons if c.equal_everywhere]
@@ -117,15 +116,14 @@ def _equal(comparisons: Sequence[Comparison]) -> str:
     why = "no point meets a rule in which the models differ"
     if rules[0] == rules[1]:
         why = "a model counts by its rules of memory, and these are the same"
-    spec, asked = own[1].spec, []
-    if "caches" not in own[1].about_device("identity"):
-        asked.append("cache")
-    if not any(section.quantity.name == MODELLED for section in first.sections):
-        asked.append("time")
-    if asked:
-        ways = " or ".join(f"{spec}:{mode}" for mode in asked)
-        named = " and ".join({"cache": "caches", "time": "modelled times"}[a] for a in asked)
-        why += f". Their {named} differ: ask {ways}"
+    modes = {"cache": "caches", "time": "modelled times"}
+    if "caches" in own[1].about_device("identity"):
+        del modes["cache"]
+    if any(section.quantity.name == MODELLED for section in first.sections):
+        del modes["time"]
+    if modes:
+        asked = " or ".join(f"{own[1].spec}:{mode}" for mode in modes)
+        why += f". Their {' and '.join(modes.values())} differ: ask {asked}"
     return f"{head}: {why}."
 
 
@@ -160,12 +158,9 @@ def _other_sizes(found: Sequence[changes.BestVariant]) -> Iterator[str]:
 def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     """Which pairs of variants change places."""
     swaps, pairs = found.swaps, f"{found.pairs:,} pair{'' if found.pairs == 1 else 's'}"
-    unsure = ""
-    if found.unsure:
-        unsure = (
-            f"; the values of {found.unsure} {'more ' if swaps else ''}change order, within"
-            f" their intervals or by less than {LIMIT}"
-        )
+    more = "more " if swaps else ""
+    unsure = f"; the values of {found.unsure} {more}change order, within their intervals or by less"
+    unsure = f"{unsure} than {LIMIT}" if found.unsure else ""
     if not swaps:
         return f"The order clearly changes in none of {pairs} of variants{unsure}."
     top = swaps[0]
