@@ -1,7 +1,7 @@
 """What ``published.yaml`` says of the tables and figures that are made again: which points they
 show, in which columns, heights and panels.
 
-The names and formulas in it are marked as such, and ``papers.check`` looks each one up.
+The names and formulas in it are marked as such, and ``papers.load`` looks each one up.
 """
 
 from __future__ import annotations

@@ -1,23 +1,31 @@
 """Reads ``experiments/PAPER/published.yaml``, digits as printed, and the CSV files of published
-times next to it. Every mistake is reported with its file and line.
+times next to it. Every name in it must exist, and every mistake is reported with its file and line.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_args
 
+from pydantic import BaseModel
+
+from nqbench import expressions
 from nqbench.errors import FileLine, StudyError
-from nqbench.papers.check import check
-from nqbench.papers.schema import DataFile, DataRow, Paper
+from nqbench.expressions import Expression
+from nqbench.papers import formula as language
+from nqbench.papers.schema import DIRECTIONS, DataFile, DataRow, Effect, Paper, PaperTable
+from nqbench.point import PART
 from nqbench.study.packaged import papers_with
 from nqbench.system.suggest import listing, suggestion
-from nqbench.system.yaml_marks import ParsedFile, fit, read
-from nqbench.workloads import get
+from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit, read
+from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
+from nqbench.workloads import get, names, phases
 
 PUBLISHED: Final = "published.yaml"
 UNITS: Final = {"seconds": 1.0, "milliseconds": 1e-3}
@@ -72,83 +80,267 @@ def with_data(paper: Paper, source: ParsedFile) -> Paper:
         file = source.path.parent / part.file
         if not file.is_file():
             raise source.error(f"there is no file {file}", (*at, "file"))
-        filled.append(part.model_copy(update={"rows": _PaperReader(paper, part, file).rows()}))
+        filled.append(part.model_copy(update={"rows": _rows(paper, part, file)}))
     return paper.model_copy(update={"data": filled})
 
 
-class _PaperReader:
-    """Reads one file; ``line`` is the current one."""
-
-    def __init__(self, paper: Paper, part: DataFile, file: Path) -> None:
-        workload = get(paper.workload)
-        self.paper, self.part, self.file = paper, part, file
-        self.systems = set(workload.systems)
-        self.factors = set(workload.factors) - {"n"}
-        self.line = 1
-
-    def error(self, message: str) -> StudyError:
-        return StudyError(message, FileLine(self.file, self.line))
-
-    def rows(self) -> tuple[DataRow, ...]:
-        """Every row. Raises ``StudyError`` for the first mistake."""
-        try:
-            text = self.file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise self.error(f"the file cannot be read: {error}") from error
-        found: dict[tuple[object, ...], DataRow] = {}
-        header: Sequence[str] = ()
-        for self.line, cells in enumerate(csv.reader(text.splitlines()), 1):
-            if self.line == 1:
-                header = self._header(cells)
+def _rows(paper: Paper, part: DataFile, file: Path) -> tuple[DataRow, ...]:
+    """Every row of a data file. Raises ``StudyError`` with its line for the first mistake."""
+    found: dict[tuple[object, ...], DataRow] = {}
+    header: Sequence[str] = ()
+    line = 1
+    try:
+        text = file.read_text(encoding="utf-8")
+        for line, cells in enumerate(csv.reader(text.splitlines()), 1):
+            if line == 1:
+                header = cells
+                _check_header(paper, part, header)
                 continue
             if len(cells) != len(header):
-                raise self.error(f"{len(cells)} cells, but the header names {len(header)} columns")
-            row = self._row(dict(zip(header, cells, strict=True)))
-            key = (row.n, row.system, *sorted(row.levels.items()))
-            if key in found:
-                raise self.error(f"N={row.n} is given twice; keep one of the rows")
-            found[key] = row
+                raise StudyError(f"{len(cells)} cells, but the header names {len(header)} columns")
+            row = _row(paper, part, dict(zip(header, cells, strict=True)))
+            if found.setdefault((row.n, row.system, *sorted(row.levels.items())), row) is not row:
+                raise StudyError(f"N={row.n} is given twice; keep one of the rows")
         if not found:
-            raise self.error("the file has no data, only a header")
-        return tuple(found.values())
+            raise StudyError("the file has no data, only a header")
+    except StudyError as error:
+        raise StudyError(error.message, FileLine(file, line)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"the file cannot be read: {error}", FileLine(file, line)) from error
+    return tuple(found.values())
 
-    def _header(self, names: Sequence[str]) -> Sequence[str]:
-        known = ("n", "system", *UNITS, *sorted(self.factors))
-        for name in names:
-            if name not in known:
-                raise self.error(f"unknown column '{name}'; {suggestion(name, known)}")
-        if len(set(names)) < len(names):
-            raise self.error("a column is named twice")
-        if "n" not in names or len(set(names) & set(UNITS)) != 1:
-            raise self.error(f"the header needs n and one of {listing(UNITS, 'or')}")
-        if ("system" in names) == bool(self.part.system):
-            raise self.error(
-                "say whose times these are, either in a column 'system' or with the key 'system' of"
-                " the YAML file"
-            )
-        return names
 
-    def _row(self, cells: Mapping[str, str]) -> DataRow:
-        name = self.part.system or cells["system"]
-        system = self.paper.system(name)
-        if system not in self.systems:
-            short = [s.id for s in self.paper.systems if s.system]
-            raise self.error(f"there is no system '{name}'; {suggestion(name, short)}")
-        unit = next(u for u in UNITS if u in cells)
-        levels = {k: self._whole(k, v) for k, v in cells.items() if k in self.factors}
-        seconds = self._number(unit, cells[unit]) * UNITS[unit]
-        return DataRow(self._whole("n", cells["n"]), system, seconds, levels)
+def _check_header(paper: Paper, part: DataFile, names: Sequence[str]) -> None:
+    known = list(dict.fromkeys(("n", "system", *UNITS, *sorted(get(paper.workload).factors))))
+    for name in names:
+        if name not in known:
+            raise StudyError(f"unknown column '{name}'; {suggestion(name, known)}")
+    if len(set(names)) < len(names):
+        raise StudyError("a column is named twice")
+    if "n" not in names or len(set(names) & set(UNITS)) != 1:
+        raise StudyError(f"the header needs n and one of {listing(UNITS, 'or')}")
+    if ("system" in names) == bool(part.system):
+        raise StudyError(
+            "say whose times these are, either in a column 'system' or with the key 'system' of"
+            " the YAML file"
+        )
 
-    def _whole(self, name: str, text: str) -> int:
-        if not text.isdecimal() or int(text) < 1:
-            raise self.error(f"{name} is '{text}', which is not a whole number above 0")
-        return int(text)
 
-    def _number(self, name: str, text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0:
-            raise self.error(f"{name} is '{text}', which is not a time")
-        return value
+def _row(paper: Paper, part: DataFile, cells: Mapping[str, str]) -> DataRow:
+    name = part.system or cells["system"]
+    system = paper.system(name)
+    if system not in get(paper.workload).systems:
+        short = [s.id for s in paper.systems if s.system]
+        raise StudyError(f"there is no system '{name}'; {suggestion(name, short)}")
+    numbers = {name: _number(name, text) for name, text in cells.items() if name != "system"}
+    seconds = sum(numbers.pop(unit) * UNITS[unit] for unit in UNITS if unit in numbers)
+    levels = {name: int(level) for name, level in numbers.items()}
+    return DataRow(levels.pop("n"), system, seconds, levels)
+
+
+def _number(name: str, text: str) -> float:
+    """A time, or a whole number above 0."""
+    with suppress(ValueError):
+        value = float(text)
+        if math.isfinite(value) and value >= 0 if name in UNITS else text.isdecimal() and value:
+            return value
+    what = "a time" if name in UNITS else "a whole number above 0"
+    raise StudyError(f"{name} is '{text}', which is not {what}")
+
+
+OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
+RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
+"""What compiler and launch report about a kernel, in addition to the counters."""
+RATIOS: Final = ("ratio", "invariance")
+"""Kinds of claims whose value says how many times as fast something is."""
+_OTHER_ARGUMENTS: Final = (
+    *("hw", "N", "config", "stat", "system", "kernel", "least", PART),
+    *("phase", "sweep", "skipped", "compute_capability", "registers", "shared_bytes"),
+    *("alike", "best", "probe"),
+)
+"""Named arguments in formulas that are not factors."""
+
+
+def check(paper: Paper, source: ParsedFile) -> None:
+    """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
+    for part, items in paper:
+        ids = [getattr(item, "id", None) for item in items] if isinstance(items, list) else []
+        for i, name in enumerate(ids):
+            if name is not None and name in ids[:i]:
+                raise source.error(f"two entries of {part} are called '{name}'", (part, i, "id"))
+    if paper.workload not in names():
+        said = f"there is no workload '{paper.workload}'; {suggestion(paper.workload, names())}"
+        raise source.error(said, ("workload",))
+    checked = _Check(paper, source)
+    for path, kind, text, whose in _named(paper, None, (), ""):
+        checked.name(kind, text, path, whose)
+    for i, table in enumerate(paper.tables):
+        checked.table(table, ("tables", i))
+    for i, figure in enumerate(paper.figures):
+        key = {"curves": "curves", "stacked": "bars", "grid": "bars"}.get(figure.draw)
+        if key and getattr(figure, key) is None:
+            said = f"{figure.id} cannot be drawn: say under '{key}' what it shows"
+            raise source.error(said, ("figures", i, "draw"))
+        if figure.curves and figure.curves.x not in ("n", figure.curves.points.by):
+            said = f"curves over {figure.curves.x} need points by {figure.curves.x}"
+            raise source.error(f"{figure.id}: {said}", ("figures", i, "curves", "x"))
+    for i, effect in enumerate(paper.effects):
+        checked.effect(effect, ("effects", i))
+
+
+def _named(
+    value: object, form: Any, path: KeyPath, whose: str
+) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """Each text of a part that names something: its place, what it names, and in which entry."""
+    if isinstance(value, BaseModel):
+        if path[:1] in (("claims",), ("effects",)) and len(path) == 2:
+            whose = f"{str(path[0]).removesuffix('s')} {getattr(value, 'id', '')}: "
+        for key, field in type(value).model_fields.items():
+            kind = next((mark for mark in field.metadata if isinstance(mark, str)), None)
+            own = getattr(value, key)
+            yield from _named(own, kind or field.annotation, (*path, key), whose)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _named(item, next(iter(get_args(form)), None), (*path, i), whose)
+    elif isinstance(value, dict):
+        forms = (*get_args(form), None, None)
+        for key, item in value.items():
+            yield from _named(key, forms[0], path, whose)
+            yield from _named(item, forms[1], (*path, key), whose)
+    elif isinstance(value, str) and value:
+        marks = [form] if isinstance(form, str) else getattr(form, "__metadata__", ())
+        yield from ((path, str(mark), value, whose) for mark in marks)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
+
+
+class _Check:
+    """The names that a paper's file may use."""
+
+    def __init__(self, paper: Paper, source: ParsedFile) -> None:
+        workload = get(paper.workload)
+        self.paper, self.source = paper, source
+        self.systems = set(workload.systems)
+        self.own = {s.system for s in paper.systems}
+        self.labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
+        self.known: dict[str, Collection[str]] = {
+            "hardware": [h.id for h in paper.hardware],
+            "data": [*(part.id for part in paper.data), *(table.id for table in paper.tables)],
+            "factor": sorted(workload.factors),
+            "phase": phases(),
+            "counter": (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES),
+            "quantity": (*OWN_QUANTITIES, *phases()),
+            "caveat": [c.id for c in paper.caveats],
+        }
+
+    def name(self, kind: str, text: str, path: KeyPath, whose: str = "") -> None:
+        """A name of a kind, or a formula with its names. Raises ``StudyError``."""
+        if kind in self.known:
+            self.one_of(f"there is no {kind}", text, self.known[kind], path)
+        elif kind == "system" or (kind == "shown system" and text not in language.SHOWN):
+            self.system(text, path)
+        elif kind in ("claim formula", "cell formula"):
+            try:
+                self.formula(text, path, of_cell=kind == "cell formula")
+            except StudyError as error:
+                if error.place is not None:
+                    raise
+                raise self.source.error(f"{whose}{error.message}", path) from error
+
+    def one_of(self, absence: str, name: str, known: Collection[str], path: KeyPath) -> None:
+        """Raise ``StudyError`` with a suggestion unless ``name`` is among ``known``."""
+        if name not in known:
+            raise self.source.error(f"{absence} '{name}'; {suggestion(name, known)}", path)
+
+    def system(self, name: str, path: KeyPath) -> None:
+        """A system of nqbench, or the short name of one of this paper's."""
+        full = self.paper.system(name)
+        if full not in self.systems:
+            short = {s.id for s in self.paper.systems if s.system}
+            known = self.systems if "." in name else short
+            self.one_of("there is no system", name, known, path)
+        if full.startswith(f"{self.paper.id}.") and full not in self.own:
+            raise self.source.error(f"the paper has no system '{full}'; add it to 'systems'", path)
+
+    def formula(self, text: str, path: KeyPath, *, of_cell: bool) -> None:
+        """A formula of a claim or of a cell, and the names in it."""
+        parsed: Expression
+        arguments = language.CELL_ARGUMENTS if of_cell else language.CLAIM_ARGUMENTS
+        if of_cell:
+            parsed = expressions.parse(text, language.CELLS)
+            known = (*language.CELL_NAMES, *language.RECORDED, *self.known["factor"])
+            for name in sorted(parsed.names.difference(known)):
+                raise StudyError(expressions.unknown_name(text, name, known, language.CELLS))
+        else:
+            parsed = language.parse(text)
+        for call in parsed.calls():
+            function = call.func.id if isinstance(call.func, ast.Name) else ""
+            words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
+            given = {k.arg: k.value for k in call.keywords if k.arg}
+            if not of_cell and function == "counter" and words[:1] == [language.DEVICE]:
+                number = str(words[1] if len(words) > 1 else language.DEVICE)
+                self.one_of("a device has no number", number, language.DEVICE_NUMBERS, path)
+                continue
+            meant = [*zip(arguments.get(function, ()), words, strict=False)]
+            by_name = ("phase", "system") if function == "count" else ("phase",)
+            meant += [
+                (kind, value.value)
+                for kind in by_name
+                if isinstance(value := given.get(kind), ast.Constant)
+            ]
+            for kind, word in meant:
+                if isinstance(word, str):
+                    self.name(kind, word, path)
+            for factor in (k for k in given if k not in _OTHER_ARGUMENTS):
+                self.name("factor", factor, path)
+
+    def table(self, table: PaperTable, path: KeyPath) -> None:
+        """A table: its form, its rows, their counterparts today, and its series."""
+        if (table.reproduce == "points") != bool(table.shown):
+            wanted = "takes no 'shown'" if table.shown else "needs its columns under 'shown'"
+            said = f"reproduce '{table.reproduce}' of {table.id} {wanted}"
+            raise self.source.error(said, (*path, "reproduce"))
+        for i, row in enumerate(table.rows):
+            if len(row) != len(table.columns):
+                said = f"has {len(row)} cells, but there are {len(table.columns)} columns"
+                raise self.source.error(f"a row of {table.id} {said}", (*path, "rows", i))
+        rows = [str(r[0]) for r in table.rows]
+        for i, part in enumerate(table.counterparts):
+            self.one_of(f"{table.id} has no row", part.label, rows, (*path, "counterparts", i))
+        for i, series in enumerate(table.series):
+            at = (*path, "series", i)
+            labelled = [] if series.ours else [(table.id, series.label)]
+            if ratio := series.ratio:
+                bases = [
+                    s.label for t in self.paper.tables if t.id == ratio.table for s in t.series
+                ]
+                self.one_of(f"{ratio.table} has no series", ratio.series, bases, at)
+                if ratio.printed:
+                    labelled.append((ratio.printed_in or table.id, ratio.printed))
+            for where, label in labelled:
+                self.one_of("there is no table", where, self.labels, at)
+                self.one_of(f"{where} has no row or column", label, self.labels[where], at)
+
+    def effect(self, effect: Effect, path: KeyPath) -> None:
+        """A row of the matrix: its claim or formula, and its printed values."""
+        if bool(effect.claim) == bool(effect.expr):
+            said = f"effect {effect.id} needs either a claim or an expr"
+            raise self.source.error(said, path)
+        if effect.claim:
+            ratios = {c.id: c for c in self.paper.claims if c.kind in RATIOS}
+            absence = f"there is no claim on a ratio (kind {' or '.join(RATIOS)})"
+            self.one_of(absence, effect.claim, ratios, (*path, "claim"))
+            sizes = ratios[effect.claim].n
+            if foreign := [str(n) for n in effect.n if sizes and n not in sizes]:
+                said = f"claim {effect.claim} says nothing about N={', '.join(foreign)}"
+                raise self.source.error(said, (*path, "n"))
+        for n in effect.n:
+            for device, value in self.paper.printed(effect, n).items():
+                if value not in DIRECTIONS and not _is_number(value):
+                    said = f"'{value}' of {device} is neither a number nor {listing(DIRECTIONS)}"
+                    raise self.source.error(f"effect {effect.id}: {said}", (*path, "published"))

@@ -6,20 +6,17 @@ is the grammar as JSON Schema. All mistakes are ``StudyError`` with file:line.
 
 from nqbench.study.expand import MAX_POINTS, expand
 from nqbench.study.load import load_study
-from nqbench.study.model import Measure, Study, Sweep
-from nqbench.study.report_items import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
+from nqbench.study.model import Measure, Study
+from nqbench.study.report_items import REPORT_KINDS, ReportItem
 from nqbench.study.schema import schema
 from nqbench.study.values import duration_s
 
 __all__ = [
     "MAX_POINTS",
-    "OPTIONS",
     "REPORT_KINDS",
     "Measure",
     "ReportItem",
-    "ReportKind",
     "Study",
-    "Sweep",
     "duration_s",
     "expand",
     "load_study",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,15 @@ from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDevice
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Executable, Level, Point
-from nqbench.study import programs
 from nqbench.study.check import check, is_expression, problem
-from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
+from nqbench.study.model import Condition, Given, ProgramSystem, Study, Sweep, context, plain
 from nqbench.system.suggest import listing, shown
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
-from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Workload
+from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Resolved, Workload
 
+PLACE: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+"""A factor's place in a word of a program's command; a doubled brace stands for one."""
+BRACES: Final = {"{{": "{", "}}": "}"}
 MAX_POINTS: Final = 20_000
 """Combinations in a study. At a tenth of a second each, over five rounds, this is three hours."""
 
@@ -104,22 +107,16 @@ class _Expansion:
                 levels = sorted((name, plain(level)) for name, level in point.factors.items())
                 found.setdefault(repr((point.system, levels)), point)
         if given and not found:
+            listed = [
+                f"`{self.conditions[i]}` removes {self.removed[i]}" for i in sorted(self.removed)
+            ]
             raise self.study.source.error(
                 f"no point of the sweep '{self.sweep.name}' is left: of {self.total},"
-                f" {self.removals()}",
+                f" {listing(listed, 'and')}",
                 self.conditions[max(self.removed)].path,
             )
         self.check_names()
         return list(found.values())
-
-    def removals(self) -> str:
-        """How many combinations each condition removed."""
-        listed = []
-        for i, count in sorted(self.removed.items()):
-            place = self.study.source.place(self.conditions[i].path)
-            short = place.path.name + str(place).removeprefix(str(place.path))
-            listed.append(f"`{self.conditions[i]}` ({short}) removes {count}")
-        return listing(listed, "and")
 
     def unused_exclusions(self) -> Iterator[str]:
         """A sentence for every entry of ``exclude`` that removes no point on this device, unless it
@@ -166,7 +163,7 @@ class _Expansion:
         try:
             asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
             if own is not None:
-                resolved, program = programs.resolve(own, asked, self.workload, self.device)
+                resolved, program = _resolve_program(own, asked, self.workload, self.device)
             else:
                 resolved = self.workload.resolve(asked, system, self.device)
         except StudyError as error:
@@ -270,6 +267,58 @@ class _Expansion:
                     condition.expression.text, name, self.names, expressions.STUDY
                 )
                 raise self.study.source.error(message, condition.path)
+
+
+def _resolve_program(
+    system: ProgramSystem, given: Mapping[str, Level], workload: Workload, device: DeviceFacts
+) -> tuple[Resolved, Executable]:
+    """The point of a program: the factors that its command uses, and the command with them.
+
+    A factor that the command leaves out does not apply to it. Raises ``StudyError`` for a factor
+    that the sweep does not give, ``InfeasibleError`` for a level that has no text, and
+    ``WrongDeviceError`` for a program that computes on a GPU where there is none.
+    """
+    program = system.program
+    used: dict[str, Level] = {"n": given["n"]}
+
+    def fill(text: str) -> str:
+        def level(match: re.Match[str]) -> str:
+            name = match[1]
+            if name is None:
+                return BRACES[match[0]]
+            if name not in given:
+                raise StudyError(
+                    f"the system '{system.name}' uses {{{name}}}, which this sweep does not give;"
+                    f" it gives {listing(given, 'and')} (write {{{{{name}}}}} for braces)"
+                )
+            if isinstance(given[name], Mapping) or given[name] == "auto":
+                raise InfeasibleError(
+                    f"{name} has no number that the command of {system.name} could take; give one",
+                    name,
+                )
+            used[name] = given[name]
+            return str(given[name])
+
+        return PLACE.sub(level, text)
+
+    filled = replace(
+        program,
+        command=tuple(map(fill, program.command)),
+        environment={name: fill(text) for name, text in program.environment.items()},
+        depends=tuple(map(fill, program.depends)),
+    )
+    if program.device == "gpu" and device.kind != "cuda":
+        raise WrongDeviceError(
+            f"{system.name} computes on a GPU (device: gpu), and {device.name} is none; use"
+            " --device cuda:0"
+        )
+    factors = dict.fromkeys(workload.factors, NOT_APPLICABLE) | used
+    if not program.answer and workload.expected({**workload.defaults, **used}) is not None:
+        raise StudyError(
+            f"the system '{system.name}' needs `answer`, a pattern such as '^(\\d+)': the right"
+            " answer is known, and a program is not timed unchecked"
+        )
+    return Resolved(factors, {}), filled
 
 
 def _levels(

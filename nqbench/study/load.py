@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from nqbench.errors import StudyError
-from nqbench.point import COLD, HOT
+from nqbench.point import COLD, HOT, Executable
 from nqbench.study import values as forms
 from nqbench.study.model import (
     KINDS,
@@ -25,7 +25,6 @@ from nqbench.study.model import (
 )
 from nqbench.study.own_kernel import read_kernel
 from nqbench.study.packaged import find_study
-from nqbench.study.programs import read_programs
 from nqbench.study.report_items import (
     OPTIONS,
     REMOVED_TABLES,
@@ -35,7 +34,7 @@ from nqbench.study.report_items import (
     kinds,
     values,
 )
-from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
+from nqbench.study.schema import MeasureFile, ProgramFile, ReportFile, StudyFile, SweepKeys
 from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, fit, parse, read
 from nqbench.vocabulary import is_counter
@@ -192,13 +191,53 @@ def _systems(
         axis = forms.one(source, keys.system, (*path, "system"))
     elif keys.systems is not None:
         at = (*path, "systems")
-        names, found = read_programs(source, keys.systems, at, KINDS)
+        names, found = _read_programs(source, keys.systems, at)
         axis = forms.several(source, names, at)
         _check_programs(source, found)
         programs = {one.name: one for one in found}
     else:
         return None, programs
     return axis, programs
+
+
+def _read_programs(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[Any, list[ProgramSystem]]:
+    """The value of ``systems`` with every program replaced by its name, and the programs.
+
+    Raises ``StudyError`` at the line of a mistake.
+    """
+    if isinstance(raw, dict) and raw.keys() & set(KINDS):
+        pairs = {k: _read_programs(source, v, (*path, k)) for k, v in raw.items()}
+        return {k: names for k, (names, _) in pairs.items()}, [
+            program for _, found in pairs.values() for program in found
+        ]
+    if not isinstance(raw, list):
+        return raw, []
+    found = {
+        index: _program(source, (*path, index))
+        for index, item in enumerate(raw)
+        if isinstance(item, dict)
+    }
+    names = [found[i].name if i in found else item for i, item in enumerate(raw)]
+    return names, list(found.values())
+
+
+def _program(source: ParsedFile, path: KeyPath) -> ProgramSystem:
+    file = fit(source, ProgramFile, path)
+    if file.unit and not file.time:
+        raise source.error("'unit' needs a time: add the pattern `time`", (*path, "unit"))
+    if not str(file.command[0]).strip():
+        raise source.error("the first word of 'command' names the program", (*path, "command"))
+    program = Executable(
+        tuple(map(str, file.command)),
+        file.answer or "",
+        file.time or "",
+        file.unit or "",
+        {name: str(word) for name, word in file.env.items()},
+        tuple(map(str, file.depends or ())),
+        file.device,
+        str(source.path.absolute().parent),
+    )
+    return ProgramSystem(file.name, program, path)
 
 
 def _check_given(source: ParsedFile, sweep: Sweep, sizes: Axis | None) -> None:
@@ -257,13 +296,10 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
     if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
         said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
         raise source.error(said, ("measure", "l2"))
-    counted, apart = named("counted"), named("apart")
+    counted = named("counted")
     if counted and file.counters == "none":
         said = "'counted' needs a counter: add 'counters: ncu'"
         raise source.error(said, ("measure", "counted"))
-    if apart and file.variants is not None:
-        said = "'apart' is the old name of 'variants'; keep one of them"
-        raise source.error(said, ("measure", "apart"))
     return Measure(
         target=given("target", forms.fraction),
         rounds=file.rounds,
@@ -275,7 +311,7 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
         counters=file.counters,
         counted=counted,
         long=named("long"),
-        variants=apart or named("variants"),
+        variants=named("variants"),
     )
 
 

@@ -260,14 +260,18 @@ class _KernelChecks:
             raise self.error(said, *keys, found[1])
         return found
 
+    def word(self, name: str, taken: Collection[str], *keys: Key) -> None:
+        """Raise ``StudyError`` for a name that expressions could not read, or that is taken."""
+        if not name.isidentifier() or keyword.iskeyword(name) or name in taken:
+            said = f"'{name}' cannot be a name: expressions could not read it; call it {name}_"
+            raise self.error(said, *keys, name)
+
     def names(self) -> None:
         """Names are words, and mean one thing."""
         seen: dict[str, str] = dict.fromkeys(self.kernel.factors, "factors")
         for group in ("values", "arguments", "variables"):
             for name in getattr(self.file, group):
-                if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "rng"):
-                    said = f"'{name}' cannot be a name: expressions could not read it; call it"
-                    raise self.error(f"{said} {name}_", group, name)
+                self.word(name, ("np", "rng"), group)
                 value = self.kernel.block.arguments.get(name, {}).get("value")
                 if name in seen and not (group == "arguments" and value == name):
                     said = f"'{name}' is a name under {seen[name]} too; give each its own name"
@@ -277,9 +281,7 @@ class _KernelChecks:
     def factors(self) -> None:
         """Entries have levels or a range; levels that systems name exist."""
         for name, given in self.file.factors.items():
-            if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
-                said = f"'{name}' cannot be a factor; take another word"
-                raise self.error(said, "factors", name)
+            self.word(name, RESERVED, "factors")
             self.exclusive(given, ("levels", "range"), "factors", name)
             if given.range is not None and given.range[0] > given.range[1]:
                 said = f"the range {given.range} is empty; write the smaller end first"
@@ -306,8 +308,7 @@ class _KernelChecks:
         for key in ("shared", "work"):
             self.number(getattr(file, key), self.known, key)
         for name, text in file.macros.items():
-            if not name.isidentifier():
-                raise self.error(f"'{name}' cannot be the name of a macro", "macros", name)
+            self.word(name, (), "macros")
             self.number(text, self.known, "macros", name)
         self.text(file.entry, "entry")
         if not is_text(file.source):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nqbench import workloads
@@ -284,9 +284,7 @@ class MeasureFile(Strict):
         None,
         description="Sweeps whose kernels are built as three variants, a point each: full, without"
         " memory accesses, without arithmetic (factor `part`; nqbench bottleneck).",
-    )
-    apart: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None, description="The old name of `variants`.", json_schema_extra={"deprecated": True}
+        validation_alias=AliasChoices("variants", "apart"),  # its old name
     )
     timeout: Any = Field(
         "60s",

@@ -11,7 +11,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
-from nqbench.papers.check import RESOURCES
+from nqbench.papers.load import RESOURCES
 from nqbench.papers.schema import Paper
 from nqbench.report.table import Table
 from nqbench.study import expand, load_study

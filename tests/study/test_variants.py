@@ -64,9 +64,7 @@ REFUSED = {
     ),
     "sweep": (STUDY.replace("[parts]", "[part]"), "there is no sweep 'part'; did you mean"),
     "form": (STUDY.replace("[parts]", "parts"), "'variants' is a list of sweeps"),
-    "old name": (
-        STUDY + "  apart: [parts]\n", "'apart' is the old name of 'variants'; keep one of them"
-    ),
+    "old name": (STUDY + "  apart: [parts]\n", "unknown key 'apart' in 'measure'"),
 }  # fmt: skip
 
 

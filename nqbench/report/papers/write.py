@@ -27,7 +27,7 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers import bars, curves, verdicts
+from nqbench.report.papers import figures, verdicts
 from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.table import Source, Table, joint, slug, source_of
@@ -39,7 +39,7 @@ CPU_BASELINE: Final = "cpu_baseline"
 
 
 NO_RUN: Final = "there is no run of {} under {}; `nqbench reproduce {}` makes one"
-FIGURES: Final = {"curves": curves.curves, "stacked": bars.bars, "grid": bars.bars}
+FIGURES: Final = {"curves": figures.curves, "stacked": figures.bars, "grid": figures.bars}
 """By the word that ``published.yaml`` uses. A figure is drawn within ``style.styled()``."""
 
 

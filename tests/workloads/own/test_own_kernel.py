@@ -351,7 +351,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "metric": ({"kernel/metrics/GB/s": 1, "kernel/metrics": {"x": "tiem"}}, "did you mean 'time'"),
     "list": ({"kernel/arguments/x/contents": [1]}, "takes a number or text, not a list"),
     "half a level": ({"kernel/factors/step": [1.5]}, "takes a whole number or text, not 1.5"),
-    "reserved": ({"kernel/factors/probe": ["a"]}, "'probe' cannot be a factor"),
+    "reserved": ({"kernel/factors/probe": ["a"]}, "'probe' cannot be a name"),
     "default": ({"kernel/factors/factor/default": 10}, "takes a whole number from 1 to 9"),
     "too large": ({"kernel/arguments/m": {"dtype": "int8", "value": 300}}, "too large for int8"),
     "far too large": (
@@ -361,7 +361,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "memory": ({"kernel/arguments/x/length": "10 ** 30"}, "more than the memory of"),
     "no value": ({"kernel/grid": ["n // 0"]}, "'grid': the expression `n // 0` has no value"),
     "form": ({"kernel/check/y": {"function": "check.py"}}, "but takes FILE.py:NAME: a Python"),
-    "macro": ({"kernel/macros": {"A B": 1}}, "'A B' cannot be the name of a macro"),
+    "macro": ({"kernel/macros": {"A B": 1}}, "'A B' cannot be a name"),
     "value": ({"report": [{"table": "results", "value": "GB/s"}]}, "'value' cannot be 'GB/s'"),
 }
 
