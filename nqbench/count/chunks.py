@@ -115,29 +115,25 @@ class ChunkSum:
 
 
 class UnclaimedChunks:
-    """Chunks that no device has taken, as ranges; ``left`` are ascending."""
+    """Chunks that no device has taken; ``left`` are ascending."""
 
     def __init__(self, left: Sequence[int]) -> None:
-        breaks = [i for i in range(len(left)) if i == 0 or left[i] != left[i - 1] + 1]
-        ends = [*breaks[1:], len(left)]
-        self._ranges = deque(
-            ChunkRange(left[i], end - i) for i, end in zip(breaks, ends, strict=False)
-        )
+        self._left = deque(left)
 
     def __len__(self) -> int:
-        return sum(chunks.count for chunks in self._ranges)
+        return len(self._left)
 
     def take(self, most: int) -> ChunkRange:
         """The next consecutive chunks, at most so many."""
-        chunks = self._ranges.popleft()
-        if most >= chunks.count:
-            return chunks
-        self._ranges.appendleft(ChunkRange(chunks.first + most, chunks.count - most))
-        return ChunkRange(chunks.first, most)
+        first, count = self._left.popleft(), 1
+        while count < most and self._left and self._left[0] == first + count:
+            self._left.popleft()
+            count += 1
+        return ChunkRange(first, count)
 
     def give_back(self, chunks: ChunkRange) -> None:
         """Chunks that were not counted come first."""
-        self._ranges.appendleft(chunks)
+        self._left.extendleft(reversed(range(chunks.first, chunks.end)))
 
 
 class CountLog:

@@ -46,12 +46,10 @@ class DeviceSlot(WorkerFactory, Protocol):
     ``cores``  how many measurements it simulates at a time
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def hello(self) -> Hello: ...
+    name: str
+    model: str
+    hello: Hello
+
     @property
     def cores(self) -> int: ...
 
@@ -152,7 +150,7 @@ class DeviceThreads:
         """Start the thread of a device, unless it has one or there is nothing for it to do."""
         shared = self.runs[device.model]
         if device.name in self._threads and (
-            self._threads[device.name].is_alive() or not shared.has_for(device.hello)
+            self._threads[device.name].is_alive() or not shared.suited(device.hello)
         ):
             return
         thread = threading.Thread(
@@ -224,7 +222,7 @@ class SharedRun:
             self.leave()
             idle = len(self.present) - len(self._unverified)
             self._make_pieces(idle)
-            suited = self._suited(hello)
+            suited = self.suited(hello)
             if not suited:
                 return []
             # A budget is planned for all points of a device at once.
@@ -234,11 +232,6 @@ class SharedRun:
             chosen = [index for group in taken for index in group]
             self._unverified[threading.get_ident()] = self._smallest(chosen)
             return chosen
-
-    def has_for(self, hello: Hello) -> bool:
-        """Whether a device has something to do."""
-        with self._changed:
-            return bool(self._suited(hello))
 
     @contextmanager
     def turn(self, taken: Sequence[int]) -> Iterator[None]:
@@ -320,7 +313,7 @@ class SharedRun:
             return [[i for group in groups.values() for i in group]] if groups else []
         return [groups[key] for key in sorted(groups, key=lambda key: (key[1], -len(groups[key])))]
 
-    def _suited(self, hello: Hello) -> list[list[int]]:
+    def suited(self, hello: Hello) -> list[list[int]]:
         """Waiting groups for a device: those that it has begun, in an earlier run, before those
         that nobody has; what another device that is here has begun is left to that one."""
 
@@ -328,10 +321,11 @@ class SharedRun:
             points = (self.recording.points[i] for i in group)
             return any(self.recording.state.has(self.recording.key(p, by)) for p in points)
 
-        others = [other for other in self.present if other is not hello]
-        return [group for group in self.waiting if begun(group, hello)] or [
-            group for group in self.waiting if not any(begun(group, other) for other in others)
-        ]
+        with self._changed:
+            others = [other for other in self.present if other is not hello]
+            return [group for group in self.waiting if begun(group, hello)] or [
+                group for group in self.waiting if not any(begun(group, other) for other in others)
+            ]
 
     def _keep_earlier(self) -> list[int]:
         """Give finished points to the devices that measured them; returns the others."""

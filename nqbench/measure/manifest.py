@@ -157,17 +157,13 @@ def _git() -> Mapping[str, Any] | None:
     """Commit of nqbench's own checkout, and whether it has local changes; ``None`` outside one."""
     if not (PACKAGE.parent / ".git").exists():
         return None
-    commit = _ask_git("rev-parse", "HEAD")
-    changes = _ask_git("status", "--porcelain", "--untracked-files=no")
-    return None if commit is None else {"commit": commit, "changed": bool(changes)}
-
-
-def _ask_git(*arguments: str) -> str | None:
-    command = ["git", "-C", str(PACKAGE.parent), *arguments]
+    status = ("status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    command = ["git", "-C", str(PACKAGE.parent), *status]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=GIT_LIMIT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        lines = subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=GIT_LIMIT_S
+        ).splitlines()
+    except (OSError, subprocess.SubprocessError):
         return None  # no git here: the source hash still says what was run
-    return done.stdout.strip() if done.returncode == 0 else None
+    commit = lines[0].removeprefix("# branch.oid ")
+    return {"commit": commit, "changed": any(not line.startswith("#") for line in lines)}

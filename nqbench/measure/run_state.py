@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,16 +153,7 @@ class RunState:
         with self._lock:
             self._check()
         found = {n: v for n, v in vars(reply.measurement).items() if n != "fatal"}
-        found["device"] = found["device"] or task.device
-        found["about"] = found["about"] or dict(task.point.derived)
-        record = Record(
-            key=task.key,
-            point=_point_fields(task.point),
-            round=round_,
-            order=order,
-            worker=reply.worker,
-            **found,
-        )
+        record = _record(task, round_, order=order, worker=reply.worker, **found)
         self._store(record)
         return record
 
@@ -171,15 +162,7 @@ class RunState:
 
         A finished measurement stays as it is, and the same record is not written twice.
         """
-        record = Record(
-            key=task.key,
-            point=_point_fields(task.point),
-            device=task.device,
-            round=round_,
-            status="skipped",
-            reason=reason,
-            about=dict(task.point.derived),
-        )
+        record = _record(task, round_, status="skipped", reason=reason)
         if self.done(task, round_) or self.latest(task, round_) == record:
             self._listener.advanced(record)
         else:
@@ -210,9 +193,11 @@ class RunState:
                 counts["skipped"] += 1
                 name = f"{task.point.sweep}: {task.point.label()} ({task.key[:6]})"
                 skipped[name] = left_out[-1].reason
-        told = (r for task in self._tasks for r in by_key[task.key] if PRINTED in r.telemetry)
-        outcome = RunOutcome(path, dict(counts), tuple(failures), skipped, wall_s, interrupted)
-        return replace(outcome, printed=tuple(told))
+        told = [r for task in self._tasks for r in by_key[task.key] if PRINTED in r.telemetry]
+        return RunOutcome(
+            *(path, dict(counts), tuple(failures), skipped, wall_s, interrupted),
+            printed=tuple(told),
+        )
 
     def _store(self, record: Record) -> None:
         with self._lock:
@@ -222,12 +207,11 @@ class RunState:
         self._listener.advanced(record)
 
 
-def _point_fields(point: Point) -> dict[str, Any]:
-    return {
-        "study": point.study,
-        "sweep": point.sweep,
-        "workload": point.workload,
-        "system": point.system,
-        "label": point.label(),
-        "factors": dict(point.factors),
-    }
+def _record(task: Task, round_: int, **found: Any) -> Record:
+    """The record of a measurement; device and derived numbers are the task's where it has none."""
+    point = task.point
+    fields = {name: getattr(point, name) for name in ("study", "sweep", "workload", "system")}
+    described = {**fields, "label": point.label(), "factors": dict(point.factors)}
+    found["device"] = found.get("device") or task.device
+    found["about"] = found.get("about") or dict(point.derived)
+    return Record(key=task.key, point=described, round=round_, **found)

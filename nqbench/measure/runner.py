@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -274,16 +274,16 @@ def _name_of(hello: Hello) -> str:
     return json.dumps([hello.identity, hello.host], sort_keys=True, default=str)
 
 
+@dataclass(frozen=True)
 class _Factory:
     """Makes workers: processes, or this one."""
 
-    def __init__(self, spec: str, isolate: bool) -> None:
-        self._spec = spec
-        self._isolate = isolate
+    spec: str
+    isolate: bool
 
     def __call__(self, size: int = 1) -> Workers:
         """Fresh workers on the run's device."""
-        return WorkerPool(self._spec, size, again=True) if self._isolate else InProcess(self._spec)
+        return WorkerPool(self.spec, size, again=True) if self.isolate else InProcess(self.spec)
 
     def compilers(self) -> Workers:
         """Processes that compile, without a device."""

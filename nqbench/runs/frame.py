@@ -60,6 +60,11 @@ LEADING: Final = (
     *RESOURCES,
 )
 TRAILING: Final = ("key", "worker", "started", "wall_s")
+PLAIN: Final = (
+    *("device", "round", "order", "status", "reason"),
+    *("answer", "expected", "value_s", "ended_by"),
+)
+"""Leading columns that are a record's own fields."""
 RESERVED: Final = frozenset({*LEADING, *TRAILING, *CONDITIONS, "energy_mj", "clock_reasons"})
 """Columns that every table has, or every table of a GPU."""
 FACTOR: Final = "factor_"
@@ -216,20 +221,8 @@ def recorded(record: Record, taken: Container[str] = RESERVED) -> dict[str, Any]
     row: dict[str, Any] = {
         **record.conditions(),
         "sampled_s": record.spent_s.get("sample"),
-        "device": record.device,
-        "round": record.round,
-        "order": record.order,
-        "status": record.status,
-        "reason": record.reason,
-        "answer": record.answer,
-        "expected": record.expected,
-        "value_s": record.value_s,
         "samples": len(record.samples_s),
-        "ended_by": record.ended_by,
-        "key": record.key,
-        "worker": record.worker,
-        "started": record.started,
-        "wall_s": record.wall_s,
+        **{name: getattr(record, name) for name in (*PLAIN, *TRAILING)},
     }
     phases, counters = _phases(record), record.counters
     row |= {name: phases.get(name) for name in PHASE_COLUMNS}
@@ -250,10 +243,8 @@ def _row(
     point = record.point
     kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
     return recorded(record, taken) | {
+        **{name: point[name] for name in ("study", "sweep", "workload")},
         "run": str(run),
-        "study": point["study"],
-        "sweep": point["sweep"],
-        "workload": point["workload"],
         "system": point["system"] or "",
         "label": named.get((record.key, point["sweep"]), point["label"]),
         "device_kind": kind,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -162,26 +161,17 @@ def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def incomplete(path: Path) -> str:
-    """A warning about a run whose records end too early; empty if they are complete.
-
-    Looks only at the end of the file. Also empty if it is not a run folder.
-    """
+    """A warning about a run whose records end too early; empty if they are complete, or if it is
+    not a run folder."""
     file, again = path / RECORDS, "`nqbench run` with its study measures what is missing"
     packed = (path / PACKED).is_file() and not file.exists()  # when complete; checked as it is read
     if packed or not (path / MANIFEST).is_file():
         return ""
-    try:
-        with file.open("rb") as content:
-            if content.seek(0, os.SEEK_END) == 0:
-                return f"{file} is empty: no measurement is kept there; {again}"
-            content.seek(-1, os.SEEK_END)
-            if content.read(1) == b"\n":
-                return ""
-    except FileNotFoundError:
-        return f"{path} has no {RECORDS}: no measurement is kept there; {again}"
-    except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
-    return f"the last line of {file} is torn and left out, all before it is shown; {again}"
+    content = record_bytes(path)
+    if not content:
+        return f"{file} is empty or missing: no measurement is kept there; {again}"
+    torn = f"the last line of {file} is torn and left out, all before it is shown; {again}"
+    return "" if content.endswith(b"\n") else torn
 
 
 def read_records(path: Path) -> RecordFile:

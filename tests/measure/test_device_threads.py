@@ -36,15 +36,8 @@ class Gpu:
     hello: Hello = field(init=False)
 
     def __post_init__(self) -> None:
+        self.spec = self.name = f"fake:seed={self.number},noise=0.003"
         self.hello = InProcess(self.spec).hello
-
-    @property
-    def spec(self) -> str:
-        return f"fake:seed={self.number},noise=0.003"
-
-    @property
-    def name(self) -> str:
-        return self.spec
 
     def __call__(self, size: int = 1) -> InProcess:
         return Losable(self)

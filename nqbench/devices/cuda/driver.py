@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from nqbench.errors import DeviceError, DeviceUnavailable
@@ -82,14 +83,14 @@ def sticky_error() -> str:
     return "" if int(status) == 0 else str(status.name)
 
 
-def profiler_start() -> None:
-    """Start recording in a profiler attached to this process (in the current context)."""
-    _checked(_driver().cuProfilerStart(), "start the profiler")
-
-
-def profiler_stop() -> None:
-    """Stop recording."""
-    _checked(_driver().cuProfilerStop(), "stop the profiler")
+@contextmanager
+def profiled(wanted: bool = True) -> Iterator[None]:
+    """Record in a profiler attached to this process (in the current context), if wanted."""
+    if wanted:
+        _checked(_driver().cuProfilerStart(), "start the profiler")
+    yield
+    if wanted:
+        _checked(_driver().cuProfilerStop(), "stop the profiler")
 
 
 def allow_pending_launches(count: int) -> None:

@@ -127,18 +127,17 @@ class CudaKernel(CudaPrepared):
             self.memory.renew()
             self._kernel.set_symbols()
             self.device.synchronize()
-        with self.device.translated(f"launch of {self._label}"):
+        profiling, self._profiling = self._profiling, False
+        with (
+            self.device.translated(f"launch of {self._label}"),
+            cuda_driver.profiled(profiling),
+        ):
             flush = None if self._flush is None else self._flush.queue
-            if self._profiling:
-                cuda_driver.profiler_start()
             finish = self._kernel.queue_timed(self._arguments, flush)
             if timeout_s is not None:
                 self._wait(timeout_s)
             kernel_s, blocked = finish()
             self.device.synchronize()
-            if self._profiling:
-                cuda_driver.profiler_stop()
-                self._profiling = False
         return Launch(kernel_s, blocked=blocked)
 
     def flush_l2(self) -> None:
@@ -226,24 +225,18 @@ class LoadedKernel:
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""
         self._launched = True
+        shared_bytes = self._kernel.shared_bytes
         if self._cooperative is not None:
-            self._launch_together(self._cooperative, arguments)
+            values = [a.item() if isinstance(a, np.generic) else a for a in arguments]
+            self._cooperative.launch(self._grid, self._block, shared_bytes, values, self._types)
             return
-        self._function.prepared_call(
-            self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
-        )
+        self._function.prepared_call(self._grid, self._block, *arguments, shared_size=shared_bytes)
 
-    def _launch_together(self, kernel: cuda_driver.LoadedCopy, arguments: Sequence[Any]) -> None:
-        values = [a.item() if isinstance(a, np.generic) else a for a in arguments]
-        kernel.launch(self._grid, self._block, self._kernel.shared_bytes, values, self._types)
-
-    def _timed_together(
-        self, kernel: cuda_driver.LoadedCopy, arguments: Sequence[Any]
-    ) -> Callable[[], float]:
+    def _timed_together(self, arguments: Sequence[Any]) -> Callable[[], float]:
         """Queue a cooperative launch between two events; the function gives the seconds."""
         start, end = (self._device.cuda.Event() for _ in range(2))
         start.record()
-        self._launch_together(kernel, arguments)
+        self.queue(arguments)
         end.record()
 
         def elapsed() -> float:
@@ -269,7 +262,7 @@ class LoadedKernel:
             before()
         with nullcontext() if blocker is None else blocker.blocking(self._l1_split()):
             if self._cooperative is not None:
-                elapsed = self._timed_together(self._cooperative, arguments)
+                elapsed = self._timed_together(arguments)
             else:
                 elapsed = self._function.prepared_timed_call(
                     self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes

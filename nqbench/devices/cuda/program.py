@@ -366,10 +366,9 @@ class ProfiledContext(CudaContext):
             super().launch(kernel, **variables)
             return
         self._wait()
-        cuda_driver.profiler_start()
-        super().launch(kernel, **variables)
-        self._wait()
-        cuda_driver.profiler_stop()
+        with cuda_driver.profiled():
+            super().launch(kernel, **variables)
+            self._wait()
         self.profiled.append(kernel)
 
 

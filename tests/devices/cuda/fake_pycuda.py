@@ -7,7 +7,8 @@ kernels each has its own in ``kernels``, by a part of its symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,6 +87,15 @@ class FakeDriver:
         self.calls.append((name, *details))
         if name in self.failures:
             raise self.failures[name]
+
+    @contextmanager
+    def profiled(self, wanted: bool = True) -> Iterator[None]:
+        """In place of ``driver.profiled``."""
+        if wanted:
+            self.note("on")
+        yield
+        if wanted:
+            self.note("off")
 
     def run(self, symbol: str, *arguments: Any) -> None:
         """Do what the kernel with this symbol does."""

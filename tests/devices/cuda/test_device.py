@@ -148,8 +148,7 @@ def test_order_of_a_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
 def test_a_kernel_that_makes_the_input_runs_once_loaded_and_is_not_profiled(
     gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_driver, "profiler_start", lambda: gpu.note("on"))
-    monkeypatch.setattr(cuda_driver, "profiler_stop", lambda: gpu.note("off"))
+    monkeypatch.setattr(cuda_driver, "profiled", gpu.profiled)
     plan.source.write_text(plan.source.read_text() + "__global__ void make(int* made) {}\n")
     make = Kernel(plan.source, "make", ("made",), (1, 1, 1), (32, 1, 1))
     buffers = (*plan.buffers, Buffer("made", "int32", 1))

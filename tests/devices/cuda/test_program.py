@@ -312,8 +312,7 @@ def goes_on(context: ProgramContext) -> None:
 def test_the_profiler_sees_the_first_launch_of_each_kernel(
     steps: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_driver, "profiler_start", lambda: steps.note("on"))
-    monkeypatch.setattr(cuda_driver, "profiler_stop", lambda: steps.note("off"))
+    monkeypatch.setattr(cuda_driver, "profiled", steps.profiled)
     with prepared(simulated_plan("steps", 3)) as program:
         program.launch()
         assert "on" not in steps.names()
