@@ -35,7 +35,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import spearmanr
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.simulator.launching import SimPrepared
 from nqbench.simulator.models import CACHE, TIME, Model, load_model

@@ -19,10 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from benchmarks.in_process import in_process
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError
 from nqbench.facts import DeviceFacts
@@ -157,11 +159,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         spec = "fake:noise=0.002"
-        facts, isolate = facts_for(spec), given.isolate
-        run_study(warm.study, warm.points(facts), spec, out / "warm", isolate=False)
+        facts = facts_for(spec)
+        with in_process():
+            run_study(warm.study, warm.points(facts), spec, out / "warm")
         started = time.perf_counter()
         points = study.points(facts)
-        outcome = run_study(study.study, points, spec, out / "r", isolate=isolate)
+        with nullcontext() if given.isolate else in_process():
+            outcome = run_study(study.study, points, spec, out / "r")
         wall_s = time.perf_counter() - started
     rate = outcome.counts.get("ok", 0) / wall_s
     measurements = rate * (given.rounds + 1)

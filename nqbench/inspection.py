@@ -28,7 +28,7 @@ from nqbench.workloads.own.kernel import OwnKernel
 if TYPE_CHECKING:
     from nqbench.analysis.data.quantities import Quantity
     from nqbench.compiler.static import Progress
-    from nqbench.devices.simulator import SimDevice
+    from nqbench.devices.registry import SimDevice
     from nqbench.facts import DeviceFacts
     from nqbench.plan import Plan
     from nqbench.point import Point

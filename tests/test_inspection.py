@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.devices.registry import open_simulator
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice, open_simulator
 from nqbench.errors import NqbenchError
 from nqbench.inspection import explain_points, side_by_side
 from nqbench.measure.variants import workload_of

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.in_process import in_process
 from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
 from nqbench.measure.run_state import RunOutcome
@@ -35,7 +37,8 @@ def run_here(
     """
     own = more.pop("points", None) or getattr(study, "points", None)
     points = own or expand(study, facts_for(spec))
-    return run_study(study, points, spec, out, isolate=isolate, **more)
+    with nullcontext() if isolate else in_process():
+        return run_study(study, points, spec, out, **more)
 
 
 class Toy(Ceilings):

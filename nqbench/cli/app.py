@@ -57,6 +57,8 @@ RENAMED: Final[Mapping[str, Sequence[str]]] = {
 }
 """Former commands, and the words that stand for them now."""
 REMOVED_COMMANDS: Final[Mapping[str, str]] = {
+    "count --tuned-from": "stored the fastest launch of a run for your GPU; in a checkout,"
+    " python -m benchmarks.fastest RUN does",
     "boards": "wrote solved boards, found by annealing, as an .npz file; nothing replaces it"
     " (nqbench kernels lists the annealing systems that found them)",
     "scale": "predicted what 21 to 28 queens would cost; use nqbench count N --estimate",

@@ -21,9 +21,6 @@ def count(
     log: Path | None = option(
         "--log FILE", "Append finished chunks of a long count; run again, it goes on.", None
     ),
-    tuned_from: Path | None = option(
-        "--tuned-from RUN", "From now on launch as the fastest point of this run.", None
-    ),
     predict: bool = option(
         "--estimate", "Count nothing: say what N would cost on 1, 8 and 1,000 GPUs.", False
     ),
@@ -41,15 +38,8 @@ def count(
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate
     from nqbench.errors import StudyError
 
-    if tuned_from is not None:
-        from nqbench.count.choice import tuned_from as store
-
-        choice, path = store(tuned_from)
-        typer.echo(f"{choice.line}\nstored in {path}")
     if n is None:
-        if tuned_from is None:
-            raise StudyError("count needs a board size: nqbench count 16")
-        return
+        raise StudyError("count needs a board size: nqbench count 16")
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if predict:
         if log or target:

@@ -7,13 +7,15 @@ test device). Nothing heavy is imported before a device of that kind is asked fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.device import Device
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.plan import Plan
 from nqbench.simulator.models import (
     DEFAULT_MODEL,
     MODES,
@@ -27,7 +29,7 @@ from nqbench.simulator.models import (
 from nqbench.system.suggest import nearest, suggestion
 
 if TYPE_CHECKING:
-    from nqbench.devices.simulator import SimDevice
+    from nqbench.simulator.launching import SimPlan
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
@@ -119,10 +121,36 @@ def open_device(spec: str) -> Device:
     return FakeDevice.from_spec(spec)
 
 
+class SimDevice(Device):
+    """A simulated GPU; arguments and errors are those of ``nqbench.simulator.simulation``."""
+
+    timed = False
+    deterministic = True
+
+    def __init__(self, model: str = "mini", **settings: Any) -> None:
+        from nqbench.simulator.simulation import simulation
+
+        self.simulation = simulation(model, **settings)
+        self.model, self.spec = self.simulation.model, self.simulation.spec
+        self.facts, self.remark = self.model.facts, self.model.remark
+
+    def identity(self) -> Mapping[str, object]:
+        """Everything that can change a counter."""
+        return self.simulation.identity()
+
+    def prepare(self, plan: Plan) -> SimPlan:
+        """See ``simulator.launching.prepare``; ``DeviceError`` for a plan for the CPU."""
+        if plan.on_cpu:
+            raise DeviceError(
+                f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
+            )
+        from nqbench.simulator.launching import prepare
+
+        return prepare(self.simulation, plan)
+
+
 def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
     """Open a simulated GPU, in its checked mode if asked. Raises ``DeviceUnavailable``."""
-    from nqbench.devices.simulator import SimDevice
-
     kind, rest = _split(choose_device(spec).spec)
     if kind != "sim":
         raise DeviceUnavailable(

@@ -23,7 +23,7 @@ from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.stages import Stages, WorkerFactory
 from nqbench.measure.telemetry import clock_warning
 from nqbench.measure.worker.messages import Hello
-from nqbench.measure.worker.pool import InProcess, WorkerPool, Workers
+from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, is_reference
@@ -50,20 +50,18 @@ def run_study(
     budget_s: float | None = None,
     listener: Listener | None = None,
     command: Sequence[str] = (),
-    isolate: bool = True,
 ) -> RunOutcome:
     """Measure the points of a study on a device into the run folder ``out``, or resume its run.
 
     ``points`` are those of this device (``nqbench.study.expand``); ``fresh`` starts over (the old
-    records are moved aside); ``budget_s`` limits the whole run; ``isolate=False`` works in this
-    process, for tests of the overhead. Ctrl-C ends the run, keeps what was measured and sets
-    ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
-    anything is run, and ``DeviceError`` if the device is lost for good.
+    records are moved aside); ``budget_s`` limits the whole run. Ctrl-C ends the run, keeps what was
+    measured and sets ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or
+    ``StoreError`` before anything is run, and ``DeviceError`` if the device is lost for good.
     """
     started = time.monotonic()
     listener = listener or Listener()
     look_first(study, out, fresh)
-    workers: Workers = WorkerPool(device_spec) if isolate else InProcess(device_spec)
+    workers = WorkerPool(device_spec)
     worker_start_s = time.monotonic() - started
     with closing(workers), RunWriter(out) as writer:
         hello = workers.hello
@@ -77,7 +75,7 @@ def run_study(
             started=started,
             worker_start_s=worker_start_s,
         )
-        stages = recording.stages(budget, listener, _Factory(device_spec, isolate))
+        stages = recording.stages(budget, listener, _Factory(device_spec))
         interrupted = False
         try:
             measure(stages, recording.tasks, hello, workers)
@@ -276,14 +274,13 @@ def _name_of(hello: Hello) -> str:
 
 @dataclass(frozen=True)
 class _Factory:
-    """Makes workers: processes, or this one."""
+    """Makes worker processes."""
 
     spec: str
-    isolate: bool
 
     def __call__(self, size: int = 1) -> Workers:
         """Fresh workers on the run's device."""
-        return WorkerPool(self.spec, size, again=True) if self.isolate else InProcess(self.spec)
+        return WorkerPool(self.spec, size, again=True)
 
     def compilers(self) -> Workers:
         """Processes that compile, without a device."""

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import nvbench_crosscheck, overhead
 from benchmarks.modelled_time import POOL, part_of, sliced
 from benchmarks.nvbench_crosscheck import ToolComparison, verdict
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import KernelPlan
 from nqbench.runs.reading import read_records
 from nqbench.simulator.models import TIME, load_model

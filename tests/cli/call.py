@@ -7,14 +7,13 @@ import io
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from benchmarks.in_process import in_process
 from nqbench.cli import app
 from nqbench.cli.show.console import hush
-from nqbench.measure import runner
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -39,10 +38,9 @@ def call(*words: object, cwd: Path | None = None) -> Done:
 
     Where worker processes are the subject, ``process`` runs the command.
     """
-    inline = mock.patch.object(runner, "run_study", partial(runner.run_study, isolate=False))
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(inline)
+        stack.enter_context(in_process())
         stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))
         stack.enter_context(mock.patch.dict(os.environ, SURROUNDINGS))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fastest import tuned_from
 from nqbench.count import choice
 from nqbench.count import solutions as count
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level
@@ -74,7 +75,7 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
         builder.time("depths", levels, seconds, "frontier.lookahead", total_s=whole)
     builder.time("large", {"n": 19, **full, "block_size": 32}, 0.001, "frontier.predicated")
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
-    found, path = choice.tuned_from(builder.write(tmp_path / "run"))
+    found, path = tuned_from(builder.write(tmp_path / "run"))
     assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
     assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "gpu"}
     assert (found.system, found.n, found.depths) == ("frontier.lookahead", 18, {16: 6, 18: 7})
@@ -89,12 +90,12 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
         ahead = Builder(dict(H100) | {"facts": facts}, noise=0, study="frontier")
         levels = {"n": 18, "symmetry": "full", "depth": 8, "block_size": 128}
         ahead.time("ahead", {**levels, "lookahead": lookahead}, 0.01, "frontier.unrolled")
-        found, _ = choice.tuned_from(ahead.write(tmp_path / f"ahead{lookahead}"))
+        found, _ = tuned_from(ahead.write(tmp_path / f"ahead{lookahead}"))
         assert found.levels == {"block_size": 128, "jobs_made": "gpu", **kept}
     builder.device = {**builder.device, "spec": "fake"}
     for other in (Builder(noise=0).write(tmp_path / "without"), builder.write(tmp_path / "fake")):
         with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
-            choice.tuned_from(other)
+            tuned_from(other)
 
 
 @pytest.mark.parametrize("n", [0, 28, -1])

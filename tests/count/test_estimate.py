@@ -11,8 +11,7 @@ import pytest
 from nqbench.count import solutions as estimating
 from nqbench.count.choice import NAME
 from nqbench.count.solutions import estimate, span
-from nqbench.devices.registry import DeviceChoice
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import DeviceChoice, SimDevice
 from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, eighth_nodes, solutions
 from tests.cli.call import call
 

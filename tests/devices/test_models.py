@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, KernelPlan

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import nqbench
+from benchmarks.in_process import in_process
 from nqbench.errors import AnalysisError, NqbenchError, StoreError, StudyError
-from nqbench.measure import runner
 from tests.toys import FAKE
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
@@ -20,9 +20,10 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_this_process() -> Iterator[None]:
     """Starting workers takes the longest; tests of ``measure`` have them as their subject."""
-    monkeypatch.setattr(runner, "run_study", partial(runner.run_study, isolate=False))
+    with in_process():
+        yield
 
 
 def test_examples_run(

@@ -7,7 +7,6 @@ import contextlib
 import io
 import re
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import nbformat
 import pandas
 import pytest
 
-from nqbench.measure import runner
+from benchmarks.in_process import in_process
 from tests.docs.pages import DOCS
 
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
@@ -57,10 +56,10 @@ def executed(notebook: Any) -> list[str]:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
-    monkeypatch.setattr(runner, "run_study", partial(runner.run_study, isolate=False))
     monkeypatch.setattr(plt, "show", lambda: None)
     notebook = nbformat.read(path, as_version=4)
-    with pandas.option_context("display.max_columns", None, "display.max_colwidth", 50):
+    wide = pandas.option_context("display.max_columns", None, "display.max_colwidth", 50)
+    with in_process(), wide:
         now = executed(notebook)
     assert now == texts(notebook), "make docs executes it again"
 

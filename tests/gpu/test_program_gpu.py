@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.measure.ncu import PROFILE_ROUND
 from nqbench.plan import MultiLaunchPlan
 from nqbench.runs.reading import read_records

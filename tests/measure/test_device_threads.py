@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.in_process import InProcess
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.errors import DeviceLost
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.worker.messages import Hello
-from nqbench.measure.worker.pool import InProcess, Job, Reply
+from nqbench.measure.worker.pool import Job, Reply
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import RECORDS, current, read_manifest, read_records

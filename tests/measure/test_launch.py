@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nqbench
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import launch
 from nqbench.point import Level

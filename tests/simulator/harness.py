@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from nqbench.devices.registry import choose_device, open_device, open_simulator
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice, choose_device, open_device, open_simulator
 from nqbench.errors import DeviceUnavailable
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import Rules, counting, ptx, run

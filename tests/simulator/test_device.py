@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nqbench.device import Device, Prepared
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.simulator import translation

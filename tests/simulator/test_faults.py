@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import KernelFault, LaunchTimeout
 from nqbench.plan import Buffer, KernelPlan
 from tests.simulator.harness import KERNELS, Arrays, cuda, device, outputs

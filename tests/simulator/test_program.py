@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable

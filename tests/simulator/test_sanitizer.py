@@ -12,7 +12,7 @@ import pytest
 
 from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, Kernel, KernelPlan
 from nqbench.simulator import launching
 from nqbench.simulator.mistakes import run_checked

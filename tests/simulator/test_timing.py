@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqbench.devices.registry import choose_device
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice, choose_device
 from nqbench.errors import DeviceError
 from nqbench.simulator import engine
 from nqbench.simulator.codegen.writer import SITE_FIELDS

@@ -245,7 +245,7 @@ class Reply:
 
 
 class Workers(Protocol):
-    """Carries out jobs, in worker processes or in the runner's own process."""
+    """Carries out jobs, in processes of this computer or of others."""
 
     @property
     def hello(self) -> messages.Hello:
@@ -410,23 +410,3 @@ def _start(spec: str | None) -> WorkerProcess:
         except WorkerDied:
             continue
     return WorkerProcess(spec)
-
-
-class InProcess:
-    """A device in this process. A crash or a hang of the device is one of the runner."""
-
-    def __init__(self, spec: str) -> None:
-        from nqbench.measure.worker.session import Session
-
-        self._session = Session(spec)
-        self.hello = self._session.hello()
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
-        """Carry out jobs one after the other."""
-        for job in jobs:
-            assert isinstance(job.request, messages.MeasureRequest)
-            yield job, Reply(self._session.measure(job.request), self.hello.pid)
-
-    def close(self) -> None:
-        """Release the device."""
-        self._session.close()

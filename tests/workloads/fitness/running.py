@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nqbench.device import Device, Launch
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import CpuPlan, Outputs
 from nqbench.point import Level
 from nqbench.simulator.models import load_model

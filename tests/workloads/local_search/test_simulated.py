@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nqbench.device import Device
-from nqbench.devices.simulator import SimDevice
+from nqbench.devices.registry import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
