@@ -49,14 +49,16 @@ _SPELT: Final = {
 _AFTER: Final = re.compile(
     r"[ \t]*[\[(]?(?:" + "|".join(f"(?P<{u}>{words})" for u, words in _SPELT.items()) + r")\b"
 )
-_SIGNALS: Final = {
-    "SIGSEGV": "it used memory that is not its own",
-    "SIGABRT": "it gave up by itself",
+CAUSES: Final = {
+    "SIGSEGV": "native code used memory that is not its own",
+    "SIGABRT": "native code gave up by itself",
     "SIGFPE": "it divided by zero",
     "SIGILL": "it holds instructions that this CPU does not have: compile it on this machine",
-    "SIGKILL": "perhaps by the system for lack of memory: lower n",
-    "SIGBUS": "a file it had mapped was cut short",
+    "SIGKILL": "perhaps by the system for lack of memory (see dmesg): lower n or close programs",
+    "SIGBUS": "a file it had mapped was cut short, perhaps for lack of disk space",
+    "SIGXCPU": "the limit on CPU time (ulimit -t) is too low",
 }
+"""What the end of a process by a signal may mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +145,14 @@ def run(name: str, program: Executable, timeout_s: float | None) -> Ran:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         ran = Ran(_text(out), _text(err), wall_s)
-    if process.returncode < 0:
-        raise ProgramFault(_killed(name, program, process.returncode, ran), "crashed")
+    if not process.returncode:
+        return ran
+    said = _tail(program, ran.err or ran.out)
     if process.returncode > 0:
-        said = _tail(program, ran.err or ran.out)
         raise ProgramFault(f"{name} ended with exit code {process.returncode}{said}")
-    return ran
+    by = signal_name(process.returncode)
+    cause = f" ({CAUSES[by]})" if by in CAUSES else ""
+    raise ProgramFault(f"{name} was ended by {by}{cause}{said}", "crashed")
 
 
 def _wait(
@@ -201,13 +205,12 @@ def _cannot_start(name: str, program: Executable, error: OSError) -> str:
     return f"{name} cannot start: {error.strerror}"
 
 
-def _killed(name: str, program: Executable, code: int, ran: Ran) -> str:
+def signal_name(code: int) -> str:
+    """The signal that ended a process with a negative exit code."""
     try:
-        word = signal.Signals(-code).name
+        return signal.Signals(-code).name
     except ValueError:
-        word = f"signal {-code}"
-    cause = f" ({_SIGNALS[word]})" if word in _SIGNALS else ""
-    return f"{name} was ended by {word}{cause}{_tail(program, ran.err or ran.out)}"
+        return f"signal {-code}"
 
 
 def _tail(program: Executable, text: str) -> str:

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,13 +116,18 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """Counters by the names of ``vocabulary``, each the sum of these metrics. Sources: Nsight Compute
 CLI, table of nvprof metrics and their successors; atomics are not among them."""
 
+_RATIOS: Final = {
+    "lane_efficiency": ("thread_instructions", "warp_instructions", 1 / 32, 0),
+    "replay_overhead_percent": ("instructions_issued", "warp_instructions", 100, -100),
+    "divergent_branch_percent": ("divergent_branches", "branches", 100, 0),
+    "global_load_hit_percent": ("global_load_misses", "global_load_sectors", -100, 100),
+}
+"""Counters that are a part of a whole, times a scale, plus an offset."""
 _RATES: Final = ("fp32_operations", "fp64_operations", "dram_read_bytes", "dram_write_bytes")
 """Counters that are also given per second of the profiled launch."""
 
 _PERMISSION: Final = "ERR_NVGPUCTRPERM"
 _UNKNOWN: Final = re.compile(r"Failed to find metric '?([\w.]+)")
-
-RunProfiler = Callable[[Sequence[str], float], "subprocess.CompletedProcess[str]"]
 
 
 def command(
@@ -148,14 +153,12 @@ def collect(
     *,
     sweeps: Collection[str] = (),
     program: str | None = None,
-    run: RunProfiler | None = None,
 ) -> None:
     """Profile every verified point on a GPU that has no profile yet.
 
     ``sweeps`` are the names of those with counters, if not all. ``program`` is the profiler
-    (default: ``ncu`` on the PATH), ``run`` starts it (default: a process). Where it is not
-    installed, or the driver refuses, one sentence says so; a point that cannot be profiled is noted
-    as such and stays what it is.
+    (default: ``ncu`` on the PATH). Where it is not installed, or the driver refuses, one sentence
+    says so; a point that cannot be profiled is noted as such and stays what it is.
     """
     asked = [t for t in tasks if not sweeps or t.point.sweep in sweeps]
     own = [t for t in asked if t.point.program is None]
@@ -172,7 +175,7 @@ def collect(
         listener.stage(f"reading counters with {PROGRAM}", len(pending))
     for place, task in enumerate(pending):
         try:
-            reply = _profile(task, state, program, run or _process)
+            reply = _profile(task, state, program)
         except DeviceError as error:
             state.skip(task, PROFILE_ROUND, str(error))
             if _PERMISSION in str(error):
@@ -182,7 +185,7 @@ def collect(
             state.add(task, PROFILE_ROUND, place, reply)
 
 
-def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Reply:
+def _profile(task: Task, state: RunState, program: str) -> Reply:
     verified = state.latest(task, 0)
     launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
     limit_s = START_S + PASSES * launch_s
@@ -199,7 +202,7 @@ def _profile(task: Task, state: RunState, program: str, run: RunProfiler) -> Rep
         while True:
             process = (*target, str(request), str(reply))
             argv = command(program, metrics, log, process, marked=bool(kernels))
-            ended = run(argv, limit_s)
+            ended = run_profiler(argv, limit_s)
             text = (log.read_text(encoding="utf-8") if log.exists() else "") + ended.stdout
             unknown = set(_UNKNOWN.findall(text)) & set(metrics)
             if not unknown:
@@ -251,7 +254,8 @@ def _counters(
     return main | found
 
 
-def _process(argv: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+def run_profiler(argv: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Run the profiler. Raises ``DeviceError`` if it cannot be started, or takes too long."""
     environment = os.environ | {"PYTHONPATH": import_path()}
     both: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     try:
@@ -306,17 +310,9 @@ def counters_of(metrics: Mapping[str, float]) -> dict[str, float]:
     }
     if "achieved_occupancy" in found:
         found["achieved_occupancy"] /= 100
-    if found.get("warp_instructions") and "thread_instructions" in found:
-        lanes = 32 * found["warp_instructions"]
-        found["lane_efficiency"] = found["thread_instructions"] / lanes
-    if found.get("warp_instructions") and "instructions_issued" in found:
-        issued = found["instructions_issued"] / found["warp_instructions"]
-        found["replay_overhead_percent"] = 100 * (issued - 1)
-    if found.get("branches"):
-        found["divergent_branch_percent"] = 100 * found["divergent_branches"] / found["branches"]
-    if found.get("global_load_sectors") and "global_load_misses" in found:
-        missed = found["global_load_misses"] / found["global_load_sectors"]
-        found["global_load_hit_percent"] = 100 * (1 - missed)
+    for name, (part, whole, scale, offset) in _RATIOS.items():
+        if found.get(whole) and part in found:
+            found[name] = offset + scale * found[part] / found[whole]
     if found.get("duration_ns"):
         seconds = found["duration_ns"] / 1e9
         found |= {f"{name}_per_s": found[name] / seconds for name in _RATES if name in found}

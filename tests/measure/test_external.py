@@ -87,7 +87,7 @@ CASES: dict[str, tuple[str, Mapping[str, Any], str, str]] = {
         'echo "$(cat count 2>/dev/null || echo 4)"\necho 5 > count',
         *({}, "wrong", "answered 4 in one run and 5 in another"),
     ),
-    "crash": ("kill -SEGV $$", {}, "crashed", "mine was ended by SIGSEGV (it used memory"),
+    "crash": ("kill -SEGV $$", {}, "crashed", "mine was ended by SIGSEGV (native code used memory"),
     "exit code": (
         "echo reading >&2; echo no such board >&2; exit 3",
         *({}, FAULT, "ended with exit code 3; it said: reading | no such board"),

@@ -31,7 +31,7 @@ EXPECTED: Mapping[str, tuple[str, str]] = {
     "too large": ("skipped", TOO_LARGE),
     "last": ("ok", ""),
     "cpu.fine": ("ok", ""),
-    "cpu.segfault": ("crashed", "SIGSEGV (a fault in native code"),
+    "cpu.segfault": ("crashed", "SIGSEGV (native code used memory"),
     "cpu.greedy": ("crashed", "lower n or depth"),
     "cpu.hang": ("timeout", "longer than 0.5 s"),
     "cpu.leave": ("crashed", "exit code 3; it said: the dongle is missing"),

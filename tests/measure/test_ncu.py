@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -22,7 +24,6 @@ from nqbench.measure.measurement import Measurement
 from nqbench.measure.ncu import (
     METRICS,
     PROFILE_ROUND,
-    RunProfiler,
     collect,
     counters_of,
     read_launches,
@@ -141,6 +142,9 @@ def test_no_table_is_an_error_that_tells_what_was_said(text: str, said: str) -> 
         read_launches(text)[0]
 
 
+Run = Callable[[Sequence[str], float], CompletedProcess[str]]
+
+
 class Pretended:
     """A profiler that runs nothing and answers what it is told to."""
 
@@ -184,10 +188,12 @@ class ProfiledRun:
                 reply = Reply(found, 1)
                 self.state.add(task, 0, 0, reply)
 
-    def collect(self, run: RunProfiler | None, program: str = "/opt/ncu", **more: Any) -> None:
-        collect(self.tasks, self.state, self.listener, program=program, run=run, **more)
+    def collect(self, run: Run | None, program: str = "/opt/ncu", **more: Any) -> None:
+        started = mock.patch("nqbench.measure.ncu.run_profiler", run) if run else nullcontext()
+        with started:
+            collect(self.tasks, self.state, self.listener, program=program, **more)
 
-    def profiled(self, run: RunProfiler | None, **more: Any) -> Record:
+    def profiled(self, run: Run | None, **more: Any) -> Record:
         """The last record after one more profile; nothing can be added to the run then."""
         self.collect(run, **more)
         self.writer.close()

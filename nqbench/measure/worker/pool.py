@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from nqbench import errors
-from nqbench.devices.command import CALLER_PATH
+from nqbench.devices.command import CALLER_PATH, CAUSES, signal_name
 from nqbench.errors import DeviceError, DeviceLost, DeviceUnavailable, NqbenchError
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.worker import messages
@@ -42,15 +42,7 @@ OPEN_LIMIT_S: Final = 120.0
 """Imports and a driver's start take seconds; a driver that hangs takes forever."""
 TAIL_BYTES: Final = 4096
 REASON_LENGTH: Final = 300
-ADVICE: Final = {
-    "SIGKILL": "perhaps by the system for lack of memory (see dmesg): lower n or close programs",
-    "SIGSEGV": "a fault in native code: the driver, a compiler or a function of a CPU system",
-    "SIGABRT": "native code gave up: the driver, a compiler or a function of a CPU system",
-    "SIGBUS": "a file it had mapped was cut short, perhaps for lack of disk space",
-    "SIGXCPU": "the limit on CPU time (ulimit -t) is too low",
-    "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
-}
-"""What the end of a worker may mean, by the signal's name or the last complaint's first word."""
+SHORT: Final = "more memory is needed than there is: lower n or depth, or raise ulimit -v"
 NO_MEMORY: Final = (
     "llocation failed",
     "llocation still failed",
@@ -199,13 +191,10 @@ def import_path() -> str:
 
 def _ending(code: int, complaint: str) -> str:
     """How a worker ended, what it said last, and what that may mean where it is known."""
-    try:
-        by = signal.Signals(-code).name
-    except ValueError:
-        by = f"signal {-code}"
+    by = signal_name(code)
     # numpy's own kind of MemoryError has a longer name
     short = "MemoryError" in complaint.partition(":")[0] or any(x in complaint for x in NO_MEMORY)
-    advice = ADVICE.get("MemoryError" if short else by, "")
+    advice = SHORT if short else CAUSES.get(by, "")
     said = complaint[:REASON_LENGTH]
     if said.startswith(UNEXPECTED):  # it ended by an exception: its exit code says nothing more
         return f"{said} ({advice or MISTAKE})"
