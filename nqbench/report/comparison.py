@@ -110,10 +110,10 @@ def best_variants(findings: Findings) -> list[Table]:
         (best.n, name, lead.name): (best, name, lead)
         for ranking in findings.rankings
         for best in ranking.best
-        for name, lead in zip(ranking.comparison.names, best.leaders, strict=True)
+        for name, lead in zip(ranking.names, best.leaders, strict=True)
     }
     if timed:
-        what = findings.rankings[0].section.quantity
+        what = findings.rankings[0].quantity
         columns, rows = tabulate(
             sorted(timed.values(), key=lambda one: -one[0].n),
             (Column("N", "number"), lambda one: one[0].n),

@@ -106,7 +106,7 @@ def test_an_order_changes_if_both_sides_are_sure_of_it(
         for i in range(others):
             builder.time("s", {"n": 15, "block_size": 96 + i}, 10.0 + i)
         sides.append(builder.data())
-    order = compare_datasets(sides).rankings[0].order
+    order = compare_datasets(sides).rankings[0]
     assert order.pairs == math.comb(others + 2, 2)
     assert (len(order.swaps), order.unsure) == (swaps, 1 - swaps)
     p = max(scipy.stats.ttest_1samp(np.log(times), 0).pvalue for times in (first_s, second_s))

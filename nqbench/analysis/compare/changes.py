@@ -12,7 +12,7 @@ ratios are large enough to report.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -22,12 +22,14 @@ from nqbench.analysis import wording
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.match import Matched
+from nqbench.analysis.compare.runs import Comparison
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
-from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.factorial.effects import effects
 from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError
+from nqbench.point import PART
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,28 +61,43 @@ class BestVariant:
         return self.leaders[0].name == self.leaders[1].name
 
 
+Swap = tuple[PointResult, PointResult, estimate.Estimate, estimate.Estimate]
+"""Two variants, and on each side the ratio of the second's time to the first's."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Swap:
-    """Two variants whose order clearly changes: ``ratios`` of ``other``'s time to ``one``'s."""
+class Ranking:
+    """The kernels of two sides by their times.
 
-    one: PointResult
-    other: PointResult
-    ratios: tuple[estimate.Estimate, estimate.Estimate]
-
-
-@dataclass(frozen=True, slots=True)
-class OrderChanges:
-    """Pairs of variants of one sweep and size: how many, and which change their order.
-
-    ``unsure``  pairs whose values change order, within their intervals or by too little to report
+    ``best``    the fastest variant of each size that has several, the largest size first
+    ``pairs``   number of pairs of variants of one sweep and size
+    ``swaps``   those whose order clearly changes, the clearest first
+    ``unsure``  how many values change order, within their intervals or by too little to report
     """
 
+    names: match.Names
+    quantity: Quantity
+    best: tuple[BestVariant, ...]
     pairs: int
     swaps: tuple[Swap, ...]
     unsure: int
 
 
-def best_variants(
+def ranking(comparison: Comparison) -> Iterator[Ranking]:
+    """The ranking of the kernels by the first quantity that is a time of theirs, if there is one.
+
+    Of a kernel that was measured in parts only the whole is ranked.
+    """
+    sides, kinds = comparison.sides, ((s.quantity, s) for s in comparison.sections)
+    for what, section in (one for one in kinds if one[0].kind == "time" and one[0] != CPU_TIME):
+        every = [row.pair for row in section.rows]
+        pairs = [p for p in every if p.first.levels.get(PART, "full") == "full"]
+        best = tuple(_best_variants(sides, pairs, what))
+        yield Ranking(comparison.names, what, best, *_order_changes(sides, pairs, what))
+        return
+
+
+def _best_variants(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
 ) -> Iterable[BestVariant]:
     """The best of each size (and answer) that has several variants, the largest size first."""
@@ -104,10 +121,10 @@ def best_variants(
         yield BestVariant(group[0].first.n, len(seen), (leaders[0], leaders[1]))
 
 
-def order_changes(
+def _order_changes(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
-) -> OrderChanges:
-    """Which variants of one sweep and size change places between the two sides.
+) -> tuple[int, tuple[Swap, ...], int]:
+    """Which variants of one sweep and size change places between the two sides; see ``Ranking``.
 
     Both ratios of such a pair must be clear and large enough to report, in opposite directions. Its
     p is the larger of the two (an intersection-union test), corrected for the number of pairs.
@@ -132,12 +149,12 @@ def order_changes(
     # Pairs in the same order on both sides count as tests too: each could have been reported.
     p_values = estimate.adjusted([*p_values, *[1.0] * (count - len(p_values))])
     swaps = [
-        Swap(one.first, other.first, (first.estimate(), second.estimate()))
+        (one.first, other.first, first.estimate(), second.estimate())
         for (one, other, (first, second)), p in zip(tested, p_values, strict=False)
         if p <= estimate.ALPHA
     ]
-    swaps.sort(key=lambda s: -min(r.distance for r in s.ratios))
-    return OrderChanges(count, tuple(swaps), unsure + len(tested) - len(swaps))
+    swaps.sort(key=lambda swap: -min(ratio.distance for ratio in swap[2:]))
+    return count, tuple(swaps), unsure + len(tested) - len(swaps)
 
 
 def _contrast(

@@ -18,7 +18,6 @@ from nqbench.analysis.compare import changes
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import (
     ComparedPoint,
-    ComparedQuantity,
     Comparison,
     compare_levels,
     compare_runs,
@@ -27,7 +26,6 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.point import PART
 from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
@@ -39,19 +37,6 @@ GATES: Final = {
     "differs": ("counter", "a counter"),
 }
 """What ``--fail-on`` takes: the kind of quantity that it is about, and what it needs in words."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """The kernels of two runs by their times, which are the rows of ``section``.
-
-    ``best``  the fastest variant of each size that has several, the largest size first
-    """
-
-    comparison: Comparison
-    section: ComparedQuantity
-    best: tuple[changes.BestVariant, ...]
-    order: changes.OrderChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +54,7 @@ class Findings:
     command: str
     answers: tuple[Answer, ...]
     standings: tuple[Comparison, ...]
-    rankings: tuple[Ranking, ...]
+    rankings: tuple[changes.Ranking, ...]
     effects: tuple[changes.SharedEffect, ...]
     reversals: tuple[changes.SharedEffect, ...]
     several_devices: bool
@@ -156,7 +141,7 @@ def compare_datasets(
         command,
         answers,
         tuple(_standings(found, pair, ranked=several or by is not None)),
-        tuple(ranking for one in found for ranking in _rankings(one)),
+        tuple(ranking for one in found for ranking in changes.ranking(one)),
         tuple(changes.side_by_side(answers, called) if several or by else ()),
         tuple(r for q in shown for r in changes.reversals(runs, called, q) if several),
         several,
@@ -205,22 +190,6 @@ def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
     same = len(list(shared))  # the folder that all of them are in
     own = ["/".join(path[same:]) for path in parts]
     return own or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
-
-
-def _rankings(comparison: Comparison) -> Iterator[Ranking]:
-    """The ranking of the kernels by the first quantity that is a time of theirs, if there is one.
-
-    Of a kernel that was measured in parts only the whole is ranked.
-    """
-    for section in comparison.sections:
-        what = section.quantity
-        if what.kind == "time" and what is not CPU_TIME:
-            every = [row.pair for row in section.rows]
-            pairs = [p for p in every if p.first.levels.get(PART, "full") == "full"]
-            best = tuple(changes.best_variants(comparison.sides, pairs, what))
-            order = changes.order_changes(comparison.sides, pairs, what)
-            yield Ranking(comparison, section, best, order)
-            return
 
 
 def parse_levels(by: str) -> list[str]:

@@ -9,11 +9,9 @@ from typing import Any, Final
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import changes, match
-from nqbench.analysis.compare.match import Names
-from nqbench.analysis.compare.request import Findings, Ranking
+from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison
 from nqbench.analysis.data.estimate import NOTEWORTHY
-from nqbench.analysis.data.quantities import Quantity
 from nqbench.runs.frame import json_rows
 from nqbench.system.suggest import many
 
@@ -70,9 +68,9 @@ def _standing(found: Sequence[Comparison]) -> str:
     return f"{side(found[0].names[1])} {' and '.join(told)}"
 
 
-def _fastest(ranking: Ranking) -> str:
+def _fastest(ranking: changes.Ranking) -> str:
     """Whether the same variant is the fastest on both sides, at the largest size."""
-    top, names = ranking.best[0], ranking.comparison.names
+    top, names = ranking.best[0], ranking.names
     called = [wording.short(leader.name) for leader in top.leaders]
     if top.same:
         told = f"the same is fastest on both: {called[0]}"
@@ -132,8 +130,8 @@ def turned(findings: Findings) -> Iterator[str]:
     for ranking in findings.rankings:
         if ranking.best:
             yield from _other_sizes(ranking.best)
-        if ranking.order.pairs:
-            yield order(ranking.order, ranking.comparison.names, ranking.section.quantity)
+        if ranking.pairs:
+            yield _order(ranking)
     for one in findings.reversals:
         yield reversal(one)
     if findings.several_devices and findings.effects and not findings.reversals:
@@ -155,7 +153,7 @@ def _other_sizes(found: Sequence[changes.BestVariant]) -> Iterator[str]:
         yield f"At N = {sizes} another variant is fastest on each{doubt}."
 
 
-def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
+def _order(found: changes.Ranking) -> str:
     """Which pairs of variants change places."""
     swaps, pairs = found.swaps, f"{found.pairs:,} pair{'' if found.pairs == 1 else 's'}"
     more = "more " if swaps else ""
@@ -163,13 +161,13 @@ def order(found: changes.OrderChanges, names: Names, what: Quantity) -> str:
     unsure = f"{unsure} than {LIMIT}" if found.unsure else ""
     if not swaps:
         return f"The order clearly changes in none of {pairs} of variants{unsure}."
-    top = swaps[0]
-    called = {p: wording.short(c) for p, c in match.variants([top.one, top.other]).items()}
-    first, second = (wording.effect(r, what) for r in top.ratios)
+    one, other, *ratios = swaps[0]
+    called = {p: wording.short(c) for p, c in match.variants([one, other]).items()}
+    first, second = (wording.effect(ratio, found.quantity) for ratio in ratios)
     return (
         f"The order clearly changes in {len(swaps)} of {pairs} of variants; most of all,"
-        f" {called[top.other]} is {first} than {called[top.one]} on {side(names[0])}, but {second}"
-        f" on {side(names[1])} (N = {top.one.n:,}, sweep {top.one.sweep}){unsure}."
+        f" {called[other]} is {first} than {called[one]} on {side(found.names[0])}, but {second}"
+        f" on {side(found.names[1])} (N = {one.n:,}, sweep {one.sweep}){unsure}."
     )
 
 
