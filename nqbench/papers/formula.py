@@ -27,7 +27,6 @@ FUNCTIONS: Final = {
     "counter": "a recorded counter or resource",
     "recorded": "list of a recorded number (found, evaluations, ...) over all its configurations",
     "count": "a deterministic count that needs no run",
-    "rank": "whether the systems' times increase strictly in this order",
     "fails": "whether a system ends with an error or a wrong answer",
     "sizes_of": "sizes at which all of the systems were timed",
     "over": "list of a formula's values over sizes",
@@ -56,10 +55,8 @@ OF_SYSTEM: Final = (
     *("time", "times", "best", "argbest", "levels", "phase", "counter", "fails", "recorded"),
 )
 """Functions whose first argument is a system."""
-OF_SYSTEMS: Final = ("rank", "sizes_of")
-"""Functions all of whose arguments are systems."""
 OF_TIME: Final = frozenset(
-    {"time", "times", "best", "argbest", "levels", "phase", "rank", "fails", "sizes_of"}
+    {"time", "times", "best", "argbest", "levels", "phase", "fails", "sizes_of"}
 )
 """Functions that need measured times."""
 
@@ -103,7 +100,7 @@ CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
 """What their arguments are, where those are names."""
 CLAIM_ARGUMENTS: Final[Mapping[str, Iterable[str]]] = {
     **dict.fromkeys(OF_SYSTEM, ("system",)),
-    **dict.fromkeys(OF_SYSTEMS, repeat("system")),
+    "sizes_of": repeat("system"),
     "phase": ("system", "phase"),
 }
 """Likewise in claims; some functions take any number of systems."""
@@ -169,7 +166,7 @@ def _sized(node: ast.AST, *, bound: bool) -> bool:
         tests = (_sized(test, bound=own) for loop in node.generators for test in loop.ifs)
         return any(lists) or any(tests) or _sized(node.elt, bound=own)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        asks = node.func.id in (*OF_SYSTEM, "rank", "count")
+        asks = node.func.id in (*OF_SYSTEM, "count")
         if asks and not any(k.arg == "N" for k in node.keywords):
             return True
     return any(_sized(child, bound=bound) for child in ast.iter_child_nodes(node))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any, Final
 
 from nqbench.analysis.claims.bootstrap import ALL_ROUNDS, Resampled, Resamples
@@ -152,11 +151,6 @@ class Values:
             which = f"size of {least:,} or more" if least else "size"
             raise NotMeasured(f"no {which} has times of {' and '.join(names)}", data.command)
         return found
-
-    def rank(self, *systems: str) -> bool:
-        """Whether the times increase strictly in this order."""
-        times = [self._of_system(self.time, system) for system in systems]
-        return all(a < b for a, b in pairwise(times))
 
     def fails(self, asked: Asked) -> bool:
         """Whether the system ends with an error or a wrong answer."""

@@ -68,9 +68,8 @@ class Score:
         a number for each."""
         by_device = self.paper.by_device(self.claim)
         if by_device:
-            chips = [chip(self.paper.device(name).name) for name in by_device]
-            numbers = map(self._number, by_device.values())
-            return "; ".join(f"{v} ({c})" for v, c in zip(numbers, chips, strict=True))
+            chips = {name: chip(self.paper.device(name).name) for name in by_device}
+            return "; ".join(f"{self._number(v)} ({chips[d]})" for d, v in by_device.items())
         sizes = dict.fromkeys(_decisive(v).n for v in self.verdicts.values())
         own = [n for n in sizes if n is None or n in self.claim.n] or self.claim.n[-1:]
         found = ((n, self.claim.published(n)) for n in own)

@@ -106,30 +106,25 @@ def compare_datasets(
     Raises ``StudyError`` for an invalid request, ``AnalysisError`` for runs that cannot be
     compared.
     """
-    if by is not None:
-        if len(runs) != 1:
-            raise StudyError(
-                f"levels of a factor (by {by!r}) are compared within one run, but {len(runs)} are"
-                " given; name one"
-            )
-        factor, *levels = parse_levels(by)
-        called = [f"{factor} {level}" for level in levels]
-
-        def pair(one: int, two: int) -> Comparison:
-            own = levels[one], levels[two]
-            return compare_levels(runs[0], factor, own, margin=margin, value=value)
-
-    elif len(runs) < 2:
+    if by is not None and len(runs) != 1:
+        raise StudyError(
+            f"levels of a factor (by {by!r}) are compared within one run, but {len(runs)} are"
+            " given; name one"
+        )
+    if by is None and len(runs) < 2:
         raise StudyError(
             "a comparison needs two runs, or one run and, with `by`, two levels of a factor:"
             " system=zhang2011.low_divergence,zhang2011.pool_distributed"
         )
-    else:
-        called = run_names(runs, names)
+    factor, *levels = [""] if by is None else parse_levels(by)
+    called = [f"{factor} {level}" for level in levels] or run_names(runs, names)
 
-        def pair(one: int, two: int) -> Comparison:
-            sides, own = (runs[one], runs[two]), (called[one], called[two])
-            return compare_runs(*sides, own, margin=margin, value=value)
+    def pair(one: int, two: int) -> Comparison:
+        if levels:
+            asked = levels[one], levels[two]
+            return compare_levels(runs[0], factor, asked, margin=margin, value=value)
+        own = called[one], called[two]
+        return compare_runs(runs[one], runs[two], own, margin=margin, value=value)
 
     found = tuple(pair(0, i) for i in range(1, len(called)))
     several = len({run.device for run in runs}) > 1
