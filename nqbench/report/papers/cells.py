@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from nqbench.papers.forms import Points
 from nqbench.papers.formula import CELL_FUNCTIONS, CELLS
 from nqbench.papers.schema import Paper, PaperTable
 from nqbench.point import Level
-from nqbench.report.papers import common
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
 
@@ -157,7 +156,7 @@ class PointRow:
             "version": lambda: self.system.partition(".")[2],
             "device": lambda: data.device_short,
             "card": lambda: data.device,
-            "cpu": lambda: common.cpu_name(run),
+            "cpu": lambda: cpu_name(run),
             "unknown": lambda: math.nan,
             "each": lambda: self.each,
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
@@ -477,3 +476,29 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
                         add(series.system, n, float(table.printed(series.label, n)), levels)
     device = {"spec": PUBLISHED, "kind": PUBLISHED, "identity": {"name": name}}
     return Observed(Path(PUBLISHED), Dataset(paper.id, {"device": device}, tuple(points), 1))
+
+
+def short(system: str) -> str:
+    """A system without the name of its paper."""
+    return system.partition(".")[2]
+
+
+def cpu_name(run: Observed) -> str:
+    """The CPU of a run."""
+    return run.cpu.removesuffix(" (cpu)")
+
+
+def timed_on(run: Observed, points: Sequence[PointResult]) -> str:
+    """The device behind times, for a title: the CPU if no point ran on the GPU."""
+    return cpu_name(run) if points and all(point.cpu for point in points) else run.name
+
+
+def refuse(run: Observed, system: str, what: str) -> NoReturn:
+    """Raise ``NotMeasured`` with the reason why a run has no times of a system, else ``what``.
+
+    A simulated run has no times; a skipped point has its own reason.
+    """
+    sizes = [p.n for p in run.data.points if p.system == system]
+    if sizes:
+        Asked(run.data, system, max(sizes)).best()
+    raise NotMeasured(f"the run has {what if sizes else f'no {system}'}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nqbench import expressions
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, time_of
@@ -17,15 +18,26 @@ from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import time as time_text
 from nqbench.papers.forms import Bars, Curves, Height
-from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.papers.formula import CELLS
+from nqbench.papers.schema import Known, Paper, PaperFigure
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, sizes_axis, value_axis
-from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers
-from nqbench.report.papers import cells, common
-from nqbench.report.table import Source
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    HATCH,
+    Drawing,
+    finish,
+    legend,
+    panels,
+    whiskers,
+)
+from nqbench.report.papers import cells
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 HOLLOW: Final = {"markerfacecolor": "white", "linewidth": 0.8, "alpha": 0.8}
@@ -64,7 +76,7 @@ class Curve:
 
     def on(self, runs: Sequence[Observed]) -> str:
         """The device that it is of; the CPU of one of several runs by the GPU beside it."""
-        device = common.timed_on(self.run, self.points)
+        device = cells.timed_on(self.run, self.points)
         several = len(runs) > 1 and device != self.run.name
         return f"CPU beside {self.run.name}" if several else device
 
@@ -79,8 +91,8 @@ def curves(
     named = cells.systems_of(paper, runs, spec.points.systems)
     systems = list(dict.fromkeys((*named, *(curve.system for curve in ours))))
     if not ours:
-        common.refuse(runs[0], next(iter(systems), ""), "nothing to draw")
-    run = cells.published_run(paper, figure.data, common.printed_on(paper, figure))
+        cells.refuse(runs[0], next(iter(systems), ""), "nothing to draw")
+    run = cells.published_run(paper, figure.data, printed_on(paper, figure))
     theirs = list(_curves_of(paper, run, spec, spec.published_n or figure.n))
     keys: dict[str, Callable[[Curve], object]] = {
         "runs": lambda curve: curve.run, "n": lambda curve: curve.n, "y": lambda curve: curve.y
@@ -103,7 +115,7 @@ def curves(
             ax.set_title(f"N = {own}", fontsize=8)
         elif spec.panels == "runs":
             mine = [curve for curve in members if curve.run is own]
-            device = common.timed_on(mine[0].run, [p for c in mine for p in c.points])
+            device = cells.timed_on(mine[0].run, [p for c in mine for p in c.points])
             kind = "published" if mine[0].published else "measured"
             ax.set_title(f"{device} ({kind})", fontsize=8)
         form.finish(ax, members)
@@ -112,7 +124,7 @@ def curves(
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=6.5, ncols=columns, **_LEGENDS[spec.legend])
     alt = f"{figure.title[0].upper()}{figure.title[1:]}, published and measured."
-    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+    return finished(figure, drawing, source, alt=alt, runs=runs)
 
 
 def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
@@ -149,7 +161,7 @@ class _Panels:
         """The words for a curve."""
         if self.spec.lines == "n":
             return f"N = {curve.n}"
-        parts = [common.short(curve.system)] if len(self.systems) > 1 else []
+        parts = [cells.short(curve.system)] if len(self.systems) > 1 else []
         if self.spec.lines == "runs" and not curve.published:
             parts.append(curve.on(self.runs))
         name, kind = ", ".join(parts), "published" if curve.published else "measured"
@@ -185,7 +197,7 @@ class _Panels:
         if height.line:
             shown += self._lines(ax, height)
         if height.marks:
-            marks = (common.mark(ax, known, places[-1]) for known in self.figure.known)
+            marks = (mark(ax, known, places[-1]) for known in self.figure.known)
             shown += [value for value in marks if value is not None]
         if height.kind == "ratio":
             shown.append(1.0)
@@ -279,7 +291,7 @@ class BarPanel:
                 ax.text(x, 0, self.absent, ha="center", va="bottom", color=GREY, fontsize=6.5)
             else:
                 self._bar(ax, x, bar, named=bar is known[0])
-        names = [common.short(s).removeprefix("gpu_").replace("_", "\n") for s in self.bars]
+        names = [cells.short(s).removeprefix("gpu_").replace("_", "\n") for s in self.bars]
         ax.set_xticks(range(len(names)), names, fontsize=6.5)
         ax.set_xlim(-0.6, len(names) - 0.4)
         ax.set_title(self.title, fontsize=8 if self.what else 7)
@@ -325,7 +337,7 @@ def bars(
         panel.draw(ax)
     legend(drawing, axes[-1])
     alt = f"Bars of {len(shown[0].bars)} programs, published and from the runs."
-    return common.finished(figure, drawing, source, alt=alt, runs=runs)
+    return finished(figure, drawing, source, alt=alt, runs=runs)
 
 
 _Form = tuple[list[BarPanel], int]
@@ -353,7 +365,7 @@ def _stacked(
                 title = f"{run.name}, N = {n} (measured)"
                 ours.append(BarPanel(title, every, "not\ntimed", labels, what))
     if not ours and systems and not lacks:
-        common.refuse(runs[0], systems[0], "no time to draw")
+        cells.refuse(runs[0], systems[0], "no time to draw")
     theirs = _published_panels(paper, figure, spec, systems, what) if ours else ()
     return [*theirs, *ours], 2
 
@@ -390,7 +402,7 @@ def _grid(
 ) -> _Form:
     """A row of panels for each run that has the first part of all systems: published, then ours."""
     printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
-    title = f"{figure.unit}\n{common.printed_on(paper, figure)} (published)"
+    title = f"{figure.unit}\n{printed_on(paper, figure)} (published)"
     theirs = BarPanel(title, printed, "?", ideal=1.0)
     shown: list[BarPanel] = []
     for run in runs:
@@ -411,3 +423,47 @@ def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> Bar
     absent = "counted by\nNsight Compute\nonly"
     title = f"{part.label}\n{where}"
     return BarPanel(title, bars, absent, [part.label], ideal=part.ideal, top=part.top)
+
+
+def printed_on(paper: Paper, figure: PaperFigure) -> str:
+    """Whose numbers a figure's published ones are: its data file's, or its device's."""
+    if figure.data in {part.id for part in paper.data}:
+        return paper.series(figure.data).origin
+    return next((paper.device(name).name for name in figure.hardware), "the paper")
+
+
+def finished(
+    figure: PaperFigure,
+    drawing: Figure,
+    source: Source,
+    *,
+    alt: str,
+    runs: Sequence[Observed] = (),
+) -> list[Drawing]:
+    """The figure with its title, the paper's number and what explains it."""
+    cpus = ", ".join(dict.fromkeys(cells.cpu_name(run) for run in runs))
+    subtitle = figure.subtitle.replace("{cpu}", cpus)
+    title = f"Figure {figure.number}: {figure.title}"
+    name = slug("paper", figure.id)
+    return [finish(drawing, name, title, source, alt=alt, subtitle=subtitle)]
+
+
+def mark(ax: Axes, known: Known, end: float = 0.0) -> float | None:
+    """Draw what the text states of a figure; its height, if it has one."""
+    label = f"published: {known.label}"
+    if not known.label:
+        return None
+    if known.pool_size:
+        hatched = known.until is None
+        look: dict[str, Any] = {"facecolor": GREY, "alpha": 0.15}
+        if hatched:
+            look = {"facecolor": "none", "edgecolor": GREY, "alpha": 0.4, "hatch": HATCH}
+        ax.axvspan(known.pool_size, known.until or 2 * end, linewidth=0, label=label, **look)
+        return None
+    if known.at:
+        height = float(expressions.evaluate(expressions.parse(known.at, CELLS), CELLS, {}, {}))
+        ax.axhline(height, color=GREY, linestyle="--", label=label)
+        return height
+    star: dict[str, Any] = {"marker": "*", "markersize": 11, "markerfacecolor": "white"}
+    ax.plot([known.n or 0], [known.value or 0.0], color=GREY, linestyle="", label=label, **star)
+    return known.value

@@ -6,7 +6,7 @@ divided: the devices are generations apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,11 +18,18 @@ from nqbench.analysis.limits import ceilings
 from nqbench.analysis.wording import grouped
 from nqbench.papers.forms import HereRow, PointColumn
 from nqbench.papers.schema import Paper, PaperTable, Series
-from nqbench.report.papers import cells, common
+from nqbench.report.papers import cells
 from nqbench.report.papers.cells import PointRow
-from nqbench.report.table import Cell, Column, Field, Source, Table, source_of, tabulate
+from nqbench.report.table import Cell, Column, Field, Source, Table, slug, source_of, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.workloads import get
+
+IN_BRACKETS: Final = "in brackets: quotients of the printed numbers; the paper gives none"
+COMPARE_RATIOS: Final = (
+    "Compare the ratios: times from the paper and times measured here are not comparable"
+)
+QUOTIENT_DIGITS: Final = 3
+"""Digits of a quotient of printed numbers; no printed time has more significant ones."""
 
 DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
 
@@ -60,7 +67,7 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
             sweeps = ", ".join(table.points.sweeps)
             raise NotMeasured(f"the run has no point of the sweep {sweeps}", run.data.command)
         systems = cells.systems_of(paper, [run], table.points.systems)
-        common.refuse(run, next(iter(systems), rows[0].system if rows else ""), "no point")
+        cells.refuse(run, next(iter(systems), rows[0].system if rows else ""), "no point")
     used = [
         i for i, c in enumerate(columns) if not c.optional or any(r[i] is not None for r in kept)
     ]
@@ -77,7 +84,7 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if table.points.sizes == "counted":
         notes += dict.fromkeys(f"not counted: {why}" for row in rows for why in row.lacks)
     own = [[row[i] for i in used] for row in kept]
-    return common.reproduced(paper, table, run, heads, own, notes)
+    return reproduced(paper, table, run, heads, own, notes)
 
 
 def _intervals(paper: Paper, run: Observed) -> list[str]:
@@ -128,7 +135,7 @@ def _cell(row: PointRow, theirs: PointRow | None, column: PointColumn, each: obj
         found = theirs.value(column.value)
     value = found.value if isinstance(found, Estimate) else found
     if column.of == "paper" and isinstance(value, float):
-        return common.bracketed(value) if column.kind == "ratio" else f"{value:g}"
+        return bracketed(value) if column.kind == "ratio" else f"{value:g}"
     if column.kind == "text" and value is not None:
         return str(value)
     return found if column.spread else value
@@ -141,7 +148,7 @@ def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
         devices = ", ".join(paper.device(d).name for d in table.hardware)
         more = f" ({part.note})" if part.note else ""
         yield f"paper: {devices}; {part.origin}: {part.file}{more}"
-        yield common.COMPARE_RATIOS
+        yield COMPARE_RATIOS
         yield DATA_QUOTIENTS
     if any(name in column.value for column in table.shown for name in ceilings.MOVED):
         known, how = ceilings.peaks(run.path, run.data)
@@ -183,10 +190,10 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
     elif counted:
         columns[1:] = [Column(column.name, "number") for column in columns[1:]]
     if any(here.each for here in table.here):
-        notes += [common.COMPARE_RATIOS, *_intervals(paper, run)]
+        notes += [COMPARE_RATIOS, *_intervals(paper, run)]
     for what, command in lacks.items():
         notes.append(f"not measured: {what}" + (f"; `{command}` measures it" if command else ""))
-    return common.reproduced(paper, table, run, columns, rows, notes, source=source)
+    return reproduced(paper, table, run, columns, rows, notes, source=source)
 
 
 def _here(
@@ -204,7 +211,7 @@ def _here(
     found: tuple[Cell, ...]
     if here.each:
         at = [replace(row, n=n, point=row.main(n)) for n in sizes]
-        device = common.timed_on(run, [one.point for one in at if one.point])
+        device = cells.timed_on(run, [one.point for one in at if one.point])
         found = (f"{device}, here", *(one.value(here.each) for one in at))
         said = (launch_text(run.data, one.point) for one in at if one.point)
         notes += dict.fromkeys(f"{system} here: {launch}" for launch in said if launch)
@@ -289,7 +296,7 @@ def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> st
         return ""
     own = table.printed(series.label, n)
     base = paper.table(ratio.table).printed(ratio.series, n)
-    return common.bracketed(float(base) / float(own)) if own and base else ""
+    return bracketed(float(base) / float(own)) if own and base else ""
 
 
 def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -321,7 +328,7 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
     source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
     notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
     notes += _notes(paper, table, asked, run)
-    return common.reproduced(paper, table, run, columns, rows, notes, source=source)
+    return reproduced(paper, table, run, columns, rows, notes, source=source)
 
 
 def _notes(
@@ -330,12 +337,12 @@ def _notes(
     if devices := ", ".join(paper.device(d).name for d in table.hardware):
         yield f"paper: {devices}"
     if any(s.quantity != "jobs" for s in table.series):
-        yield common.COMPARE_RATIOS
+        yield COMPARE_RATIOS
         if paper.timed == "total":
             yield TOTALS
         yield interval_note(run.data.simulated, run.data.rounds)
     if any(cell.printed_ratio.startswith("(") for cell in cells):
-        yield common.IN_BRACKETS
+        yield IN_BRACKETS
     for cell in cells:
         if isinstance(cell.here, int) and cell.printed != str(cell.here):
             yield f"N={cell.n}, {cell.series.label}: {cell.printed} printed, {cell.here} counted"
@@ -347,6 +354,42 @@ def _notes(
             yield f"{words}: {reason}"
     for command in dict.fromkeys(cell.command for cell in cells if cell.command):
         yield f"`{command}` resumes and measures what is missing"
+
+
+def bracketed(quotient: float) -> str:
+    """A quotient of printed numbers, in brackets."""
+    digits = f"{quotient:#.{QUOTIENT_DIGITS}g}"
+    return f"({digits.removesuffix('.')})"
+
+
+def reproduced(
+    paper: Paper,
+    table: PaperTable,
+    run: Observed,
+    columns: Sequence[Column],
+    rows: Iterable[Iterable[Cell]],
+    notes: Iterable[str],
+    *,
+    source: Source | None = None,
+) -> Table:
+    """A reproduced table of a paper; empty and repeated notes are dropped.
+
+    Its title has the paper's number and words for it, and what is added to them.
+    """
+    number = table.number if table.number.startswith("section") else f"table {table.number}"
+    place = "" if table.number == "none" else f", {number}"
+    title = f"{paper.title}{place}: {table.title}{table.after}"
+    kept = tuple(dict.fromkeys(note for note in notes if note))
+    source = source or source_of(run.data)
+    return Table(
+        slug("paper", table.id), title, tuple(columns), tuple(map(tuple, rows)), source, kept
+    )
+
+
+def general_notes(paper: Paper, run: Observed) -> tuple[str, ...]:
+    """The notes that most tables of a run share, for the page to say once."""
+    notes = [COMPARE_RATIOS, interval_note(run.data.simulated, run.data.rounds), IN_BRACKETS]
+    return (*notes, TOTALS) if paper.timed == "total" else tuple(notes)
 
 
 FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {

@@ -28,8 +28,7 @@ from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers import figures, verdicts
-from nqbench.report.papers.common import general_notes
-from nqbench.report.papers.tables import reproduced_table
+from nqbench.report.papers.tables import general_notes, reproduced_table
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 
