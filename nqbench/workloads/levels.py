@@ -45,27 +45,26 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
     """
     if name not in factors:
         raise StudyError(f"workload {workload} has no factor {name!r}; {suggestion(name, factors)}")
-    factor = factors[name]
+    factor, whole = factors[name], isinstance(level, int) and not isinstance(level, bool)
+    words = (*factor.levels, *(("auto",) if factor.auto else ()))
+    fits = whole and factor.number is not None
     if isinstance(level, str):
-        words = (*factor.levels, *(("auto",) if factor.auto else ()))
-        if level not in words and not factor.text:
-            numbers = "a number from {} to {}".format(*factor.number) if factor.number else ""
-            choices = [*filter(None, [numbers]), *words]
-            raise StudyError(f"{name}: no level {level!r}; {suggestion(level, choices)}")
-    elif isinstance(level, int) and not isinstance(level, bool):
-        if factor.number is None:
-            wanted = "the name of a file" if factor.text else "a word"
-            words = (f"; choose from {listing(factor.levels)}",) if factor.levels else ()
-            raise StudyError(f"{name} takes {wanted}, not {level}{''.join(words)}")
-        least, most = factor.number
-        if factor.only and level not in factor.only:
-            said = f"'{name}' is {level}, but takes {listing(map(str, factor.only))}"
-            raise StudyError(said, factor=name)
-        if name != "n" and not least <= level <= most:
-            raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
-    elif not (isinstance(level, Mapping) and factor.per_sm and _is_per_sm(level)):
-        accepted = " or {per_sm: k} with k >= 1" if factor.per_sm else ""
-        raise StudyError(f"{name}: {level!r} is not a level; give a number or a word{accepted}")
+        fits = level in words or factor.text
+    elif isinstance(level, Mapping):
+        shares = level.get("per_sm")
+        fits = factor.per_sm and len(level) == 1 and isinstance(shares, int) and shares >= 1
+    if not fits:
+        choices = ["{per_sm: k} with k >= 1"] * factor.per_sm + ["the name of a file"] * factor.text
+        if factor.number:
+            choices.append("a number from {} to {}".format(*factor.number))
+        said = suggestion(str(level), (*words, *choices))
+        raise StudyError(f"{name}: {level!r} is not a level; {said}")
+    if whole and factor.only and level not in factor.only:
+        said = f"'{name}' is {level}, but takes {listing(map(str, factor.only))}"
+        raise StudyError(said, factor=name)
+    least, most = factor.number or (0, 0)
+    if isinstance(level, int) and name != "n" and not least <= level <= most:
+        raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
 
 
 def applied(
@@ -121,7 +120,3 @@ def number(levels: Mapping[str, Level], name: str) -> int:
     level = levels[name]
     assert isinstance(level, int)
     return level
-
-
-def _is_per_sm(level: Mapping[str, int]) -> bool:
-    return set(level) == {"per_sm"} and isinstance(level["per_sm"], int) and level["per_sm"] >= 1

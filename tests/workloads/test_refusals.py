@@ -30,7 +30,7 @@ REFUSED: dict[str, list[Case]] = {
     "fitness": [
         (None, {}, "", "needs a system or a scheme"),
         (None, {"scheme": "gpu_coarsest"}, "", "did you mean 'gpu_coarse'"),
-        (HISTOGRAM, {"board_file": 3}, "", "takes the name of a file, not 3"),
+        (HISTOGRAM, {"board_file": 3}, "", "3 is not a level; choose from the name of a file"),
         (HISTOGRAM, {"scheme": "gpu_coarse"}, "scheme", "not the scheme of fitness.histogram"),
         (None, {"scheme": "cpu_serial"}, "scheme", "write system: fitness_schemes.cpu_serial"),
         (COARSE, {"threads": 4}, "threads", "means nothing to fitness_schemes.gpu_coarse"),

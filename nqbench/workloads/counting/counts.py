@@ -23,9 +23,9 @@ from nqbench.system.suggest import suggestion
 from nqbench.workloads.counting import enumeration, resolve
 from nqbench.workloads.counting import jobs as jobs_of
 from nqbench.workloads.counting.configuration import check_depth
-from nqbench.workloads.counting.enumeration import Enumeration, Split, Spread
+from nqbench.workloads.counting.enumeration import Enumeration, Split
 from nqbench.workloads.counting.jobs import Encoding, Symmetry
-from nqbench.workloads.counting.probe import COUNTERS
+from nqbench.workloads.counting.probe import COUNTERS, Spread
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 
 Value = int | float | dict[str, Any]

@@ -50,28 +50,26 @@ def count_multicore(n: int) -> int:
 
 def count_frontier(n: int) -> int:
     """Solutions for one board by one eighth of the tree (``border``), on one core."""
+    return _frontier(n, all_cores=False)
+
+
+def count_frontier_multicore(n: int) -> int:
+    """Solutions for one board by one eighth of the tree on all cores that this process may use."""
+    return _frontier(n, all_cores=n >= MIN_SPLIT_N)
+
+
+def _frontier(n: int, all_cores: bool) -> int:
+    from nqbench.workloads.compiled import on_all_cores
     from nqbench.workloads.counting import border
 
     if n < border.MIN_N:
         return count_somers(n)
     depth = min(_SPLIT_DEPTH, n - 2)
     jobs = border.jobs(n, depth)
-    return border.total(int(border.weights_of_jobs(n, depth, jobs, 0, jobs.size // border.WORDS)))
-
-
-def count_frontier_multicore(n: int) -> int:
-    """Solutions for one board by one eighth of the tree on all cores that this process may use."""
-    if n < MIN_SPLIT_N:
-        return count_frontier(n)
-    from nqbench.workloads.compiled import on_all_cores
-    from nqbench.workloads.counting import border
-
-    jobs = border.jobs(n, _SPLIT_DEPTH)
-
-    def part(span: tuple[int, int]) -> int:
-        return int(border.weights_of_jobs(n, _SPLIT_DEPTH, jobs, *span))
-
-    return border.total(sum(on_all_cores(part, _spans(0, jobs.size // border.WORDS))))
+    count = jobs.size // border.WORDS
+    spans = _spans(0, count) if all_cores else [(0, count)]
+    weights = on_all_cores(lambda s: int(border.weights_of_jobs(n, depth, jobs, *s)), spans)
+    return border.total(sum(weights))
 
 
 def _spans(begin: int, end: int) -> list[tuple[int, int]]:

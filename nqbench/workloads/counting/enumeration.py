@@ -7,7 +7,6 @@ kernels' own counts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from nqbench.system.files import digest, kept_json
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
+from nqbench.workloads.counting.probe import Spread
 
 Counts = NDArray[np.int64]
 _CHUNK_JOBS: Final = 4096
@@ -41,29 +41,6 @@ def loop_iterations(loop: str, work: Counts) -> Counts:
     descents, dead, solutions = work
     per_dead, per_solution = _DEAD_AND_SOLUTIONS[loop]
     return np.asarray(1 + 2 * descents + per_dead * dead + per_solution * solutions)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Statistics over all jobs; the variance is the population's."""
-
-    count: int
-    min: int
-    max: int
-    total: int
-    mean: float
-    variance: float
-
-    @property
-    def sd(self) -> float:
-        """Standard deviation."""
-        return math.sqrt(self.variance)
-
-    @classmethod
-    def of(cls, values: Counts) -> Spread:
-        """Statistics of some jobs."""
-        least, most, total = int(values.min()), int(values.max()), int(values.sum())
-        return cls(values.size, least, most, total, float(values.mean()), float(values.var()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ are measured, with the instrumentation.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -138,16 +139,33 @@ def summarise(plan: KernelPlan, outputs: Outputs) -> Counters:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Statistics of some numbers (at least one), over all of them and not of a sample."""
+
+    count: int
+    min: int
+    max: int
+    total: int
+    mean: float
+    variance: float
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self.variance)
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Spread:
+        """The statistics of some numbers."""
+        least, most, total = int(values.min()), int(values.max()), int(values.sum())
+        return cls(values.size, least, most, total, float(values.mean()), float(values.var()))
+
+
 def statistics(name: str, values: NDArray[Any]) -> Counters:
     """Least, most, mean, variance and standard deviation, over all of ``values`` (not empty)."""
-    variance = float(values.var())
-    return {
-        f"{name}_min": int(values.min()),
-        f"{name}_max": int(values.max()),
-        f"{name}_mean": float(values.mean()),
-        f"{name}_variance": variance,
-        f"{name}_sd": variance**0.5,
-    }
+    spread = Spread.of(values)
+    return {f"{name}_{what}": getattr(spread, what) for what in _STATISTICS}
 
 
 def utilization(threads: Numbers, block_size: int) -> Counters:

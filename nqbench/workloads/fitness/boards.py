@@ -97,20 +97,12 @@ def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
         )
     if n is not None and values.size != n:
         raise InfeasibleError(f"{what} has {values.size} queens, but n is {n}; set n to match", "n")
-    size = values.size
-    outside = np.flatnonzero((values < 0) | (values >= size))
-    if outside.size:
-        place = int(outside[0])
+    if not is_board(values):
+        rows, queens = np.unique(values, return_counts=True)
+        wrong = rows[(rows < 0) | (rows >= values.size) | (queens > 1)][0]
         raise InfeasibleError(
-            f"{what} is not a permutation: queen {place} stands in row {values[place]}, outside"
-            f" 0 to {size - 1} (rows count from 0)"
-        )
-    seen = np.bincount(values.astype(np.int64), minlength=size)
-    if np.any(seen != 1):
-        row = int(np.argmax(seen))
-        raise InfeasibleError(
-            f"{what} is not a permutation: row {row} holds {seen[row]} queens and row"
-            f" {int(np.argmin(seen))} holds none; each row must occur once"
+            f"{what} is not a permutation of 0 to {values.size - 1}: row {wrong} is outside, or"
+            " holds several queens; each row must occur once, and rows count from 0"
         )
     return values.astype(np.int32)
 

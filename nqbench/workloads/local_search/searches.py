@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from nqbench.plan import CpuResult, Outputs
 from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.factors import MAPPING_CODES, THRESHOLD
-from nqbench.workloads.local_search.instance import load_instance
+from nqbench.workloads.local_search.instance import UNIFORM, load_instance
 
 QUADRATIC: Final = MAPPING_CODES["quadratic"]
 RECTANGLE: Final = MAPPING_CODES["rectangle"]
@@ -89,21 +89,6 @@ def rank(x: int, y: int, n: int, mapping: int) -> int:
 
 
 @compiled
-def _count_invalid(n: int, mapping: int) -> int:
-    invalid = 0
-    for k in range((n - 1) * (n - 2) // 2):
-        x, y = positions(k, n, mapping)
-        if not is_valid(x, y, n):
-            invalid += 1
-    return invalid
-
-
-def invalid_moves(n: int, mapping: str) -> int:
-    """How many move numbers a mapping sends outside the neighbourhood."""
-    return int(_count_invalid(n, MAPPING_CODES[mapping]))
-
-
-@compiled
 def _distance(cities: NDArray[Any], a: int, b: int) -> Any:
     dx = cities[a, 0] - cities[b, 0]
     dy = cities[a, 1] - cities[b, 1]
@@ -148,6 +133,12 @@ def best_by_number(
         if delta < best:
             best, best_x, best_y = delta, x, y
     return best_x, best_y, best, invalid
+
+
+def invalid_moves(n: int, mapping: str) -> int:
+    """How many move numbers a mapping sends outside the neighbourhood, for any tour."""
+    instance = load_instance(UNIFORM, n, 1)
+    return int(best_by_number(instance.start.copy(), instance.cities, MAPPING_CODES[mapping])[3])
 
 
 @compiled

@@ -137,7 +137,7 @@ def test_a_damaged_store_is_walked_again(own_cache: Path) -> None:
         ("iterations", {"N": 8, "system": "low_divergense"}, "low_divergence"),
         ("iterations", {"N": 8, "system": "cpu.somers"}, "no system 'cpu.somers'"),
         ("iterations_per_job", {"N": 8, "stat": "median"}, "no statistic is called 'median'"),
-        ("h2d_bytes", {"N": 8, "encoding": "one_hot"}, "encoding: no level 'one_hot'"),
+        ("h2d_bytes", {"N": 8, "encoding": "one_hot"}, "encoding: 'one_hot' is not a level"),
         ("jobs", {"N": 8, "depth": 6}, "depth: 6"),
         ("jobs", {"N": 8, "depth": 0}, "depth: 0"),
         ("occupancy_percent", {"compute_capability": "1.2", "block_size": 32}, "not known"),

@@ -52,7 +52,7 @@ def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
         ({"pool_size": 64}, "pool_size: 64 makes no sense with assignment: one_per_thread"),
         ({"jobs_per_thread": 4}, "jobs_per_thread: 4 makes no sense with assignment: one_per"),
         ({"max_board": 20}, "max_board: 20 makes no sense with rows: remaining"),
-        ({"memory": 3}, "memory takes a word, not 3"),
+        ({"memory": 3}, "memory: 3 is not a level"),
         ({"blocks": {"per_sm": 0}}, "blocks: {'per_sm': 0} is not a level"),
         ({"block_size": {"per_sm": 1}}, "block_size: {'per_sm': 1} is not a level"),
         ({"blocks": 4}, "blocks: 4 makes no sense with assignment: one_per_thread"),

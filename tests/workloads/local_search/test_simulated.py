@@ -13,7 +13,6 @@ from nqbench.devices.registry import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
-from nqbench.workloads.local_search.results import variant_of
 from nqbench.workloads.local_search.searches import moves_of, reference_search
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 from tests.workloads.running import run
@@ -121,7 +120,7 @@ def test_the_stated_operations_of_a_move_are_about_those_counted(
     given, slack = COUNTED[system]
     resolved = WORKLOAD.resolve({"n": 1000, "iterations": 1, **given}, system, simulator.facts)
     plan = WORKLOAD.plan(resolved.factors, system, simulator.facts)
-    with simulator.prepare(variant_of(plan, "full")) as prepared:
+    with simulator.prepare(WORKLOAD.variant(plan, "full")) as prepared:
         counted = (prepared.launch().counters or {})["float_operations"]
     per_move = counted / moves_of(1000)
     stated = float(resolved.derived["operations_per_move"])
