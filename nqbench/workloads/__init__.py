@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, invalidate_caches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
@@ -45,9 +45,9 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def _installed() -> Mapping[str, EntryPoint]:
-    """The workloads of other installed packages, by name."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _installed() -> Mapping[str, str]:
+    """The workloads of other installed packages, ``package.module:object`` by name."""
+    return {point.name: point.value for point in entry_points(group=GROUP)}
 
 
 def get(name: str) -> Workload:
@@ -70,19 +70,16 @@ def _get(name: str) -> Workload:
 
 def _place(name: str) -> tuple[str, str]:
     """The module and the attribute of a workload. Raises ``StudyError`` for an unknown name."""
-    module, colon, attribute = name.partition(":")
+    own = f"{__name__}.{name}:WORKLOAD" if name in names() else name
+    module, colon, attribute = _installed().get(name, own).partition(":")
     if colon and module == KERNEL:
         raise StudyError(f"workload {name!r} is the kernel of a study that is not loaded here")
-    if colon:
-        return module, attribute
-    if name not in names():
-        own = "name its object too, as in ./file.py:WORKLOAD or package.module:WORKLOAD"
+    if not colon:
+        hint = "name its object too, as in ./file.py:WORKLOAD or package.module:WORKLOAD"
         raise StudyError(
-            f"no workload {name!r}; {own if '.' in name else suggestion(name, names())}"
+            f"no workload {name!r}; {hint if '.' in name else suggestion(name, names())}"
         )
-    if name in _installed():
-        return _installed()[name].module, _installed()[name].attr
-    return f"{__name__}.{name}", "WORKLOAD"
+    return module, attribute
 
 
 def _object(name: str, module: ModuleType, attribute: str) -> Workload:

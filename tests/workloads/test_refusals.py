@@ -52,7 +52,7 @@ REFUSED: dict[str, list[Case]] = {
         (CDP, {"n": 1000, "threshold": 42, "nesting": 25}, "nesting", "more than 24;"),
     ],
     "fitness on a CPU": [
-        (SA_CPU, {"evaluator": "gpu_coarse"}, "evaluator", "not a CPU scheme"),
+        (SA_CPU, {"evaluator": "gpu_coarse"}, "evaluator", "gpu_coarse is none of sa_cpu"),
         (SA_CPU, {"threads": 2}, "threads", "means nothing to evaluator: cpu_serial"),
         (SA_CPU, {"evaluator": "cpu_threads", "threshold": 2}, "threshold", "means nothing"),
         (DELTA, {"n": 1}, "n", "no two queens"),
@@ -60,7 +60,7 @@ REFUSED: dict[str, list[Case]] = {
         (DELTA, {"start_temperature": 5}, "end_temperature", "above start_temperature: 5"),
     ],
     "searches of fitness": [
-        (SA_GPU, {"evaluator": "cpu_serial"}, "evaluator", "CPU scheme"),
+        (SA_GPU, {"evaluator": "cpu_serial"}, "evaluator", "system: fitness_schemes.sa_cpu"),
         (SA_GPU, {"evaluator": "gpu_cdp"}, "", "dynamic parallelism"),
         (SA_GPU, {"counters": "shared"}, "counters", "means nothing to evaluator: gpu_coarse"),
         (CHAINS, {"block_size": 48}, "block_size", "not a multiple of 32"),

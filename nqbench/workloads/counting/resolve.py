@@ -16,14 +16,7 @@ from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.counting import factors
-from nqbench.workloads.counting.configuration import (
-    Configuration,
-    Geometry,
-    check_depth,
-    checked_grid,
-    checked_jobs,
-)
+from nqbench.workloads.counting import configuration, factors
 from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, paper_of
@@ -223,8 +216,8 @@ def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
     sizes: list[int] = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
 
-    def configured(size: int) -> Configuration:
-        return Configuration.from_levels(levels | {"block_size": size})
+    def configured(size: int) -> configuration.Configuration:
+        return configuration.Configuration.from_levels(levels | {"block_size": size})
 
     def threads(size: int) -> int:  # that a multiprocessor holds
         return size * blocks_held(device, size, configured(size).shared_bytes)
@@ -270,7 +263,7 @@ def _grid_level(
         return own["blocks"]
     if "per_sm" in accepted:
         # What a multiprocessor holds at once; fewer if each thread would have too few jobs.
-        config = Configuration.from_levels(levels)
+        config = configuration.Configuration.from_levels(levels)
         enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
         held = blocks_held(device, config.block_size, config.shared_bytes)
         return {"per_sm": max(1, min(enough, held))}
@@ -292,7 +285,7 @@ def resolve_kernel(
     system: str | None,
     device: DeviceFacts,
     some: NDArray[np.uint32] | None = None,
-) -> tuple[Levels, Configuration, Geometry]:
+) -> tuple[Levels, configuration.Configuration, configuration.Geometry]:
     """Levels, configuration and grid of a kernel's point, all limits checked.
 
     ``some``: a launch takes what is below these jobs of fewer rows; by default all of the board.
@@ -305,9 +298,9 @@ def resolve_kernel(
         )
     levels = fill_levels(given, system)
     _fill_depth(levels, system, device)
-    config = Configuration.from_levels(levels)
+    config = configuration.Configuration.from_levels(levels)
     if some is None:
-        jobs = checked_jobs(config)
+        jobs = configuration.checked_jobs(config)
     else:
         from nqbench.workloads.counting import border
 
@@ -319,8 +312,8 @@ def resolve_kernel(
         levels["pool_size"] = _JOBS_PER_THREAD * number(levels, "block_size")
     own = SYSTEMS[system] if system else {}
     levels["blocks"] = _grid_level(levels, explicit, own, jobs, device)
-    config = Configuration.from_levels(levels)
-    return levels, config, checked_grid(config, jobs, device)
+    config = configuration.Configuration.from_levels(levels)
+    return levels, config, configuration.checked_grid(config, jobs, device)
 
 
 def _fill_depth(levels: Levels, system: str | None, device: DeviceFacts) -> None:
@@ -337,7 +330,7 @@ def _fill_depth(levels: Levels, system: str | None, device: DeviceFacts) -> None
     if levels["depth"] == "auto":
         levels["depth"] = auto_depth(levels, system)
     n, depth = number(levels, "n"), number(levels, "depth")
-    check_depth(n, depth)
+    configuration.check_depth(n, depth)
     if levels["lookahead"] == "auto":  # two rows where a job is deep enough for that
         levels["lookahead"] = 2 if depth >= _least_depth(n, 2) else 1
     lookahead = levels["lookahead"]

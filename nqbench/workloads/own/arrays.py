@@ -15,7 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -48,23 +48,16 @@ def _words(text: str) -> frozenset[str]:
 STANDARD: Final = ("zeros", "ones", "arange", "random")
 """Contents with a name."""
 FUNCTIONS: Final = _words(
-    """abs absolute add all allclose any arange arccos arcsin arctan arctan2 argmax argmin
-    argpartition argsort around array array_equal asarray atleast_1d atleast_2d average bincount
-    bitwise_and bitwise_count bitwise_or bitwise_xor broadcast_to cbrt ceil clip column_stack
-    concatenate conj convolve copysign correlate cos cosh count_nonzero cross cumprod cumsum deg2rad
-    diag diagonal diff digitize divide divmod dot einsum empty_like equal exp exp2 expand_dims expm1
-    eye fabs flip flipud fliplr float_power floor floor_divide fmax fmin fmod full full_like gcd
-    greater greater_equal heaviside histogram hypot identity imag inner interp invert isfinite isin
-    isinf isnan kron lcm left_shift less less_equal lexsort linspace log log10 log1p log2
-    logical_and logical_not logical_or logical_xor logspace matmul max maximum mean median meshgrid
-    min minimum mod moveaxis multiply nan_to_num negative nonzero not_equal ones ones_like outer
-    packbits pad
-    partition percentile power prod quantile rad2deg ravel real reciprocal remainder repeat reshape
-    right_shift rint roll rot90 round searchsorted sign sin sinc sinh sort split sqrt square squeeze
-    stack std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose tri
-    tril triu true_divide trunc unique unpackbits vander var vdot vstack where zeros
-    zeros_like"""
-)
+    """all allclose any arange argmax argmin argpartition argsort around array array_equal asarray
+    atleast_1d atleast_2d average bincount broadcast_to clip column_stack concatenate convolve
+    correlate count_nonzero cross cumprod cumsum diag diagonal diff digitize dot einsum empty_like
+    expand_dims eye flip fliplr flipud full full_like histogram identity imag inner interp isin kron
+    lexsort linspace logspace max mean median meshgrid min moveaxis nan_to_num nonzero ones
+    ones_like outer packbits pad partition percentile prod quantile ravel real repeat reshape roll
+    rot90 round searchsorted sinc sort split squeeze stack std sum swapaxes take take_along_axis
+    tensordot tile trace transpose tri tril triu unique unpackbits vander var vdot vstack where
+    zeros zeros_like"""
+).union(name for name, found in vars(np).items() if isinstance(found, np.ufunc))
 INNER: Final[Mapping[str, frozenset[str]]] = {
     "linalg": _words("cholesky det eigvalsh inv norm solve"),
     "fft": _words("fft fft2 fftn fftshift ifft ifft2 ifftn irfft rfft"),
@@ -235,11 +228,6 @@ def _namespace(module: Any, names: Collection[str], **more: Any) -> SimpleNamesp
 
 _INNER_OF_NUMPY: Final = {name: _namespace(getattr(np, name), INNER[name]) for name in INNER}
 _NUMPY: Final = _namespace(np, FUNCTIONS | CONSTANTS, **_INNER_OF_NUMPY)
-_ARRAYS: Final[tuple[type, ...]] = (np.ndarray, *(np.dtype(name).type for name in DTYPES))
-_ATTRIBUTES: Final[Mapping[type, Collection[str]]] = {
-    **{SimpleNamespace: {*vars(_NUMPY), *chain(*INNER.values())}, np.random.Generator: DRAWS},
-    **dict.fromkeys(_ARRAYS, METHODS | PROPERTIES),
-}
 
 
 class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
@@ -248,7 +236,7 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
     def __init__(self, names: Mapping[str, Any]) -> None:
         arithmetic = {kind: partial(_checked, kind) for kind in _ARITHMETIC}
         known = {**names, "np": _NUMPY}
-        super().__init__({**arithmetic, **_OTHERS}, dict(PLAIN), known, _ATTRIBUTES)
+        super().__init__({**arithmetic, **_OTHERS}, dict(PLAIN), known)
 
     def _eval_compare(self, node: ast.Compare) -> Any:
         sides = [self._eval(part) for part in (node.left, *node.comparators)]

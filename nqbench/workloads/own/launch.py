@@ -155,13 +155,8 @@ class OwnLaunch:
         said = f"`{given['value']}` is {short(found)}"
         if not isinstance(found, int | float) or (form.kind in "iu" and found != found // 1):
             raise StudyError(f"{said}, which {form} cannot hold", keys=(KERNEL, *keys))
-        if form.kind in "iu":
-            limits = np.iinfo(form)
-            if not limits.min <= found <= limits.max:
-                raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys))
-            found = int(found)
         try:
-            made: np.generic = form.type(found)
+            made: np.generic = form.type(int(found) if form.kind in "iu" else found)
         except OverflowError as error:
             raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys)) from error
         return made

@@ -45,18 +45,11 @@ _USUAL_ATTACKED: Final = 8
 COMPILED: Final = {"cpu_serial": "serial_conflicts", "cpu_histogram": "histogram_conflicts"}
 """Schemes that are compiled into the search: the function of each in ``cpu.evaluators``."""
 
-_PLACES: Final = {
-    "sa_cpu": (
-        *(factors.CPU_EVALUATORS, factors.CPU_EVALUATOR_LEVELS),
-        *("not a CPU scheme", "fitness_schemes.sa_gpu"),
-    ),
-    "sa_gpu": (
-        *(factors.GPU_EVALUATORS, factors.GPU_EVALUATOR_LEVELS),
-        *("a CPU scheme", "fitness_schemes.sa_cpu"),
-    ),
+_EVALUATORS: Final = {
+    "sa_cpu": (factors.CPU_EVALUATORS, factors.CPU_EVALUATOR_LEVELS),
+    "sa_gpu": (factors.GPU_EVALUATORS, factors.GPU_EVALUATOR_LEVELS),
 }
-"""By search: its evaluators, the factors that it leaves to them, what any other evaluator is, and
-which search takes that."""
+"""By search: its evaluators, and the factors that it leaves to them."""
 
 _WALKS: Final = "nqbench.workloads.fitness.annealing.walks"
 _WARM_N: Final = 8
@@ -88,7 +81,7 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
             check_packages(own)
         else:
             derived |= gpu.resolve_scheme(own, device)
-        levels |= {name: own[name] for name in _PLACES[str(scheme)][1]}
+        levels |= {name: own[name] for name in _EVALUATORS[str(scheme)][1]}
     return derived
 
 
@@ -99,10 +92,13 @@ def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
     factor that the scheme does not have.
     """
     evaluator = str(levels["evaluator"])
-    here, owned, what, other = _PLACES[str(levels["scheme"])]
+    scheme = str(levels["scheme"])
+    here, owned = _EVALUATORS[scheme]
     if evaluator not in here:
+        other = next(name for name in _EVALUATORS if name != scheme)
         raise InfeasibleError(
-            f"evaluator: {evaluator} is {what}; use {', '.join(here)}, or system: {other}",
+            f"evaluator: {evaluator} is none of {scheme}; use {', '.join(here)}, or system:"
+            f" fitness_schemes.{other}",
             "evaluator",
         )
     given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
@@ -122,27 +118,22 @@ def _plan(levels: Levels, device: DeviceFacts) -> Plan:
     cooling, scheme, evaluator = Cooling.from_levels(levels), levels["scheme"], levels["evaluator"]
     if scheme == "sa_chains":
         return chains_plan(levels, device)
+
+    def search(function: str, *rest: object, warm: tuple[object, ...] = ()) -> CpuPlan:
+        found = f"{_WALKS}:{function}"
+        return CpuPlan(f"fitness.{function}", found, (n, *rest), (_WARM_N, *(warm or rest)))
+
     if scheme == "sa_delta":
-        rest: tuple[object, ...] = (key, cooling)
-        return CpuPlan(
-            "fitness.anneal_delta", f"{_WALKS}:anneal_delta", (n, *rest), (_WARM_N, *rest)
-        )
+        return search("anneal_delta", key, cooling)
     if evaluator in COMPILED:
-        rest = (key, cooling, COMPILED[str(evaluator)])
-        return CpuPlan("fitness.anneal_full", f"{_WALKS}:anneal_full", (n, *rest), (_WARM_N, *rest))
+        return search("anneal_full", key, cooling, COMPILED[str(evaluator)])
     start = np.arange(n, dtype=np.int32)[np.newaxis, :]
     if scheme == "sa_cpu":
         one = cpu_plan(evaluator_levels(levels), start)
-        return CpuPlan(
-            "fitness.anneal_in_threads",
-            f"{_WALKS}:anneal_in_threads",
-            (n, key, cooling, one.function, *one.arguments[1:]),
-            (
-                *(_WARM_N, key, replace(cooling, max_evaluations=_WARM_LIMIT)),
-                *(one.function, *one.warm_up[1:]),
-            ),
-            one.about,
-        )
+        short = replace(cooling, max_evaluations=_WARM_LIMIT)
+        warm = (key, short, one.function, *one.warm_up[1:])
+        rest = (key, cooling, one.function, *one.arguments[1:])
+        return replace(search("anneal_in_threads", *rest, warm=warm), about=one.about)
     from nqbench.workloads.fitness.annealing.walks import EVALUATION, compile_walk
 
     compile_walk()
