@@ -102,7 +102,7 @@ class Compared:
 class Workload(ABC):
     """One kind of computation: its factors, its named systems, its plans, its right answers.
 
-    ``plan`` and ``answer`` are required; everything else has a default. Workloads of nqbench are
+    ``plan`` is required; everything else has a default. Workloads of nqbench are
     the objects ``WORKLOAD`` of the packages in ``nqbench.workloads``; any other is named
     ``package.module:object``.
     """
@@ -173,9 +173,10 @@ class Workload(ABC):
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Make the resolved configuration executable. May take time (making the input)."""
 
-    @abstractmethod
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """The answer from the outputs of a launch (64-bit safe); ``None`` if it has none."""
+        """The answer from the outputs of a launch (64-bit safe); ``None`` if it has none, but
+        outputs that are :meth:`compared`."""
+        return None
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """The known right answer, or ``None`` if it is unknown."""

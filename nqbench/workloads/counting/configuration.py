@@ -17,7 +17,7 @@ from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting import jobs as jobs_of
-from nqbench.workloads.counting.jobs import Encoding, OddRule, Symmetry
+from nqbench.workloads.counting.jobs import Encoding, Symmetry
 from nqbench.workloads.counting.probe import PROBES, UNPROBED, probe_words
 from nqbench.workloads.levels import check_block
 
@@ -41,15 +41,15 @@ _INT31: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Resolved factors with their types. A number that does not apply is ``None``, a word ``-``."""
+    """Resolved factors with their types. What does not apply is ``None``."""
 
     n: int
     depth: int
     memory: str
     rows: str
-    allocation: str
-    storage: str
-    layout: str
+    allocation: str | None
+    storage: str | None
+    layout: str | None
     loop: str
     assignment: str
     encoding: Encoding
@@ -62,17 +62,17 @@ class Configuration:
     max_board: int | None
     probe: str
     jobs_made: str
-    adders: str
+    adders: str | None
     steps: int | None
     lookahead: int | None
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
         """Typed view of complete levels without ``auto``."""
-        values: dict[str, Any] = {field.name: levels[field.name] for field in fields(cls)}
-        for name in ("pool_size", "jobs_per_thread", "max_board", "steps", "lookahead"):
-            if values[name] == NOT_APPLICABLE:
-                values[name] = None
+        values: dict[str, Any] = {
+            field.name: None if levels[field.name] == NOT_APPLICABLE else levels[field.name]
+            for field in fields(cls)
+        }
         return cls(**values)
 
     @property
@@ -145,11 +145,6 @@ class Configuration:
         return factors.takes_closed_jobs(self.loop)
 
     @property
-    def odd_rule(self) -> OddRule:
-        """How the jobs treat the middle column of an odd board."""
-        return jobs_of.ODD_RULES[self.encoding]
-
-    @property
     def bytes_per_job(self) -> int:
         """Size of one encoded job."""
         return WORD * jobs_of.words_per_job(self.encoding, self.depth)
@@ -167,7 +162,7 @@ class Configuration:
         given = []
         for name in names:
             level = getattr(self, name)
-            if level is None or level == NOT_APPLICABLE:
+            if level is None:
                 continue
             if isinstance(level, str):
                 level = f"{name.capitalize()}::{factors.RESERVED_WORDS.get(level, level)}"
@@ -207,9 +202,8 @@ def checked_jobs(config: Configuration) -> int:
     limit = MAX_JOB_BYTES // config.bytes_per_job
 
     def count(rows: int) -> int:
-        return jobs_of.count_jobs(
-            n, rows, config.symmetry, config.odd_rule, limit, config.closed_jobs
-        )
+        rule = jobs_of.ODD_RULES[config.encoding]
+        return jobs_of.count_jobs(n, rows, config.symmetry, rule, limit, config.closed_jobs)
 
     jobs = count(depth)
     if jobs > limit:

@@ -25,11 +25,6 @@ SOURCE: Final = Path(__file__).with_name("nqueens.cu")
 OPTIONS: Final = ("--std=c++20",)
 """Of the compiler: an object as a template argument is C++20."""
 
-_CPU_FUNCTIONS: Final = {
-    f"cpu.{name}": (f"counting.{name}", f"nqbench.workloads.counting.cpu:count_{name}")
-    for name in ("somers", "multicore", "frontier", "frontier_multicore")
-}
-
 _MAKING_BLOCK: Final = 128
 """Threads per block of the kernel that makes the jobs: its ``kMakers`` warps."""
 _WARP: Final = 32
@@ -152,6 +147,7 @@ def kernel_plan(
 def cpu_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
     """A CPU program as a plan."""
     n = number(resolve_cpu(given, system), "n")
-    name, function = _CPU_FUNCTIONS[system]
+    name = system.partition(".")[2]
+    function = f"{__package__}.cpu:count_{name}"
     # Small boards take another path, which must be compiled as well.
-    return CpuPlan(name, function, (n,), (min(n, MIN_SPLIT_N),), {"n": n})
+    return CpuPlan(f"counting.{name}", function, (n,), (min(n, MIN_SPLIT_N),), {"n": n})

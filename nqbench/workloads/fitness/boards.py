@@ -93,7 +93,8 @@ def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
         shape = "x".join(map(str, values.shape)) or "a single value"
         raise InfeasibleError(
             f"{what} holds {values.dtype} of shape {shape}, not one list of whole numbers; a board"
-            " lists the row of each column's queen, from 0"
+            " lists the row of each column's queen, from 0",
+            "board_file",
         )
     if n is not None and values.size != n:
         raise InfeasibleError(f"{what} has {values.size} queens, but n is {n}; set n to match", "n")
@@ -102,7 +103,8 @@ def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
         wrong = rows[(rows < 0) | (rows >= values.size) | (queens > 1)][0]
         raise InfeasibleError(
             f"{what} is not a permutation of 0 to {values.size - 1}: row {wrong} is outside, or"
-            " holds several queens; each row must occur once, and rows count from 0"
+            " holds several queens; each row must occur once, and rows count from 0",
+            "board_file",
         )
     return values.astype(np.int32)
 
@@ -122,10 +124,7 @@ def read_board(path: Path, n: int | None = None) -> Board:
         ) from error
     if values.ndim == 2 and len(values):
         values = values[0]
-    try:
-        return checked(values, f"board_file: {path}", n)
-    except InfeasibleError as error:
-        raise InfeasibleError(str(error), error.factor or "board_file") from None
+    return checked(values, f"board_file: {path}", n)
 
 
 def _load(path: Path) -> NDArray[Any]:

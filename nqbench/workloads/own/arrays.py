@@ -180,7 +180,7 @@ def _check(node: ast.AST, text: str) -> None:
 
 
 def _check_attribute(node: ast.Attribute, text: str) -> None:
-    owner, name = _owner(node), node.attr
+    owner, name = ast.unparse(node.value), node.attr
     if ast.unparse(node).startswith("np.random"):
         raise StudyError(f"`{text}` uses np.random; draw from rng, as in rng.random(n)")
     known: Collection[str] = METHODS | PROPERTIES | DRAWS
@@ -188,24 +188,14 @@ def _check_attribute(node: ast.Attribute, text: str) -> None:
         known = FUNCTIONS | CONSTANTS | INNER.keys()
     elif owner == "rng":
         known = DRAWS
-    elif owner.startswith("np."):
-        known = INNER.get(owner[3:], frozenset())
+    elif owner.startswith("np.") and owner[3:] in INNER:
+        known = INNER[owner[3:]]
     if name not in known:
         whole = ast.unparse(node)
         used = whole if re.fullmatch(r"[\w.]+", whole) else f"{name} of an array"
         close = f"np.{name}" if name in FUNCTIONS else nearest(name, sorted(known))
         hint = f"; did you mean '{close}'?" if close else ""
         raise StudyError(f"`{text}` uses {used}, which is not available{hint}")
-
-
-def _owner(node: ast.Attribute) -> str:
-    """``np``, ``rng`` or ``np.linalg`` where an attribute belongs to one of these; else empty."""
-    inside = node.value
-    if isinstance(inside, ast.Name):
-        return inside.id if inside.id in ("np", "rng") else ""
-    if isinstance(inside, ast.Attribute) and _owner(inside) == "np" and inside.attr in INNER:
-        return f"np.{inside.attr}"
-    return ""
 
 
 def _checked(kind: type[ast.AST], left: Any, right: Any) -> Any:

@@ -125,10 +125,6 @@ class OwnKernel(Workload):
 
     # The check.
 
-    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """None: the outputs are compared array by array, see :meth:`compared`."""
-        return None
-
     def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
         """The point whose outputs are the right ones of this one; ``None`` if there is none, or it
         is that point itself."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Outputs, Plan
+from nqbench.plan import Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, Resolved, Workload
 
@@ -47,10 +47,6 @@ class Programs(Workload):
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Refused, as ``resolve`` does."""
         raise InfeasibleError("the workload programs has no plans of its own")
-
-    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """None: its programs' plans have their own."""
-        return None
 
 
 WORKLOAD: Final = Programs()
