@@ -103,14 +103,11 @@ def _check_point(
             found.skipped.append((label, "it runs on the CPU"))
             return
         seen = list(run_checked(plan, device.simulation, min(limit_s, mistakes.TIMEOUT_S)))
-    except LaunchTimeout as error:
-        if limit_s < mistakes.TIMEOUT_S:
+    except NqbenchError as error:
+        if isinstance(error, LaunchTimeout) and limit_s < mistakes.TIMEOUT_S:
             found.late.append(label)
         else:
             found.failed.append((label, str(error)))
-        return
-    except NqbenchError as error:
-        found.failed.append((label, str(error)))
         return
     found.checked.append(label)
     found.sizes = sorted({*found.sizes, point.n})

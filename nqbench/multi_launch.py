@@ -80,7 +80,7 @@ class ProgramContext:
     def allocate(self, *names: str) -> None:
         """Allocate buffers that are ``per_run``; the others exist already."""
         for name in names:
-            buffer = self._per_run(name)
+            buffer = self._buffer(name, per_run=True)
             if name not in self._absent:
                 raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
             self._allocate(buffer)
@@ -89,14 +89,12 @@ class ProgramContext:
     def free(self, *names: str) -> None:
         """Free buffers that are ``per_run``."""
         for name in names:
-            buffer = self._per_run(name)
-            self._check_present(name)
-            self._free(buffer)
+            self._free(self._present(name, per_run=True))
             self._absent.add(name)
 
     def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
         """Copy ``data`` (default: the plan's) into the start of a buffer."""
-        buffer = self._buffer(name)
+        buffer = self._present(name)
         values = buffer.data if data is None else data
         if values is None:
             raise DeviceError(
@@ -107,14 +105,11 @@ class ProgramContext:
                 f"{self._plan.name} uploads {values.size} elements into buffer {name!r} of"
                 f" {buffer.length}"
             )
-        self._check_present(name)
         self._write(buffer, np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1))
 
     def clear(self, name: str) -> None:
         """Set every byte of a buffer to zero."""
-        buffer = self._buffer(name)
-        self._check_present(name)
-        self._zero(buffer)
+        self._zero(self._present(name))
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
         """Queue a kernel; ``variables`` gives each of its ``Variable`` arguments."""
@@ -122,14 +117,13 @@ class ProgramContext:
 
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
         """The first ``count`` elements (default: all) of a buffer, after all earlier work."""
-        buffer = self._buffer(name)
+        buffer = self._present(name)
         wanted = buffer.length if count is None else count
         if not 0 <= wanted <= buffer.length:
             raise DeviceError(
                 f"{self._plan.name} downloads {wanted} elements of buffer {name!r}, which has"
                 f" {buffer.length}"
             )
-        self._check_present(name)
         return self._read(buffer, wanted)
 
     def synchronize(self) -> None:
@@ -190,27 +184,25 @@ class ProgramContext:
         """A copy of the first ``count`` elements, after all earlier work."""
         raise NotImplementedError
 
-    def _buffer(self, name: str) -> Buffer:
+    def _buffer(self, name: str, *, per_run: bool = False) -> Buffer:
         if name not in self._buffers:
             raise DeviceError(
                 f"{self._plan.name} uses buffer {name!r}; the plan has {', '.join(self._buffers)}"
             )
-        return self._buffers[name]
-
-    def _per_run(self, name: str) -> Buffer:
-        buffer = self._buffer(name)
-        if not buffer.per_run:
+        if per_run and name not in self._own:
             raise DeviceError(
                 f"{self._plan.name} allocates or frees buffer {name!r}, which is there all the"
                 " time; make it per_run"
             )
-        return buffer
+        return self._buffers[name]
 
-    def _check_present(self, name: str) -> None:
+    def _present(self, name: str, *, per_run: bool = False) -> Buffer:
+        buffer = self._buffer(name, per_run=per_run)
         if name in self._absent:
             raise DeviceError(
                 f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
             )
+        return buffer
 
 
 def kernel_of(plan: MultiLaunchPlan, name: str) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,15 +65,8 @@ class Executable:
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, without the folder: it names a place on the user's machine."""
-        return {
-            "command": list(self.command),
-            "answer": self.answer,
-            "time": self.time,
-            "unit": self.unit,
-            "environment": dict(self.environment),
-            "depends": list(self.depends),
-            "device": self.device,
-        }
+        data = asdict(self) | {"command": list(self.command), "depends": list(self.depends)}
+        return {name: value for name, value in data.items() if name != "folder"}
 
 
 @dataclass(frozen=True, slots=True)

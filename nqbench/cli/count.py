@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from nqbench.cli import options
 from nqbench.cli.options import argument, option
-
-if TYPE_CHECKING:
-    from nqbench.cli.show.progress import ProgressRow
 
 
 def count(
@@ -47,27 +42,20 @@ def count(
         typer.echo(estimate(n, device))
         return
     check_size(n)  # before anything about devices
-    if target:
-        from nqbench.count.cluster import count_on
+    with progress() as row:
 
-        with progress() as row:
-            result = count_on(target, n, device, log, console.note, _show(row, n))
-    else:
-        chosen = choose(device)
-        if device == "auto":
-            console.note(chosen.why)
-        with progress() as row:
-            result = count_solutions(n, chosen.spec, log, _show(row, n))
+        def tell(share: float, rate: float, left_s: float) -> None:
+            left = console.duration(max(1, round(left_s)))
+            row.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
+
+        if target:
+            from nqbench.count.cluster import count_on
+
+            result = count_on(target, n, device, log, console.note, tell)
+        else:
+            chosen = choose(device)
+            if device == "auto":
+                console.note(chosen.why)
+            result = count_solutions(n, chosen.spec, log, tell)
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)
-
-
-def _show(row: ProgressRow, n: int) -> Callable[[float, float, float], None]:
-    """Shows how far a count is: the share that is done, the rate, the time left."""
-    from nqbench.cli.show import console
-
-    def tell(share: float, rate: float, left_s: float) -> None:
-        left = console.duration(max(1, round(left_s)))
-        row.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
-
-    return tell

@@ -14,17 +14,17 @@ import re
 import signal
 import subprocess
 import sys
-import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import repeat
 from typing import Any, Final
 
 from nqbench.devices.cuda.driver import LIBRARY
 from nqbench.errors import DeviceUnavailable
-from nqbench.system.versions import PACKAGE, installed
+from nqbench.system.versions import installed
 
 CLOCKS_SET: Final = 0x2
 """``nvmlClocksEventReasonApplicationsClocksSetting``: a setting fixes the clocks."""
@@ -65,40 +65,31 @@ def ask_all(limit_s: float = LIMIT_S) -> ProbeResults:
 
 
 def ask(commands: Mapping[str, Sequence[str]], limit_s: float = LIMIT_S) -> dict[str, ProbeResult]:
-    """Run all commands together; each name with its answer. ``limit_s`` is for all of them."""
+    """Run all commands together; each name with its answer, for which it has ``limit_s``."""
+    with ThreadPoolExecutor(len(commands)) as pool:
+        found = pool.map(_answer, commands.values(), repeat(limit_s))
+        return dict(zip(commands, found, strict=True))
+
+
+def _answer(words: Sequence[str], limit_s: float) -> ProbeResult:
     # PYTHONWARNINGS=error in the environment must not turn a package's warning into a failure.
     quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    started = {
-        name: subprocess.Popen(
-            words,
-            env=quiet,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for name, words in commands.items()
-    }
-    deadline = time.monotonic() + limit_s
-    return {name: _collect(process, deadline, limit_s) for name, process in started.items()}
-
-
-def _collect(process: subprocess.Popen[bytes], deadline: float, limit_s: float) -> ProbeResult:
+    told: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
     try:
-        raw, complaints = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        done = subprocess.run(
+            words, env=quiet, stdin=subprocess.DEVNULL, timeout=limit_s, check=False, **told
+        )
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
         return ProbeResult(failure=f"no answer within {limit_s:g} s")
-    out, err = raw.decode(errors="replace"), complaints.decode(errors="replace")
-    if process.returncode < 0:
-        return ProbeResult(failure=f"killed by {signal.Signals(-process.returncode).name}")
-    if process.returncode:
-        return ProbeResult(failure=_reason(err) or f"exit code {process.returncode}")
+    if done.returncode < 0:
+        return ProbeResult(failure=f"killed by {signal.Signals(-done.returncode).name}")
+    if done.returncode:
+        return ProbeResult(failure=_reason(done.stderr) or f"exit code {done.returncode}")
     try:
         # A package may print while it is imported; the answer is the last thing written.
-        value = json.loads(out.strip().rpartition("\n")[2])
+        value = json.loads(done.stdout.strip().rpartition("\n")[2])
     except ValueError:
-        return ProbeResult(failure=f"an answer that cannot be read: {out.strip()[-80:]!r}")
+        return ProbeResult(failure=f"an answer that cannot be read: {done.stdout.strip()[-80:]!r}")
     return ProbeResult(value=value)
 
 
@@ -115,11 +106,18 @@ def _reason(text: str) -> str:
 
 
 def packages() -> dict[str, Any]:
-    """Requirements of nqbench itself that this environment does not meet."""
+    """Requirements of nqbench itself that this environment does not meet.
+
+    Raises ``DeviceUnavailable`` where nqbench runs without being installed, as from its sources.
+    """
     from packaging.requirements import Requirement
 
     unmet = []
-    requirements = [Requirement(text) for text in own_requirements()]
+    try:
+        requirements = [Requirement(text) for text in requires("nqbench") or ()]
+    except PackageNotFoundError as error:
+        said = "nqbench is not installed here, so that what it needs is not known"
+        raise DeviceUnavailable(said) from error
     own = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
     for requirement in own:
         found = installed(requirement.name)
@@ -128,25 +126,6 @@ def packages() -> dict[str, Any]:
         elif not requirement.specifier.contains(found, prereleases=True):
             unmet.append(f"{requirement} (installed: {found})")
     return {"unmet": unmet, "count": len(own)}
-
-
-def own_requirements() -> list[str]:
-    """What nqbench needs: as it was installed, else as the source folder that it runs from says.
-
-    Raises ``DeviceUnavailable`` where neither is there.
-    """
-    try:
-        return list(requires("nqbench") or ())
-    except PackageNotFoundError:
-        project = PACKAGE.parent / "pyproject.toml"
-    try:
-        with project.open("rb") as file:
-            return list(tomllib.load(file)["project"]["dependencies"])
-    except (OSError, ValueError, KeyError) as error:
-        raise DeviceUnavailable(
-            f"nqbench runs from {project.parent} without being installed, and what it needs cannot"
-            f" be read in {project.name} there"
-        ) from error
 
 
 def driver() -> dict[str, Any]:
