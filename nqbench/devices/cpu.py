@@ -14,7 +14,8 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import find_function
 from nqbench.plan import CommandPlan, CpuPlan, CpuResult, Outputs, Plan
-from nqbench.system.machine import cpu_count, cpu_model, text
+from nqbench.system.files import text
+from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

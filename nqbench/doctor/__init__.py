@@ -4,7 +4,6 @@ The doctor only reads: it changes no setting and runs none of the commands that 
 and compiled packages, which may hang or crash, are queried in separate processes with a time limit.
 """
 
-from nqbench.doctor.examine import examine
-from nqbench.doctor.report import FEATURES, DoctorRow, Report, RowState
+from nqbench.doctor.report import FEATURES, Report, examine
 
-__all__ = ["FEATURES", "DoctorRow", "Report", "RowState", "examine"]
+__all__ = ["FEATURES", "Report", "examine"]

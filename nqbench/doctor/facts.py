@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.doctor.probe import ProbeResults
-from nqbench.system.files import contents
+from nqbench.system.files import text
 from nqbench.system.suggest import many
 from nqbench.system.versions import PACKAGE
 
@@ -74,8 +74,8 @@ def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str])
         "library_fails": not driver.ok and "libcuda" not in driver.failure,
         "kernel_module": (root / "proc/driver/nvidia/version").exists(),
         "card": any(
-            read(vendor) == NVIDIA_VENDOR
-            and read(vendor.with_name("class")).startswith(DISPLAY_CLASS)
+            text(vendor).strip() == NVIDIA_VENDOR
+            and text(vendor.with_name("class")).startswith(DISPLAY_CLASS)
             for vendor in root.glob("sys/bus/pci/devices/*/vendor")
         ),
         "no_pynvml": nvml.failure.startswith("pynvml is not installed"),
@@ -135,8 +135,8 @@ def of_profiler(root: Path, path: str | None) -> SeenFacts:
     ``path`` is a search path as in ``$PATH``.
     """
     elsewhere = sorted(file.parent for place in NCU_PLACES for file in root.glob(place))
-    admin = ADMIN_ONLY.search(read(root / "proc/driver/nvidia/params"))
-    held = CAPABILITIES.search(read(root / "proc/self/status"))
+    admin = ADMIN_ONLY.search(text(root / "proc/driver/nvidia/params"))
+    held = CAPABILITIES.search(text(root / "proc/self/status"))
     mask = int(held[1], 16) if held else 0
     capability = next((name for name, bit in SUFFICIENT.items() if mask >> bit & 1), "")
     return {
@@ -153,7 +153,7 @@ def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenF
     """CPU, other load, folders."""
     cores, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
     files = root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
-    governors = sorted({text for file in files if (text := read(file))})
+    governors = sorted({name for file in files if (name := text(file).strip())})
     facts: SeenFacts = {
         "load": f"{usable} of {cores} usable, load {load_1min:.1f}",
         "busy": load_1min > BUSY_SHARE * cores,
@@ -205,8 +205,3 @@ def writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
-
-
-def read(path: Path) -> str:
-    """The text of a file, without blanks around it; empty if it cannot be read."""
-    return contents(path).decode(errors="replace").strip()

@@ -1,15 +1,20 @@
-"""What is looked at, and what was found, as plain data."""
+"""The examination: choose the device, gather the facts, make every row; and what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import yaml
 
+from nqbench.doctor import facts, probe
+from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceKind
+from nqbench.system.files import cache_folder
 
 RowState = Literal["ok", "warning", "missing"]
 STATES: Final[tuple[RowState, ...]] = ("ok", "warning", "missing")
@@ -50,21 +55,21 @@ CHECKS: Final[Mapping[str, Sequence[Check]]] = _DATA["checks"]
 """Everything that is looked at, by group, in the order of the rows."""
 
 
-def row_of(check: Check, facts: Mapping[str, Any]) -> DoctorRow | None:
+def row_of(check: Check, known: Mapping[str, Any]) -> DoctorRow | None:
     """The first case of a check that applies, as a row; ``None`` where no case applies."""
     for case in check["cases"]:
-        if "when" not in case or facts.get(case["when"]):
-            return filled(check, case, facts)
+        if "when" not in case or known.get(case["when"]):
+            return filled(check, case, known)
     return None
 
 
 def filled(
-    check: Mapping[str, Any], case: Mapping[str, str], facts: Mapping[str, Any]
+    check: Mapping[str, Any], case: Mapping[str, str], known: Mapping[str, Any]
 ) -> DoctorRow:
     """One of the cases of a check as a row, its templates filled in by facts."""
     state = next(state for state in STATES if state in case)
     texts = (check["name"], case[state], case.get("do", ""))
-    name, found, remedy = (text.format_map(facts) for text in texts)
+    name, found, remedy = (text.format_map(known) for text in texts)
     return DoctorRow(name, state, found, check["for"], remedy)
 
 
@@ -110,3 +115,62 @@ class Report:
 
     def _needed(self, row: DoctorRow) -> bool:
         return row.feature in NEEDED[self.kind]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is examined; tests substitute their own.
+
+    ``root``     where ``/proc`` and ``/sys`` are
+    ``results``  folder that results would go to
+    ``ask``      gives the answers of all questions, see ``probe``
+    """
+
+    root: Path = Path("/")
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    results: Path = Path("results")
+    ask: Callable[[], probe.ProbeResults] = lambda: probe.ask_all()
+    load_1min: Callable[[], float] = lambda: os.getloadavg()[0]
+
+
+def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
+    """Look at everything; ``device`` is ``auto``, ``cuda``, ``cuda:N``, ``sim``, ``cpu``.
+
+    ``auto`` is the GPU where there is a sign of one (driver, kernel module or card), even if it
+    cannot be used, else the simulator. Raises ``DeviceUnavailable`` for anything else.
+    """
+    if not re.fullmatch(r"cuda(:\d+)?|sim(:.*)?|cpu|auto", device):
+        raise DeviceUnavailable(
+            f"doctor knows no device {device!r}; write --device auto, cuda:0, sim or cpu"
+        )
+    around = around or Surroundings()
+    # The load is read first: the questions themselves are work.
+    load_1min = around.load_1min()
+    answers = around.ask()
+    path, cache = around.environment.get("PATH"), cache_folder() / "kernels"
+    seen = {
+        **facts.of_software(answers),
+        **facts.of_driver(answers, around.root, around.environment),
+        **facts.of_profiler(around.root, path),
+        **facts.of_system(around.root, load_1min, cache, around.results),
+    }
+    kind, why = cast("DeviceKind", device.partition(":")[0]), "asked for"
+    if device == "auto":
+        kind, why = _auto(seen)
+        device = {"cuda": "cuda:0"}.get(kind, kind)
+    if kind == "cuda":
+        count = answers["driver"].value.get("count", 0)
+        seen |= {"device": device, **facts.of_wanted_gpu(device, count, around.results)}
+    gpus = map(facts.of_gpu, answers["nvml"].value.get("gpus", ()))
+    groups = [("software", seen), ("driver", seen), *(("gpu", gpu) for gpu in gpus)]
+    groups += [("profiler", seen), ("system", seen)]
+    found = (row_of(check, known) for group, known in groups for check in CHECKS[group])
+    return Report(device, kind, why, tuple(filter(None, found)))
+
+
+def _auto(seen: Mapping[str, object]) -> tuple[DeviceKind, str]:
+    if seen["driver_ok"]:
+        return "cuda", "there is an NVIDIA driver"
+    if seen["kernel_module"] or seen["card"]:
+        return "cuda", "there is an NVIDIA GPU"
+    return "sim", "there is no sign of an NVIDIA GPU"

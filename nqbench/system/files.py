@@ -100,6 +100,11 @@ def contents(path: Path) -> bytes:
         return b""
 
 
+def text(path: Path) -> str:
+    """The text of a file; empty if it is not there or cannot be read."""
+    return contents(path).decode(errors="replace")
+
+
 def digest(files: Iterable[Path]) -> str:
     """A hash of the names and bytes of files, in their order."""
     total = hashlib.sha256()

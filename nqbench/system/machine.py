@@ -12,6 +12,7 @@ from statistics import median
 from typing import Final, TypeVar
 
 from nqbench.errors import DeviceUnavailable
+from nqbench.system.files import text
 
 RUN_BYTES: Final = 700 << 20
 """Address space that a simulated run and its report need (measured with two threads: with 0.67 GB
@@ -77,14 +78,6 @@ def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int |
     if not found and "SC_AVPHYS_PAGES" in os.sysconf_names:
         found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(found, default=None)
-
-
-def text(path: Path) -> str:
-    """The text of a file; empty if it is not there or cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
 
 
 def timed(action: Callable[[], T]) -> tuple[T, float]:

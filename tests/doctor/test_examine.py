@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from nqbench.doctor import examine, probe
-from nqbench.doctor.examine import Surroundings
 from nqbench.doctor.probe import ProbeResult, ProbeResults
+from nqbench.doctor.report import Surroundings
 from tests.cli.call import call
 from tests.doctor import fake_pynvml
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nqbench.doctor import examine, probe
-from nqbench.doctor.examine import Surroundings
 from nqbench.doctor.probe import QUESTIONS
+from nqbench.doctor.report import Surroundings
 from tests.cli.call import ROOT
 
 

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.markup import escape
 
-from nqbench.cli.show.console import (
-    console,
-    duration,
-    plain_table,
-    print_fitting,
-    say,
-    show_report_table,
-    show_table,
-    wrapped,
-)
+from nqbench.cli.show import console
 from nqbench.point import distinguishing, text, varied
 from nqbench.system.suggest import listing, many
 
@@ -54,8 +45,8 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
     skipped = sum(1 for p in points if p.skip)
     summary = f"{many(len(points) - skipped, 'point')} to measure, {skipped} skipped"
     if estimate_s is not None:
-        summary += f"; estimated time {duration(estimate_s)}"
-    say(summary)
+        summary += f"; estimated time {console.duration(estimate_s)}"
+    console.say(summary)
 
 
 def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
@@ -75,9 +66,9 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     columns["command"] = [shlex.join(p.program.command) if p.program else "" for p in points]
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
-    say(f"{sweep}: {many(len(points), 'point')}")
+    console.say(f"{sweep}: {many(len(points), 'point')}")
     rows = list(zip(*used.values(), strict=True))
-    print_fitting(console(), plain_table(), list(used), rows, fixed)
+    console.print_fitting(console.console(), console.plain_table(), list(used), rows, fixed)
 
 
 def show_systems(workloads: Sequence[Workload]) -> None:
@@ -88,19 +79,19 @@ def show_systems(workloads: Sequence[Workload]) -> None:
         rows = [
             [name, *(text(levels.get(f, "")) for f in factors)] for name, levels in systems.items()
         ]
-        say(f"workload: {workload.name}")
-        show_table(["system", *factors], rows)
+        console.say(f"workload: {workload.name}")
+        console.show_table(["system", *factors], rows)
 
 
 def show_system(workload: Workload, system: str) -> None:
     """One system in full."""
     levels = workload.systems[system]
     if system in workload.cpu_systems:
-        say(f"{system} runs on the CPU{'' if levels else ' and takes no factor but n'}")
+        console.say(f"{system} runs on the CPU{'' if levels else ' and takes no factor but n'}")
     for name, level in levels.items():
         factor = workload.factors.get(name)
         meaning = factor.meaning if factor else ""
-        say(f"{name:>14} = {level!s:<16} {meaning}".rstrip(), hang=34)
+        console.say(f"{name:>14} = {level!s:<16} {meaning}".rstrip(), hang=34)
 
 
 def show_checked(found: Checked) -> None:
@@ -108,15 +99,15 @@ def show_checked(found: Checked) -> None:
     for mistake in found.mistakes:
         show_mistake(mistake)
     for label, reason in found.failed:
-        say(f"{label}: could not be checked: {reason}")
+        console.say(f"{label}: could not be checked: {reason}")
     for reason, count in Counter(reason for _, reason in found.skipped).items():
-        say(f"{many(count, 'point')} skipped: {reason}")
+        console.say(f"{many(count, 'point')} skipped: {reason}")
     if not found.checked:
-        say("no point was checked" if found.failed else "no point is a kernel")
+        console.say("no point was checked" if found.failed else "no point is a kernel")
         return
     kinds = Counter(mistake.first.kind for mistake in found.mistakes)
     what = listing([f"{kind} ({count})" for kind, count in kinds.items()], "and")
-    say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
+    console.say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
 
 
 def show_mistake(mistake: Mistake) -> None:
@@ -124,17 +115,17 @@ def show_mistake(mistake: Mistake) -> None:
     from nqbench.simulator.mistakes import sentence
 
     times = f"{mistake.count:,} time{'' if mistake.count == 1 else 's'}"
-    say(f"{mistake.line}: {mistake.first.kind}, {times}, in kernel {mistake.kernel}")
+    console.say(f"{mistake.line}: {mistake.first.kind}, {times}, in kernel {mistake.kernel}")
     lines = [mistake.line]
     if mistake.other is not None and mistake.other != mistake.line:
         lines.append(mistake.other)
     for line in lines:
         if line.text:
-            say(f"{line.line:>6} | {line.text.strip()}")
-    say(sentence(mistake.first), bullet="    ")
+            console.say(f"{line.line:>6} | {line.text.strip()}")
+    console.say(sentence(mistake.first), bullet="    ")
     rest = f" and {len(mistake.points) - 1} more" if len(mistake.points) > 1 else ""
-    say(f"in {mistake.points[0]}{rest}", bullet="    ")
-    say("")
+    console.say(f"in {mistake.points[0]}{rest}", bullet="    ")
+    console.say("")
 
 
 def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source) -> None:
@@ -146,10 +137,10 @@ def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source
             _show_lines(explain.lines_table(one, source), LINE_COLUMNS)
         return
     for sentence in (f"A  {pair.a.title}", f"B  {pair.b.title}", *filter(None, [pair.why]), ""):
-        say(sentence)
+        console.say(sentence)
     totals, lines = explain.pair_tables(pair, source)
-    show_report_table(totals, source=False)
-    say("")
+    console.show_report_table(totals, source=False)
+    console.say("")
     _show_lines(lines, PAIR_COLUMNS)
 
 
@@ -161,22 +152,22 @@ def _show_lines(table: ReportTable, names: Sequence[str]) -> None:
     heads = [table.columns[i].heading for i in chosen]
     cells = [[row[i] for i in chosen] for row in rows]
     taken = sum(max(map(len, column)) + 2 for column in zip(heads[:-1], *cells, strict=False))
-    room = max(20, console().width - taken)
-    say(f"{table.title} ({table.source})")
-    show_table(heads, [[*row[:-1], row[-1][:room]] for row in cells])
+    room = max(20, console.console().width - taken)
+    console.say(f"{table.title} ({table.source})")
+    console.show_table(heads, [[*row[:-1], row[-1][:room]] for row in cells])
     more = len(table.rows) - len(rows)
     for note in (*table.notes, *([f"{many(more, 'line')} more: `--out DIR`"] * bool(more))):
-        say(note)
+        console.say(note)
 
 
 def show_doctor(report: Report) -> None:
     """A line for each finding, below it the command that fixes it; then one sentence."""
     from nqbench.doctor import FEATURES
 
-    say(f"device: {report.device} ({report.why})")
+    console.say(f"device: {report.device} ({report.why})")
     width = max(len(row.name) for row in report.rows)
     lacking = report.lacking
-    out = console()
+    out = console.console()
     for row in report.rows:
         lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
         if row.state == "missing":
@@ -184,11 +175,11 @@ def show_doctor(report: Report) -> None:
             lines.append(f"{' ' * (width + 11)}{verb}: {FEATURES[row.feature]}")
         if row.remedy:
             lines.append(f"{' ' * (width + 11)}do: {row.remedy}")
-        rest = escape(wrapped(lines[0], out, width + 11)[len(row.state) :])
+        rest = escape(console.wrapped(lines[0], out, width + 11)[len(row.state) :])
         out.print(f"[{STYLES[row.state]}]{row.state}[/]{rest}", soft_wrap=True)
         for line in lines[1:]:
-            say(line, out, hang=width + 11)
-    say(report.summary())
+            console.say(line, out, hang=width + 11)
+    console.say(report.summary())
 
 
 def show_self_test(result: SelfTest) -> None:
@@ -199,8 +190,8 @@ def show_self_test(result: SelfTest) -> None:
         verdict = "" if not f.limit else "holds" if f.holds else "BROKEN"
         rates = [f"{f.rate.value:.2%}", f"{low:.2%} to {high:.2%}", str(f.rate.trials)]
         rows.append([f.scenario, f.design, f.what, *rates, f.limit, verdict])
-    show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
+    console.show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
     for note in result.notes:
-        say(note)
+        console.say(note)
     broken = sum(not f.holds for f in result.findings)
-    say("every limit holds" if result.passed else f"{broken} limits are BROKEN")
+    console.say("every limit holds" if result.passed else f"{broken} limits are BROKEN")
