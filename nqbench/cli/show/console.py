@@ -16,7 +16,6 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -30,8 +29,6 @@ PIPE_WIDTH: Final = 220
 HANG: Final = 4
 """Indent of a paragraph, and of further lines where theirs would take more than two thirds."""
 _asked: Final = {"quiet": False}
-UNBOUND_WIDTH: Final = 10_000
-"""Columns of an imaginary terminal on which every table fits, to measure its natural width."""
 EMPTY: Final = "\u2013"
 """An empty cell of a report's table, which a paragraph leaves out."""
 MAX_LINES: Final = 6
@@ -99,55 +96,43 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def print_fitting(
-    out: Console,
-    table: Table,
+def show_table(
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
     caption: str = "",
     colours: Mapping[str, str] | None = None,
+    out: Console | None = None,
 ) -> None:
-    """Print ``rows`` in ``table``, which has a style but no columns or rows yet.
+    """Print rows under the names of their columns: a line below these, two spaces between columns.
 
     Where the terminal is too narrow for the words of a row, or a cell would take many lines, each
     row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
     ``colours`` maps the text of a cell to its colour.
     """
-    for index, name in enumerate(names):
-        table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
-    least, most = _measured(names, rows)
-    unbound = out.options.update(width=UNBOUND_WIDTH)
-    around = Measurement.get(out, unbound, table).maximum - sum(most)  # padding and lines
-    if sum(least) + around <= out.width:
-        widths = _widths(least, most, out.width - around)
-        for column, width in zip(table.columns, widths, strict=True):
-            column.width = width
-        lines = max(most[i] / width for i, width in enumerate(widths) if width)
-        if lines <= MAX_LINES or not out.is_terminal:
-            out.print(table)
-            if caption:
-                say(caption, out)
-            return
-    if table.title:
-        out.print(table.title)
-    for row in rows:
-        say(row[0] or "-", out)
-        cells = zip(names[1:], row[1:], strict=True)
-        pairs = [f"{name}={cell}" for name, cell in cells if cell not in ("", EMPTY)]
-        if pairs:
-            say(", ".join(pairs), out, bullet=" " * HANG)
-    if caption:
-        say(caption, out)
-
-
-def _measured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
-    """The least width of each column (its longest word) and the most (its longest cell)."""
+    out = out or console()
     columns = [[name, *cells] for name, *cells in zip(names, *rows, strict=True)]
     most = [max(map(cell_len, cells)) for cells in columns]
     least = [max(cell_len(w) for c in cells for w in c.split() or [""]) for cells in columns]
-    return [most[0], *least[1:]], most
+    least[0] = most[0]
+    room = out.width - 2 * len(names) + 1
+    widths = _widths(least, most, room)
+    lines = max(most[i] / width for i, width in enumerate(widths) if width)
+    if sum(least) <= room and (lines <= MAX_LINES or not out.is_terminal):
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for name, width in zip(names, widths, strict=True):
+            table.add_column(escape(name), width=width, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
+        out.print(table)
+    else:
+        for row in rows:
+            say(row[0] or "-", out)
+            cells = zip(names[1:], row[1:], strict=True)
+            pairs = [f"{name}={cell}" for name, cell in cells if cell not in ("", EMPTY)]
+            if pairs:
+                say(", ".join(pairs), out, bullet=" " * HANG)
+    if caption:
+        say(caption, out)
 
 
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
@@ -159,16 +144,6 @@ def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
         widths[index] += more
         spare -= more
     return widths
-
-
-def plain_table() -> Table:
-    """A style: a line below the heading, two spaces between columns."""
-    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-
-
-def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table."""
-    print_fitting(console(), plain_table(), names, rows)
 
 
 def show_rows(rows: Sequence[DataclassInstance], varying: str | None = None) -> None:
@@ -186,7 +161,7 @@ def show_rows(rows: Sequence[DataclassInstance], varying: str | None = None) -> 
         same = varying + (f"The same in every row: {', '.join(rest)}" if rest else "")
         names, cells = [names[i] for i in kept], [[row[i] for i in kept] for row in cells]
     heads = names if varying is None else [name.replace("_", " ") for name in names]
-    print_fitting(console(), plain_table(), heads, cells, same)
+    show_table(heads, cells, same)
 
 
 def _cell(value: Any) -> str:
@@ -210,6 +185,6 @@ def show_report_table(
     chosen = [names.index(name) for name in columns or names]
     heads = [names[i] if columns else table.columns[i].heading for i in chosen]
     rows = [[row[i] for i in chosen] for row in table.texts()]
-    print_fitting(console(), plain_table(), heads, rows, colours=colours)
+    show_table(heads, rows, colours=colours)
     for note in table.notes:
         say(note)

@@ -68,7 +68,7 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     used = {name: cells for name, cells in columns.items() if any(cells)}
     console.say(f"{sweep}: {many(len(points), 'point')}")
     rows = list(zip(*used.values(), strict=True))
-    console.print_fitting(console.console(), console.plain_table(), list(used), rows, fixed)
+    console.show_table(list(used), rows, fixed)
 
 
 def show_systems(workloads: Sequence[Workload]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL_S: Final = 10.0
 """Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
 TICK_S: Final = 1.0
-"""Seconds between two redraws while a point takes long, and the fewest while another device is
-timed."""
+"""The fewest seconds between two redraws while another device is timed."""
 DRAWING_SHARE: Final = 0.05
 """Largest share of a run's time that goes into redrawing."""
 LAST_VALUES: Final = 5
@@ -206,15 +204,19 @@ class Display:
 class LiveDisplay(Display):
     """The last values, then a line for each row, redrawn in place; messages scroll above it.
 
-    It is redrawn before a point is handed to the device, and every ``TICK_S`` seconds while none
-    is timed: on one device never in a timed region.
+    It is redrawn before a point is handed to the device: on one device never in a timed region.
     """
 
     def __init__(self, out: Console) -> None:
         super().__init__(out)
-        self._live: Live | None = None
-        self._lock = threading.RLock()
-        self._closed = threading.Event()
+        self._live = Live(
+            console=out,
+            get_renderable=self.render,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._closed = False
         self._drawn = self._cost_s = 0.0
 
     def stage_began(self, row: ProgressRow) -> None:  # noqa: ARG002 (all rows are drawn)
@@ -224,51 +226,26 @@ class LiveDisplay(Display):
     def point_began(self, row: ProgressRow) -> None:
         """Show it, unless that would take much of the run or disturb another device."""
         others = any(other.timed for other in self.rows if other is not row)
-        apart_s = max(self._cost_s / DRAWING_SHARE, TICK_S if others else 0.0)
-        with self._lock:  # a tick may be drawing
-            if time.monotonic() - self._drawn >= apart_s:
-                self._draw()
+        self._draw(max(self._cost_s / DRAWING_SHARE, TICK_S if others else 0.0))
 
     def step_done(self, row: ProgressRow) -> None:
         """What has no points is drawn when it says how far it is."""
-        if row.text and time.monotonic() - self._drawn >= TICK_S / 4:
-            self._draw()
-
-    def tick(self) -> None:
-        """Redraw, unless a point is timed."""
-        with self._lock:  # a point that begins now waits until this is drawn
-            if not any(row.timed for row in self.rows):
-                self._draw()
+        if row.text:
+            self._draw(TICK_S / 4)
 
     def close(self) -> None:
         """Stop redrawing; the results take its place."""
-        self._closed.set()
-        with self._lock:
-            if self._live is not None:
-                self._live.stop()
+        self._closed = True
+        self._live.stop()
 
-    def _draw(self) -> None:
-        with self._lock:
-            if self._closed.is_set():
-                return
-            began = time.monotonic()
-            if self._live is None:
-                self._live = Live(
-                    console=self.out,
-                    get_renderable=self.render,
-                    auto_refresh=False,
-                    transient=True,
-                    redirect_stdout=False,
-                )
-                self._live.start()
-                threading.Thread(target=self._tick_until_closed, daemon=True).start()
+    def _draw(self, apart_s: float = 0.0) -> None:
+        """Redraw, if that was done ``apart_s`` seconds ago or earlier."""
+        began = time.monotonic()
+        if not self._closed and began - self._drawn >= apart_s:
+            self._live.start()  # the first time
             self._live.refresh()
             self._drawn = time.monotonic()
             self._cost_s = self._drawn - began
-
-    def _tick_until_closed(self) -> None:
-        while not self._closed.wait(TICK_S):
-            self.tick()
 
     def render(self) -> RenderableType:
         """What is drawn; each row is one line, cut where the terminal is narrow."""
