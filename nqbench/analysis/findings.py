@@ -65,16 +65,12 @@ def opening(answer: Answer) -> str:
             f"{superlative(one)} ({wording.amount(one.value.value, one.what)}): {one.name}"
             for one in answer.best[:3]
         )
-        return f"No variant is best in every count ({where}). {each[0].upper()}{each[1:]}."
+        return f"No variant is best in every count ({where}). {wording.capital(each)}."
     if best.over_worst and not best.clear:
         return f"No variant is clearly best ({where}): {undecided(best)}."
     value = wording.amount(best.value.value, best.what)
-    head = superlative(best)
-    said = [
-        f"{head[0].upper()}{head[1:]} of {best.of} ({where}): {best.name}, {value}",
-        *gains(best),
-    ]
-    told = ", ".join(said)
+    head = wording.capital(superlative(best))
+    told = ", ".join([f"{head} of {best.of} ({where}): {best.name}, {value}", *gains(best)])
     if best.over_next and best.of > 2 and not best.over_next.differs_from(1):
         told += f"; not distinguishable from {best.next_name}"
     return f"{told}."

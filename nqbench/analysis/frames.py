@@ -106,7 +106,7 @@ def run_html(answer: Answer) -> str:
         parts.append(f"<ul>{told}</ul>" if told else "")
     changes = [
         {"factor": change.factor, "change": f"{change.base} -> {change.level}"}
-        | {e.quantity.plain: wording.marked(e) for e in change.effects.values()}
+        | {e.quantity.plain: str(e.difference) for e in change.effects.values()}
         for change in answer.changes
     ]
     if changes:

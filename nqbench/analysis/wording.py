@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.data.dataset import PointResult
-from nqbench.analysis.data.estimate import CONFIDENCE, NOTEWORTHY, Estimate
+from nqbench.analysis.data.estimate import NOTEWORTHY, Estimate
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import FactorEffect
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _SIZE: Final = re.compile(r"N=(\d+)")
@@ -42,24 +41,6 @@ def ratio(estimate: Estimate) -> str:
     return f"{_fixed(estimate.value)} [{_fixed(estimate.low)}, {_fixed(estimate.high)}]"
 
 
-def does(ratio_of: Estimate, what: Quantity) -> str:
-    """What a change does: ``is 2.310 times as fast``, ``multiplies the bank conflicts by 0.43``."""
-    if what.kind == "counter":
-        return f"multiplies the {what.label} by {ratio(ratio_of)}"
-    if ratio_of.value < 1:
-        return f"is {ratio(ratio_of.inverse())} times as fast"
-    return f"takes {ratio(ratio_of)} times as long"
-
-
-def interval_note(estimate: Estimate) -> str:
-    """What the brackets mean, or why there are none."""
-    if estimate.exact:
-        return "exact"
-    if not estimate.bounded:
-        return "one round, so no interval"
-    return f"{CONFIDENCE:.0%} interval over {estimate.rounds} rounds"
-
-
 def describe(point: PointResult, factors: tuple[str, ...]) -> str:
     """A point by the levels that distinguish it from its neighbours."""
     words = [
@@ -87,6 +68,11 @@ def _fixed(value: float, digits: int = 4) -> str:
 def short(name: str) -> str:
     """A point by its levels, without the names of factors whose levels are words."""
     return ", ".join(re.sub(r"^\w+ (?=[a-z_]+\w*$)", "", part) for part in name.split(", "))
+
+
+def capital(text: str) -> str:
+    """A sentence of it."""
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def grouped(reasons: Iterable[str]) -> list[str]:
@@ -143,9 +129,13 @@ class Difference:
 
     def __str__(self) -> str:
         """With its sign: ``16% less +``, ``unclear ±3%``."""
+        return self.said()
+
+    def said(self, *, spread: bool = True) -> str:
+        """The same, on request without the interval."""
         if self.verdict:
             return f"{self.verdict}{_margin(self.ratio)}"
-        text = effect(self.ratio, self.quantity, self.totals)
+        text = effect(self.ratio, self.quantity, self.totals, spread=spread)
         return f"{text} {mark(self.ratio, self.quantity)}".rstrip()
 
 
@@ -214,13 +204,10 @@ def _size(value: float, what: Quantity) -> str:
     more, size = value > 1, max(value, 1 / value)
     if what.kind == "time":
         return f"{factor(size)} {'slower' if more else 'faster'}"
-    if what.better == "higher":
-        return f"{'+' if more else '-'}{percent(value - 1)}" if size < 10 else _times(value, what)
-    return f"{percent(value - 1)} {_more(more, what)}" if size < 2 else _times(value, what)
-
-
-def _times(value: float, what: Quantity) -> str:
-    return f"{factor(max(value, 1 / value))} {_more(value > 1, what)}"
+    if what.better == "higher" and size < 10:
+        return f"{'+' if more else '-'}{percent(value - 1)}"
+    told = percent(value - 1) if size < 2 else factor(size)
+    return f"{told} {_more(more, what)}"
 
 
 def _more(more: bool, what: Quantity) -> str:
@@ -306,21 +293,9 @@ def amount(value: float, what: Quantity) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
 
 
-def named(
-    found: Estimate,
-    what: Quantity,
-    totals: tuple[float, float] | None = None,
-    *,
-    spread: bool = True,
-) -> str:
+def named(found: Estimate, what: Quantity, totals: tuple[float, float] | None = None) -> str:
     """An effect with the name of what it is on: ``16% less off-chip data``, ``1.9x faster``."""
-    text = effect(found, what, totals, spread=spread)
+    text = effect(found, what, totals)
     if "->" in text:
         return f"{what.plain} {text}"
     return text if what.kind == "time" else f"{text} {what.plain}"
-
-
-def marked(found: FactorEffect, *, spread: bool = True) -> str:
-    """An effect and whether it is better or worse: ``16% less +``."""
-    text = effect(found.ratio, found.quantity, found.totals, spread=spread)
-    return f"{text} {mark(found.ratio, found.quantity)}".rstrip()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, product
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError
 
 MATCHED_SHARE: Final = 0.5
@@ -49,6 +50,11 @@ class FactorEffect:
     method: str
     totals: tuple[float, float] | None
 
+    @property
+    def difference(self) -> Difference:
+        """It, for people: ``16% less +``."""
+        return Difference(self.ratio, self.quantity, self.totals)
+
 
 @dataclass(frozen=True, slots=True)
 class Interaction(FactorEffect):
@@ -69,22 +75,26 @@ class Interaction(FactorEffect):
     reversed: tuple[str, ...] = ()
 
 
+Change = tuple[str, Level, Level]
+"""A factor, its level before and the one after."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """Values of one quantity at one size.
 
     ``levels``  one tuple per combination, in the order of ``factors``
     ``values``  shape ``(combinations, rounds)``; every round has every combination
-    ``exact``   the values are deterministic counts
     """
 
+    quantity: Quantity
+    n: int
     factors: tuple[str, ...]
     levels: tuple[tuple[Level, ...], ...]
     values: NDArray[np.float64]
-    exact: bool
 
-    def pairs(self, *changes: tuple[str, Level, Level]) -> list[tuple[int, ...]]:
-        """Rows that differ only in ``changes`` (factor, from, to), all corners present.
+    def pairs(self, *changes: Change) -> list[tuple[int, ...]]:
+        """Rows that differ only in ``changes``, all corners present.
 
         With one change each tuple is (from, to); with two it is (from-from, to-from, from-to,
         to-to), the first change varying fastest.
@@ -113,21 +123,22 @@ class Cells:
         powers = np.asarray(signs, dtype=float)
         if (picked > 0).all():
             logs = np.einsum("mcr,c->mr", np.log(picked), powers)
-            return combine(np.exp(logs.mean(axis=0)).tolist(), exact=self.exact), "geometric mean"
+            return self.combined(logs.mean(axis=0)), "geometric mean"
         totals = picked.sum(axis=0)[:, 0]
         above, below = totals[powers > 0], totals[powers < 0]
         if (below == 0).any():
             value = np.inf if (above > 0).all() else np.nan
         else:
             value = float(above.prod() / below.prod())
-        return Estimate(float(value), rounds=picked.shape[2], exact=self.exact), "totals"
+        exact = self.quantity.exact
+        return Estimate(float(value), rounds=picked.shape[2], exact=exact), "totals"
 
-    def mean(self, rows: Sequence[int]) -> float:
-        """Arithmetic mean of the values of some rows, over all rounds; NaN without rows."""
-        return float(self.values[list(rows)].mean()) if rows else math.nan
+    def combined(self, logs: NDArray[np.float64]) -> Estimate:
+        """The ratio whose logarithm in each round is given."""
+        return combine(np.exp(logs).tolist(), exact=self.quantity.exact)
 
 
-def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity) -> Cells:
+def _cells(points: Sequence[PointResult], factors: tuple[str, ...], what: Quantity) -> Cells:
     """Collect the points of one size. Raises ``AnalysisError`` where there is nothing to compare.
 
     Rounds that miss a combination are dropped, so that all combinations share the same rounds;
@@ -151,37 +162,32 @@ def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity)
             )
         by_level[key] = [values[r] for r in sorted(rounds)]
     table = np.asarray(list(by_level.values()), dtype=float)
-    return Cells(tuple(factors), tuple(by_level), table, exact=what.exact)
+    return Cells(what, points[0].n, factors, tuple(by_level), table)
 
 
-def main_effect(
-    table: Cells, factor: str, base: Level, level: Level, what: Quantity, n: int
-) -> FactorEffect:
+def main_effect(table: Cells, change: Change) -> FactorEffect:
     """One main effect. Raises ``AnalysisError`` if the two levels cannot be separated."""
-    pairs = table.pairs((factor, base, level))
+    factor, *sides = change
+    pairs = table.pairs(change)
     column = table.factors.index(factor)
-    most = max(sum(lv[column] == side for lv in table.levels) for side in (base, level))
+    most = max(sum(levels[column] == side for levels in table.levels) for side in sides)
     if len(pairs) >= MATCHED_SHARE * most and pairs:
         ratio, method = table.ratio(pairs, (-1, 1))
     elif (table.values > 0).all():
-        ratio, method = _fitted(table, factor, base, level), "least squares"
+        ratio, method = _fitted(table, change), "least squares"
     else:
         raise AnalysisError(
-            f"{factor}: {base} and {level} share no otherwise equal points, and counts of zero"
-            " cannot be fitted"
+            f"{factor}: {' and '.join(map(str, sides))} share no otherwise equal points, and"
+            " counts of zero cannot be fitted"
         )
-    before, after = (table.mean([pair[side] for pair in pairs]) for side in (0, 1))
-    totals = (before, after) if pairs else None
-    return FactorEffect(what, n, factor, base, level, ratio, len(pairs), method, totals)
+    totals = None
+    if pairs:
+        before, after = (float(table.values[list(own)].mean()) for own in zip(*pairs, strict=True))
+        totals = before, after
+    return FactorEffect(table.quantity, table.n, *change, ratio, len(pairs), method, totals)
 
 
-def _interaction(
-    table: Cells,
-    change: tuple[str, Level, Level],
-    other: tuple[str, Level, Level],
-    what: Quantity,
-    n: int,
-) -> Interaction | None:
+def _interaction(table: Cells, change: Change, other: Change) -> Interaction | None:
     """One two-way interaction, from squares of points equal in everything else; ``None`` where no
     square is complete."""
     squares = table.pairs(change, other)
@@ -200,12 +206,13 @@ def _interaction(
         and before.differs_from(1)
         and after.differs_from(1)
     )
-    behind = (ratio, len(squares), method)
+    what, n, behind = table.quantity, table.n, (ratio, len(squares), method)
     return Interaction(what, n, *change, *behind, None, *other, at_base, at_level, reversing)
 
 
-def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
+def _fitted(table: Cells, change: Change) -> Estimate:
     """Main effect by ordinary least squares on logarithms, all factors additive, per round."""
+    factor, base, level = change
     columns = [np.ones(len(table.levels))]
     target = -1
     for i, name in enumerate(table.factors):
@@ -223,58 +230,46 @@ def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
         raise AnalysisError(
             f"{factor}: {base} and {level} cannot be separated from another factor of the sweep"
         )
-    logs = np.log(table.values)
-    per_round = np.linalg.lstsq(design, logs, rcond=None)[0][target]
-    return combine(np.exp(per_round).tolist(), exact=table.exact)
+    return table.combined(np.linalg.lstsq(design, np.log(table.values), rcond=None)[0][target])
 
 
 def effects(
-    data: Dataset,
-    sweep: str | None,
-    what: Quantity,
-    *,
-    factors: Sequence[str] = (),
-    sizes: Sequence[int] = (),
+    data: Dataset, sweep: str, what: Quantity, sizes: Sequence[int] = ()
 ) -> list[FactorEffect]:
     """Main effects of every factor of a sweep, against its first level, at every size.
 
     Raises ``AnalysisError`` where the sweep varies no factor or nothing can be compared.
     """
     found: list[FactorEffect] = []
-    refused: list[str] = []
-    for n, table in _tables(data, sweep, what, factors, sizes):
-        for factor in table.factors:
-            for base, level in _steps(data, sweep, table, factor):
-                try:
-                    found.append(main_effect(table, factor, base, level, what, n))
-                except AnalysisError as error:
-                    refused.append(str(error))
+    refused: dict[str, None] = {}
+    for table in _tables(data, sweep, what, swept_factors(data, sweep), sizes):
+        for change in chain(*_steps(data, sweep, table)):
+            try:
+                found.append(main_effect(table, change))
+            except AnalysisError as error:
+                refused[str(error)] = None
     if not found:
-        raise AnalysisError(
-            "; ".join(dict.fromkeys(refused)) or f"sweep {sweep!r}: no two levels of a factor apply"
-        )
+        why = "; ".join(refused) or f"sweep {sweep!r}: no two levels of a factor apply"
+        raise AnalysisError(why)
     return found
 
 
 def interactions(
     data: Dataset,
-    sweep: str | None,
+    sweep: str,
     what: Quantity,
     *,
     factors: Sequence[str] = (),
     sizes: Sequence[int] = (),
 ) -> list[Interaction]:
-    """Two-way interactions of every pair of factors, at every size; incomplete ones are left out.
-
-    Raises ``AnalysisError`` where none can be computed.
-    """
+    """Two-way interactions of every pair of factors, by default of those that the sweep varies, at
+    every size; incomplete ones are left out. Raises ``AnalysisError`` where there are none."""
     found = [
         made
-        for n, table in _tables(data, sweep, what, factors, sizes)
-        for one, two in combinations(table.factors, 2)
-        for step in _steps(data, sweep, table, one)
-        for other in _steps(data, sweep, table, two)
-        if (made := _interaction(table, (one, *step), (two, *other), what, n))
+        for table in _tables(data, sweep, what, factors or swept_factors(data, sweep), sizes)
+        for pair in combinations(_steps(data, sweep, table), 2)
+        for change, other in product(*pair)
+        if (made := _interaction(table, change, other))
     ]
     if not found:
         raise AnalysisError(
@@ -292,35 +287,30 @@ def clear_interactions(found: Sequence[Interaction]) -> list[Interaction]:
 
 
 def _tables(
-    data: Dataset, sweep: str | None, what: Quantity, factors: Sequence[str], sizes: Sequence[int]
-) -> list[tuple[int, Cells]]:
+    data: Dataset, sweep: str, what: Quantity, factors: Sequence[str], sizes: Sequence[int]
+) -> list[Cells]:
     """The cells of each size that has any. Raises ``AnalysisError`` without one."""
-    names = tuple(factors) or swept_factors(data, sweep)
-    if not names:
+    if not factors:
         raise AnalysisError(
             f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
         )
-    points = [p for p in data.select(sweep, sizes, cpu=data.programs_only) if p.ok]
-    for factor in factors:
-        if len({p.level(factor) for p in points}) < 2:
-            raise AnalysisError(f"{factor} has only one level in sweep {sweep!r}: no effect")
     by_size: dict[int, list[PointResult]] = {}
-    for point in points:
-        if point.values(what):
+    for point in data.select(sweep, sizes, cpu=data.programs_only):
+        if point.ok and point.values(what):
             by_size.setdefault(point.n, []).append(point)
     if not by_size:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {what.label}")
-    return [(n, cells(by_size[n], names, what)) for n in sorted(by_size)]
+    return [_cells(by_size[n], tuple(factors), what) for n in sorted(by_size)]
 
 
-def _steps(
-    data: Dataset, sweep: str | None, table: Cells, factor: str
-) -> list[tuple[Level, Level]]:
-    """(base, level) for each level but the first, in the order of the study."""
-    column = table.factors.index(factor)
-    present = {levels[column] for levels in table.levels}
-    order = [v for v in data.order(sweep, factor) if v in present and v != INAPPLICABLE]
-    return [(order[0], level) for level in order[1:]] if order else []
+def _steps(data: Dataset, sweep: str, table: Cells) -> list[list[Change]]:
+    """Of each factor the changes to each level but the first, in the order of the study."""
+    found = []
+    for i, factor in enumerate(table.factors):
+        present = {levels[i] for levels in table.levels} - {INAPPLICABLE}
+        order = [level for level in data.order(sweep, factor) if level in present]
+        found.append([(factor, order[0], level) for level in order[1:]])
+    return found
 
 
 # Which factors a sweep varies, and whether they can be separated.

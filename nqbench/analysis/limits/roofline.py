@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
@@ -27,7 +27,11 @@ from nqbench.vocabulary import of_kernel, plain_name
 SIMULATED: Final = "simulated PTX"
 PROFILED: Final = "ncu"
 DEVICE_MEMORY: Final = "device memory"
+OFF_CHIP: Final = "all off-chip accesses, cached or not"
 SECTOR_BYTES: Final = 32
+KINDS: Final[tuple[WorkKind, ...]] = ("bytes", "float", "integer")
+_Counts = tuple[Estimate, Mapping[WorkKind, float], str, str]
+"""What a kernel took, moved and did, who counted, where the bytes went."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,11 +110,9 @@ def roof_points(
     found: list[RoofPoint] = []
     left_out: list[tuple[str, int]] = []
     seen: list[tuple[str, int, Mapping[str, Level]]] = []
-    for point in run.data.points:
+    for point in run.data.select(cpu=False):
         whole, same = point.estimate(TIME), (point.name, point.n, point.levels)
-        if not point.ok or point.cpu or whole is None or point.levels.get(PART, "full") != "full":
-            continue
-        if same in seen:
+        if whole is None or point.levels.get(PART, "full") != "full" or same in seen:
             continue
         seen.append(same)
         kernel, time = _main_kernel(point, whole)
@@ -158,29 +160,19 @@ def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | N
     return max(times, key=lambda one: one[1].value) if times else (kernels[0], None)
 
 
-class _Counts(NamedTuple):
-    """What a kernel moved and did; see the fields of :class:`RoofPoint`."""
-
-    time: Estimate
-    work: Mapping[WorkKind, float]
-    counted_by: str
-    bytes_of: str
-
-
 def _profiled(run: Observed, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
     """By a profiler; of a program's kernel the first launch, with the profiler's time."""
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
-    values = [profile_value(run, point, of_kernel(name, kernel)) for name in names]
-    nbytes, floats, integers = values
-    if nbytes is None or floats is None or integers is None:
+    values = (profile_value(run, point, of_kernel(name, kernel)) for name in names)
+    counted = [value for value in values if value is not None]
+    if len(counted) < len(names):
         return None
     if kernel:
         duration_ns = profile_value(run, point, of_kernel("duration_ns", kernel))
         if not duration_ns:
             return None
         time = Estimate(duration_ns * 1e-9)
-    work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-    return _Counts(time, work, PROFILED, DEVICE_MEMORY)
+    return time, dict(zip(KINDS, counted, strict=True)), PROFILED, DEVICE_MEMORY
 
 
 def _simulated(
@@ -194,10 +186,9 @@ def _simulated(
         values = [other.detail(of_kernel(name, kernel)) for name in names]
         same = (other.system, other.n, _compared(other.levels)) == wanted
         if same and not any(map(missing, values)):
-            global_, local, floats, integers = map(float, values)
-            nbytes = SECTOR_BYTES * (global_ + local)
-            work: dict[WorkKind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-            return _Counts(time, work, SIMULATED, "all off-chip accesses, cached or not")
+            global_, local, *operations = map(float, values)
+            counted = (SECTOR_BYTES * (global_ + local), *operations)
+            return time, dict(zip(KINDS, counted, strict=True)), SIMULATED, OFF_CHIP
     return None
 
 

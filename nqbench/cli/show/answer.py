@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import MODELLED, Answer, Best, FactorStep
+from nqbench.analysis.answer import MODELLED, Answer, FactorStep
 from nqbench.analysis.findings import gains, interaction, opening, programs, superlative
 from nqbench.cli.show import console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nqbench.analysis.data.quantities import Quantity
 
 WIDTH: Final = 100
 """Columns of the screen that the answer is made for."""
@@ -48,12 +43,16 @@ def show_answer(answer: Answer, ending: str = "") -> None:
     for sentence in (answer.turns, interaction(answer), answer.limits, programs(answer)):
         if sentence:
             console.say(sentence)
-    lines = list(_best(answer))
+    counted = answer.best if data.simulated else []
+    lines = [(wording.capital(superlative(best)), best) for best in counted]
+    lines += [(best.sweep, best) for best in answer.elsewhere]
     if lines:
         console.say("")
-    room = max(len(head) for head, _ in lines) + 3 if lines else 0
-    for name, text in lines[:LISTED]:
-        console.say(text, bullet=f"{name:<{room}}")
+    room = max((len(head) for head, _ in lines), default=0) + 3
+    for head, best in lines[:LISTED]:
+        over = f" ({', '.join(gains(best))})" if gains(best) else ""
+        value = wording.amount(best.value.value, best.what)
+        console.say(f"{wording.short(best.name)}: {value}{over}", bullet=f"{head:<{room}}")
     if not (answer.best or answer.changes):
         console.say("Nothing to compare yet: no two points of one size finished.")
 
@@ -97,63 +96,41 @@ def manner(answer: Answer) -> str:
 
 def _changes(answer: Answer) -> None:
     """A table of what the strongest step of each factor does: by quantity, or of times by size."""
-    first = answer.changes[0]
-    where = f"{first.sweep}, {_of(answer, first)}"
+    first, data = answer.changes[0], answer.data
+    count = len(data.select(first.sweep, (first.n,), cpu=data.programs_only))
+    where = f"{first.sweep}, {count} {'points' if data.programs_only else 'kernels'}"
     title = f"What each change does, everything else equal ({where}, N = {first.n})"
     console.say(f"{title:<{WIDTH - 22}}  + better  - worse")
     shown = answer.changes[:ROWS]
-    heads, cells = (
-        _by_size(answer, shown) if not answer.data.simulated else _by_quantity(answer, shown)
-    )
-    rows = [
-        [change.factor, f"{level(change.base)} -> {level(change.level)}", *row]
-        for change, row in zip(shown, cells, strict=True)
-    ]
-    console.show_table(["", "", *heads], rows)
+    found = _by_quantity(answer, shown) if data.simulated else _by_size(answer, shown)
+    changes = [f"{level(change.base)} -> {level(change.level)}" for change in shown]
+    columns = [("", [change.factor for change in shown]), ("", changes), *found]
+    rows = list(map(list, zip(*(cells for _, cells in columns), strict=True)))
+    console.show_table([head for head, _ in columns], rows)
 
 
-def _of(answer: Answer, step: FactorStep) -> str:
-    programs = answer.data.programs_only
-    points = answer.data.select(step.sweep, (step.n,), cpu=programs)
-    return f"{len(points)} {'points' if programs else 'kernels'}"
+def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> list[tuple[str, list[str]]]:
+    """A column for each quantity that some change alters, at the largest size."""
+    found = []
+    for what in answer.quantities:
+        effects = (change.effects.get(what.name) for change in shown)
+        cells = [str(effect.difference) if effect else "" for effect in effects]
+        if set(cells) - {"", "same"}:
+            found.append((what.plain, cells))
+    return found[:COLUMNS]
 
 
-def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
-    """The quantities that some change alters, at the largest size."""
-    told = [q for q in answer.quantities if any(_cell(c, q) not in ("", "same") for c in shown)]
-    told = told[:COLUMNS]
-    return [q.plain for q in told], [[_cell(change, what) for what in told] for change in shown]
-
-
-def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> tuple[list[str], list[list[str]]]:
-    """The times at the largest sizes."""
+def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> list[tuple[str, list[str]]]:
+    """A column for each of the largest sizes, with the times."""
     found = [change.by_size(answer.quantities[0]) for change in shown]
     sizes = sorted({n for one in found for n in one})[-SIZES:]
-    cells = [
-        [wording.marked(one[n], spread=n == sizes[-1]) if n in one else "" for n in sizes]
-        for one in found
+    return [
+        (
+            f"N = {n}",
+            [one[n].difference.said(spread=n == sizes[-1]) if n in one else "" for one in found],
+        )
+        for n in sizes
     ]
-    return [f"N = {n}" for n in sizes], cells
-
-
-def _cell(change: FactorStep, what: Quantity) -> str:
-    effect = change.effects.get(what.name)
-    return "" if effect is None else wording.marked(effect)
-
-
-def _best(answer: Answer) -> Iterator[tuple[str, str]]:
-    """The best point of the answering sweep by each count, then of each other sweep."""
-    for best in answer.best if answer.data.simulated else ():
-        name = superlative(best)
-        yield name[0].upper() + name[1:], _line(best)
-    for best in answer.elsewhere:
-        yield best.sweep, _line(best)
-
-
-def _line(best: Best) -> str:
-    value = wording.amount(best.value.value, best.what)
-    over = gains(best)
-    return f"{wording.short(best.name)}: {value}" + (f" ({', '.join(over)})" if over else "")
 
 
 def level(value: object) -> str:

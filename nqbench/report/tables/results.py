@@ -108,7 +108,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
     found = [e for q in shown for e in factorial.effects(data, sweep, q, sizes=item.n)]
     quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda e: e.n)
-    worth = (_difference("effect", "ratio_level_over_base"), _worth)
+    worth = (_difference("effect", "ratio_level_over_base"), lambda e: e.difference)
     pairs = (Column("pairs", "number"), lambda e: e.pairs)
     columns, rows = tabulate(
         found,
@@ -153,7 +153,7 @@ def _beside(found: Sequence[FactorEffect]) -> Cells:
     kept = [e for e in found if not several or e.n == largest]
     rows: dict[str, dict[str, Cell]] = {}
     for e in kept:
-        rows.setdefault(_change(e), {})[_label(e) if several else f"N={e.n}"] = _worth(e)
+        rows.setdefault(_change(e), {})[_label(e) if several else f"N={e.n}"] = e.difference
     heads = list(dict.fromkeys(head for row in rows.values() for head in row))
     first = f"change, N={largest}" if several else "change"
     columns = (Column(first), *(Column(head, "ratio") for head in heads))
@@ -170,10 +170,6 @@ def _label(effect: FactorEffect) -> str:
 
 def _change(effect: FactorEffect) -> str:
     return f"{effect.factor}: {effect.base} → {effect.level}"
-
-
-def _worth(effect: FactorEffect) -> Difference:
-    return Difference(effect.ratio, effect.quantity, effect.totals)
 
 
 def interactions(data: Dataset, item: ReportItem) -> list[Table]:
