@@ -47,10 +47,6 @@ BIG: Final = 20.0
 """Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
 one of 1.1 cannot be seen."""
 
-FEW: Final = 3
-"""Devices whose numbers stand beside the figure; those of more are in the table alone."""
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixReport:
     """The files written, the page first, and the matrix as a table and as a list of its cells."""
@@ -253,33 +249,25 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
 
     rows = sorted(matrix.rows, key=big)
     shown = [_lines(list(own)) for _, own in groupby(rows, big)]
-    few = len(matrix.devices) <= FEW
     heights = [len(lines) + _HEAD_ROWS for lines in shown]
-    if not few:  # a legend at the top would reach the title
-        heights.append(0.7 * (2 + len(matrix.devices) // 2))
     columns = {"N": 0.5, **({"printed": 1.05} if any(row.printed for row in matrix.rows) else {})}
-    columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices if few}
+    columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices}
     figure = style.new_figure(1.0 + _ROW_IN * sum(heights))
     widths = (_PLOT_IN, sum(columns.values()))
     shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
     axes = figure.subplots(len(heights), 2, squeeze=False, **shape)
-    for (ax, beside), lines in zip(axes, shown, strict=False):
+    for (ax, beside), lines in zip(axes, shown, strict=True):
         _panel(ax, lines, matrix)
         _numbers(beside, lines, columns, matrix)
-    axes[len(shown) - 1][0].set_xlabel("times as fast, logarithmic")
-    if few:
-        style.legend(figure, axes[0][0])
-    else:
-        for ax in axes[-1]:
-            ax.set_axis_off()
-        axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
+    axes[-1][0].set_xlabel("times slower or faster, logarithmic")
     subtitle = "How many times faster through the change; with a minus: slower"
     if len(matrix.devices) > len(matrix.simulated):
         subtitle += ". Bars: 95% intervals"
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
-    return style.finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
+    words = {"alt": alt, "subtitle": subtitle}
+    return style.finish(figure, PAGE, TITLE, source, legend_of=axes[0][0], **words)
 
 
 def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:

@@ -128,14 +128,14 @@ class Origin:
 class Shown:
     """A table on the page.
 
-    ``brief``    the table on a Markdown page
+    ``sized``    whether a page shows one of its sizes at a time
     ``anchors``  the place of each row's point on the page; none where rows are not points
     ``inline``   whether a Markdown page shows it; if not, it only links the files
     ``size``     text before the links
     """
 
     table: Table
-    brief: Table
+    sized: bool = False
     anchors: tuple[str, ...] = ()
     inline: bool = True
     files: Files = ()
@@ -144,7 +144,15 @@ class Shown:
     @property
     def switched(self) -> bool:
         """Whether it is shown one size and one quantity at a time."""
-        return bool(self.table.points) or self.table.columns != self.brief.columns
+        return bool(self.table.points) or self.sized
+
+    @property
+    def brief(self) -> Table:
+        """What a Markdown page shows: of several sizes that of the first row."""
+        if not self.sized:
+            return self.table
+        at, rows = [c.name for c in self.table.columns].index("N"), self.table.rows
+        return replace(self.table, rows=tuple(row for row in rows if row[at] == rows[0][at]))
 
     @property
     def charted(self) -> bool:
@@ -182,14 +190,6 @@ class Beside:
     """Figures beside each other, on HTML pages, each with its title and its part of the width."""
 
     pictures: tuple[tuple[str, Picture, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to another page."""
-
-    text: str
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Details:
     points: tuple[PointDetail, ...]
 
 
-Text = Web | Heading | Paragraph | Bullets | Cards | Origin | Link
+Text = Web | Heading | Paragraph | Bullets | Cards | Origin
 PageBlock = Text | Shown | Picture | Beside | Tiles | Facts | Code | Details
 
 
@@ -291,13 +291,11 @@ def _markdown(block: PageBlock, known: Collection[Source]) -> list[str]:
                 f"**{exporters.escape(source.provenance)}** on {exporters.escape(source.device)}"
             )
             return [f"{where}; {counts}. Made by {exporters.code(source.command)}."]
-        case Shown(_, table):
-            body = exporters.body(table, origin=table.source not in known)
+        case Shown(table):
+            body = exporters.body(block.brief, origin=table.source not in known)
             return [body] * block.inline + _links(block.files, block.size)
         case Picture(alt, link):
             return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
-        case Link(text, target):
-            return _links(((text, target),))
         case Web() | Beside() | Tiles() | Facts() | Code() | Details():
             return []
 
@@ -434,18 +432,20 @@ class Page:
         if level:
             self.heading(table.title, level, folded=folded)
         notes = tuple(note for note in table.notes if note not in said)
-        shown, brief = (replace(t or table, notes=notes) for t in (table.shown, table.brief))
-        inline &= self._inline_rows is None or len(brief.rows) <= self._inline_rows
+        shown = replace(table.shown or table, notes=notes)
         files: Files = ()
         if not self._web:
             # LaTeX takes one table of each label, and runs of one study on one device share them.
             label = unused(table.label, self._taken)
             labelled = replace(table, name=table.name + label.removeprefix(table.label))
             name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
-            made = {form: export(labelled) for form, export in self._exporters.items()}
-            files = self._files(name, {form: _text(text) for form, text in made.items()})
+            texts = {form: export(labelled) for form, export in self._exporters.items()}
+            files = self._files(name, {form: _text(text) for form, text in texts.items()})
         anchors = tuple(anchor(self.run, key) if key else "" for key in shown.points)
-        self.add(Shown(shown, brief, anchors, inline, files, size))
+        sized = table.shown is not None and any(c.name == "N" for c in shown.columns)
+        made = Shown(shown, sized, anchors, inline, files, size)
+        few = self._inline_rows is None or len(made.brief.rows) <= self._inline_rows
+        self.add(replace(made, inline=inline and few))
 
     def drawing(
         self,
@@ -453,16 +453,15 @@ class Page:
         source: Source,
         *,
         level: int = 2,
-        of: str = "",
         folded: bool = False,
         html: bool = True,
     ) -> None:
-        """Write a figure in every format, show it and link its files; its heading ends with ``of``.
+        """Write a figure in every format, show it and link its files.
 
         Level 0 shows it without heading and links. Without ``html`` only Markdown pages have it.
         """
         if level:
-            self.heading(drawing.title + of, level, folded=folded)
+            self.heading(drawing.title, level, folded=folded)
         files: Files = ()
         if not self._web:
             saved = dict.fromkeys(self._figure_formats, partial(save, drawing, source=source))

@@ -15,7 +15,7 @@ from nqbench.analysis.limits.ceilings import STUDY, Ceiling, GpuCeilings, ceilin
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
 from nqbench.report.figures import style
-from nqbench.report.figures.axes import short
+from nqbench.report.figures.axes import value_axis
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, source_of, tabulate
 from nqbench.report.tables.common import level_fields
@@ -58,8 +58,6 @@ MAX_NAMES: Final = 12
 """Entries of the legend that fit next to the panel."""
 MARKS: Final = (4.0, 7.5)
 """Marker sizes, in points, of the smallest and the largest N."""
-FEW: Final = 2.5
-"""With fewer powers of ten on an axis, ticks at these alone are too few to read values."""
 APART: Final = 1.4
 """Lines closer than this factor leave no room for two labels: they share one."""
 OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
@@ -194,8 +192,11 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
             )
             label = None
     slowest = min((p.per_s(p.operations) for p in shown), default=top)
-    _axes(ax, math.log10(top / slowest))
+    value_axis(ax, "y", [slowest, top], OPERATIONS, log=True)
+    value_axis(ax, "x", [low, high], OPERATIONS, log=True)
     ax.set_xlim(low, high)
+    ax.set_xlabel("operations per byte")
+    ax.set_ylabel("operations per second")
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
     who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "none"
@@ -236,20 +237,3 @@ def _roofs(
         names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
         place = high, group[0].per_s.value
         ax.annotate(f"{names} Top/s", place, (-4, 2), ha="right", va="bottom", **words)
-
-
-def _axes(ax: Axes, powers: float) -> None:
-    """Logarithmic, with plain numbers as ticks; twos and fives where powers of ten are few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    if powers < FEW:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: short(v, OPERATIONS)))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("operations per byte")
-    ax.set_ylabel("operations per second")
-    ax.grid(visible=True, which="major", linewidth=0.4)

@@ -103,8 +103,8 @@ class Table:
     """A table. ``notes`` say what the numbers mean and what to beware of.
 
     ``points``  the key of each row's point, where rows are points
-    ``shown``   what an HTML page shows instead of it, one size and one quantity at a time
-    ``brief``   what a Markdown page shows instead of it
+    ``shown``   what a page shows instead of it: HTML one size and one quantity at a time, Markdown
+                the size of the first row
     """
 
     name: str
@@ -115,7 +115,6 @@ class Table:
     notes: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
     shown: Table | None = None
-    brief: Table | None = None
 
     def __post_init__(self) -> None:
         for row in self.rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -84,11 +84,10 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The tables or the figures of an item; ``asked``: the study's own list has it."""
+    """The tables or the figures of an item."""
 
     item: ReportItem
     parts: Sequence[Any]
-    asked: bool = True
 
     @property
     def kind(self) -> str:
@@ -131,7 +130,7 @@ class _RunPage:
         self.source = source_of(run.data)
         self.not_made: list[str] = []
         self.made = list(self._made())
-        self.said: tuple[set[str], set[str]] = (set(), set())
+        self.said: set[str] = set()
 
     def write(self) -> list[str]:
         """Put everything on the page; returns a sentence for each item that could not be made."""
@@ -152,30 +151,28 @@ class _RunPage:
         return self.not_made
 
     def _made(self) -> Iterator[Made]:
-        """The items of the study's list; on an HTML page also the usual ones that it leaves out."""
-        items, listed = items_of(self.data), bool(self.data.study.get("report"))
-        for item in items:
+        """The items of the study's list, and the usual ones that it leaves out."""
+        listed = items_of(self.data)
+        asked = {(item.form, item.name) for item in listed}
+        sweep = self.run.answer.sweep
+        usual = [ReportItem("table", name, of=sweep) for name in ("effects", "interactions")]
+        usual = [i for i in (*usual, *DEFAULT_ITEMS) if (i.form, i.name) not in asked]
+        for item in (*listed, *usual):
             if self.data.simulated and item.name == "resources":
                 continue  # no simulator has any; `nqbench static` does
             try:
-                yield Made(item, _draw(prepare(self.data, item)))
+                made = Made(item, _draw(prepare(self.data, item)))
             except AnalysisError as error:
-                if listed:
+                if item in listed and self.data.study.get("report"):
                     name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
                     counts = self.data.simulated and not any(p.timed for p in self.data.points)
                     hint = (
                         " (a simulator counts, it does not time)" if counts and item.value else ""
                     )
                     self.not_made.append(f"{name}. Not made: {error}{hint}.")
-        asked = {(item.form, item.name) for item in items}
-        sweep = self.run.answer.sweep
-        usual = [ReportItem("table", name, of=sweep) for name in ("effects", "interactions")]
-        for item in (*usual, *DEFAULT_ITEMS) if self.page.wants_html else ():
-            if (item.form, item.name) not in asked:
-                with suppress(AnalysisError):
-                    parts = prepare(self.data, item)
-                    if item.name != "interactions" or parts[0].shown.rows:
-                        yield Made(item, parts, asked=False)
+                continue
+            if item in listed or item.name != "interactions" or made.parts[0].shown.rows:
+                yield made
 
     def _opening(self) -> None:
         """The question, the answer, the figures, the findings."""
@@ -205,11 +202,10 @@ class _RunPage:
                         page.drawing(drawing, self.source, level=0, html=False)
         page.heading("Findings")
         page.add(Bullets(tuple(self.run.findings)))
-        if data.name in paper_names() and page.wants_html:
+        if data.name in paper_names():
             paper = load_paper(data.name)
             table = claims_table(paper, judge(paper, [self.run.observed]), self.source)
-            with page.only_html():
-                page.table(replace(table, title="Verdicts"))
+            page.table(replace(table, title="Verdicts"))
 
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
@@ -221,12 +217,9 @@ class _RunPage:
             return
         launch = {name for made, _ in parts for name in (made.item.x, made.item.y) if name}
         known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
-        with nullcontext() if any(made.asked for made, _ in parts) else page.only_html():
-            page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
+        page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
         for made, part in parts:
-            alone = sum(other.asked == made.asked for other, _ in parts) == 1
-            with nullcontext() if made.asked else page.only_html():
-                self._part(made, part, alone=alone, section=title)
+            self._part(made, part, alone=len(parts) == 1, section=title)
 
     def _belongs(self, title: str, made: Made, part: Any) -> bool:
         """Whether a part stands in a section: figures that open the page do not stand again."""
@@ -251,15 +244,12 @@ class _RunPage:
             answers = part.shown and made.item.of in (self.run.answer.sweep, None)
             plain = answers or part.title == section or (alone and not self.data.sweeps[1:])
             level = 0 if plain else 3
-        # What only an HTML page has changes nothing on the others.
-        said, later = self.said if made.asked else self.said[::-1]
-        named: dict[str, Any] = {"size": f"{part.size}: "}
-        named["said"] = {*said, *(() if made.asked else later)}
-        said.update(part.notes)
+        named: dict[str, Any] = {"size": f"{part.size}: ", "said": {*self.said}}
+        self.said.update(part.notes)
         if made.item.name != "interactions":
             page.table(part, level=level, **named)
             return
-        every = replace(part, shown=None, brief=None, title=f"All interactions: {part.size}")
+        every = replace(part, shown=None, title=f"All interactions: {part.size}")
         if part.shown.rows:
             page.table(part, level=level, **named)
             with page.only_html():

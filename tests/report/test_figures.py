@@ -311,7 +311,9 @@ def test_every_axis_can_be_read(low: float, high: float) -> None:
     assert low <= ticks[0] <= ticks[-1] <= high
     assert math.log(ticks[-1] / ticks[0]) >= 0.3 * math.log(high / low)
     labels = ax.xaxis.get_major_formatter().format_ticks(ticks)
-    assert all(math.isclose(float(label), t) for label, t in zip(labels, ticks, strict=True))
+    for label, tick in zip(labels, ticks, strict=True):
+        number = label.rstrip("x").replace("k", "e3").replace("M", "e6").replace("G", "e9")
+        assert math.isclose(float(number), max(tick, 1 / tick))
     assert max(map(len, labels)) <= 5
 
 

@@ -150,11 +150,11 @@ def axis_label(what: Quantity) -> str:
 # Ratios: logarithmic, a line at 1, ticks that a reader can measure with.
 
 
-def ratio_axis(ax: Axes, values: Sequence[float], *, gains: bool = False) -> tuple[float, float]:
-    """A logarithmic x axis for ratios with a line at 1 and plain numbers as ticks.
+def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
+    """A logarithmic x axis for ratios with a line at 1 and factors on both sides: ``2x``, ``1``,
+    ``2x``.
 
-    Returns its limits. ``values`` are the finite positive ratios and their bounds. Ratios that are
-    ``gains`` have factors on both sides: ``2x``, ``1``, ``2x``.
+    Returns its limits. ``values`` are the finite positive ratios and their bounds.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -164,28 +164,17 @@ def ratio_axis(ax: Axes, values: Sequence[float], *, gains: bool = False) -> tup
     ax.fmt_xdata = wording.number  # for a reader who points at a mark
     ax.set_xscale("log")
     ax.set_xlim(low, high)
-    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high, gains=gains)))
+    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
     ax.xaxis.set_minor_locator(NullLocator())
-    text = _gain_text if gains else _ratio_text
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: text(v)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _factor(max(v, 1 / v))))
     ax.axvline(1, color="#333333", linewidth=0.9, zorder=1)
     return low, high
 
 
-def _ratio_text(value: float) -> str:
-    """A ratio in few characters: ``0.02``, ``1000``, ``1e-6``, ``1e6``."""
-    if 0.01 <= value < 10_000:
-        return f"{value:g}"
-    mantissa, _, exponent = f"{value:.0e}".partition("e")
-    return f"{mantissa}e{int(exponent)}"
-
-
-def _gain_text(value: float) -> str:
+def _factor(value: float) -> str:
     """A factor in few characters: ``2x``, ``1.05x``, ``20kx``; ``1`` for none."""
-    factor = max(value, 1 / value)
-    return (
-        "1" if factor == 1 else f"{short(factor, _PLAIN) if factor >= 10_000 else f'{factor:g}'}x"
-    )
+    text = short(value, _PLAIN) if value >= 10_000 else f"{value:g}"
+    return text if value == 1 else f"{text}x"
 
 
 def gain(found: Estimate, what: Quantity) -> Estimate:
@@ -193,14 +182,12 @@ def gain(found: Estimate, what: Quantity) -> Estimate:
     return found.inverse() if what.better == "lower" else found
 
 
-def _ratio_ticks(low: float, high: float, *, gains: bool = False) -> list[float]:
-    """Two to six round numbers, 1 among them, the finest that fit; ``low < 1 < high``."""
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    """Two to six round factors, 1 among them, the finest that fit; ``low < 1 < high``."""
     best, widest = [1.0], 0.0
     for ladder in _ladders():
-        if gains:
-            above = [t for t in ladder if t > 1]
-            ladder = [*(1 / t for t in reversed(above)), 1.0, *above]
-        ticks = [t for t in ladder if low <= t <= high]
+        ticks = [*(1 / t for t in reversed(ladder)), 1.0, *ladder]
+        ticks = [t for t in ticks if low <= t <= high]
         if not 2 <= len(ticks) <= MAX_TICKS:
             continue
         cover = math.log(ticks[-1] / ticks[0]) / math.log(high / low)
@@ -212,15 +199,15 @@ def _ratio_ticks(low: float, high: float, *, gains: bool = False) -> list[float]
 
 
 def _ladders() -> Iterable[Sequence[float]]:
-    """Round numbers around 1, from fine steps to many powers of ten apart."""
+    """Round numbers above 1, from fine steps to many powers of ten apart."""
     for step in (0.02, 0.05, 0.1, 0.2, 0.25, 0.5):
-        yield [round(step * i, 2) for i in range(1, round(10 / step))]
-    yield [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]
-    yield [m * 10.0**e for e in range(-3, 4) for m in (1, 2, 5)]
-    yield [2.0**i for i in range(-3, 11)]
-    yield [m * 10.0**e for e in range(-4, 5) for m in (1, 3)]
+        yield [round(1 + step * i, 2) for i in range(1, round(9 / step))]
+    yield [1.5, 2, 3, 4]
+    yield [m * 10.0**e for e in range(4) for m in (1, 2, 5)][1:]
+    yield [2.0**i for i in range(1, 11)]
+    yield [m * 10.0**e for e in range(5) for m in (1, 3)][1:]
     for power in range(1, 13):
-        yield [10.0 ** (power * i) for i in range(-12, 13)]
+        yield [10.0 ** (power * i) for i in range(1, 13)]
 
 
 # Sizes and thresholds.

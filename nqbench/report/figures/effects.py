@@ -160,7 +160,7 @@ def _panel(
     per row as words at its edge, with the series they apply to unless it applies to all. Gains of
     ``most`` and more are arrows at the edge."""
     bounds = [b for m in marks for b in (m.gain.value, m.gain.low, m.gain.high) if b is not None]
-    ends = ratio_axis(ax, [b for b in bounds if 1 / most < b < most], gains=True)
+    ends = ratio_axis(ax, [b for b in bounds if 1 / most < b < most])
     for i, name in enumerate(series):
         here = [m for m in marks if m.series == name and 1 / most < m.gain.value < most]
         found = [(rows.index(m.row) + lower + _offset(i, len(series), lower), m.gain) for m in here]

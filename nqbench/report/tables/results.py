@@ -136,28 +136,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
     several = [quantity] if len({e.quantity for e in found}) > 1 else []
     found.sort(key=lambda e: -e.n)
     page = tabulate(found, (Column("change"), _change), worth, n, *several, pairs)
-    return [replace(table, shown=_as(table, page), brief=_as(table, _beside(found)))]
-
-
-Cells = tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]
-
-
-def _as(table: Table, cells: Cells) -> Table:
-    return replace(table, columns=cells[0], rows=cells[1])
-
-
-def _beside(found: Sequence[FactorEffect]) -> Cells:
-    """A row per change, a column per quantity at the largest size; of one quantity per size."""
-    several = len({e.quantity for e in found}) > 1
-    largest = max((e.n for e in found), default=0)
-    kept = [e for e in found if not several or e.n == largest]
-    rows: dict[str, dict[str, Cell]] = {}
-    for e in kept:
-        rows.setdefault(_change(e), {})[_label(e) if several else f"N={e.n}"] = e.difference
-    heads = list(dict.fromkeys(head for row in rows.values() for head in row))
-    first = f"change, N={largest}" if several else "change"
-    columns = (Column(first), *(Column(head, "ratio") for head in heads))
-    return columns, tuple((name, *map(row.get, heads)) for name, row in rows.items())
+    return [replace(table, shown=replace(table, columns=page[0], rows=page[1]))]
 
 
 def _difference(name: str, plain: str) -> Column:
@@ -208,7 +187,7 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     table = Table(name, title, columns, rows, source_of(data), notes)
     several = [quantity] if len(shown) > 1 else []
     strong = tabulate(_strong(found), *fields, *several, turned)
-    return [replace(table, shown=_as(table, strong), brief=_as(table, strong))]
+    return [replace(table, shown=replace(table, columns=strong[0], rows=strong[1]))]
 
 
 def _strong(found: Sequence[Interaction]) -> list[Interaction]:
