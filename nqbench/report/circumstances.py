@@ -17,7 +17,6 @@ from nqbench.record import CONDITIONS, Record
 from nqbench.report.figures.axes import exact, in_one_unit
 from nqbench.report.items import columns_of
 from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
-from nqbench.report.table import Cell, Column, Table, source_of
 from nqbench.runs.frame import level_text
 from nqbench.workloads import KERNEL, with_systems
 
@@ -55,27 +54,22 @@ def device_facts(data: Dataset) -> list[PageBlock]:
     return [Facts(_pairs(own)), *folded]
 
 
-def device_state(data: Dataset, records: Sequence[Record]) -> Table:
-    """Clocks, heat and power over all timed measurements; no rows without telemetry."""
-    rows: list[tuple[Cell, ...]] = []
+def device_state(records: Sequence[Record]) -> list[PageBlock]:
+    """Clocks, heat and power over all timed measurements, folded; nothing without telemetry."""
+    rows: dict[str, Any] = {}
     for name, (label, unit, scale) in STATE.items():
         found = [r.telemetry[name] for r in records if isinstance(r.telemetry.get(name), Mapping)]
         if found:
-            least, most = min(f["min"] for f in found), max(f["max"] for f in found)
+            ends = min(f["min"] for f in found), max(f["max"] for f in found)
             middle = statistics.median(f["median"] for f in found)
-            rows.append((label, unit, *(value * scale for value in (least, middle, most))))
-    numbers = (Column(name, "number") for name in ("lowest", "median", "highest"))
-    columns = (Column("reading"), Column("unit"), *numbers)
+            least, most, usual = (wording.number(v * scale) for v in (*ends, middle))
+            rows[f"{label} ({unit})"] = f"{least} to {most}, median {usual}"
     reasons = Counter(word for r in records for word in r.telemetry.get("clock_reasons", ()))
-    timed = sum("clock_reasons" in r.telemetry for r in records)
-    slowed = sum(r.status == "throttled" for r in records)
-    notes = [
-        *([f"Over {timed} measurements"] if timed else []),
-        *(f"{word}: in {number} of {timed} measurements" for word, number in reasons.items()),
-        *([f"{slowed} measurements were throttled and do not count"] if slowed else []),
-    ]
-    title = "State of the device while it measured"
-    return Table("device-state", title, columns, tuple(rows), source_of(data), tuple(notes))
+    rows["measurements by clock events"] = _listed(reasons)
+    rows["measurements throttled, not counted"] = (
+        sum(r.status == "throttled" for r in records) or None
+    )
+    return [Facts(_pairs(rows), "Its state while it measured")] if len(rows) > 2 else []
 
 
 def how_measured(data: Dataset, records: Sequence[Record]) -> list[PageBlock]:

@@ -72,28 +72,30 @@ def comma_separated(table: Table) -> str:
     return out.getvalue()
 
 
-_LATEX_ESCAPES: Final = {
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    '"': r"\textquotedbl{}",
-    "±": r"$\pm$",
-    "\u00d7": r"$\times$",
-    "µ": r"\textmu{}",
-    "\u2013": "--",
-    "→": r"$\rightarrow$",
-    "\n": " ",
-}
+_LATEX_ESCAPES: Final = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        '"': r"\textquotedbl{}",
+        "±": r"$\pm$",
+        "\u00d7": r"$\times$",
+        "µ": r"\textmu{}",
+        "\u2013": "--",
+        "→": r"$\rightarrow$",
+        "\n": " ",
+    }
+)
 
 
 def latex_escape(text: str) -> str:
     """Make text safe in a LaTeX document."""
-    return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
+    return text.translate(_LATEX_ESCAPES)
 
 
 def latex(table: Table) -> str:
@@ -102,32 +104,19 @@ def latex(table: Table) -> str:
     It needs the packages booktabs, longtable and textcomp.
     """
     spec = "".join("l" if c.kind == "text" else "r" for c in table.columns)
-    head = " & ".join(latex_escape(c.heading) for c in table.columns) + r" \\"
-    rows = [" & ".join(latex_escape(cell) for cell in row) + r" \\" for row in table.texts()]
-    caption = f"{latex_escape(table.title)}. {latex_escape(str(table.source))}."
-    made = rf"Made by \texttt{{{latex_escape(table.source.command)}}}."
-    notes = [rf"{note}\par" for note in (*map(latex_escape, table.notes), made)]
-    command = table.source.command.replace("\n", " ")
-    lines = [
-        f"% made by: {command}",
-        rf"\begin{{longtable}}{{{spec}}}",
-        rf"\caption{{{caption}}}\label{{tab:{table.label}}} \\",
-        *(r"\toprule", head, r"\midrule", r"\endhead", *rows, r"\bottomrule"),
-        *(r"\end{longtable}", r"{\par\smallskip\footnotesize", *notes, "}"),
-    ]
-    return "\n".join(lines) + "\n"
+    return templates().get_template("table.tex").render(table=table, spec=spec)
 
 
 @cache
 def templates() -> Environment:
-    """The templates of reports; everything put into them is escaped."""
+    """The templates of reports; everything put into those of HTML is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from markupsafe import escape as html_escape
 
     made = Environment(
         loader=PackageLoader("nqbench.report", "templates"),
-        autoescape=True,
+        autoescape=lambda name: name != "table.tex",
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -137,6 +126,7 @@ def templates() -> Environment:
     made.filters["sentence"] = lambda text: Markup(
         _CODE.sub(r"<code>\1</code>", str(html_escape(text)))
     )
+    made.filters["latex"] = latex_escape
     return made
 
 

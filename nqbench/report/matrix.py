@@ -47,6 +47,7 @@ BIG: Final = 20.0
 """Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
 one of 1.1 cannot be seen."""
 
+
 @dataclass(frozen=True, slots=True)
 class MatrixReport:
     """The files written, the page first, and the matrix as a table and as a list of its cells."""

@@ -264,9 +264,8 @@ class _RunPage:
         page.heading("How it was measured", folded=True)
         page.add(*circumstances.how_measured(data, run.records))
         page.heading("Device and environment", folded=True)
-        page.add(*circumstances.device_facts(data), *circumstances.environment(data))
-        if (state := circumstances.device_state(data, run.records)).rows:
-            page.table(state, level=3)
+        page.add(*circumstances.device_facts(data), *circumstances.device_state(run.records))
+        page.add(*circumstances.environment(data))
         page.heading("How to repeat it", folded=True)
         page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import ErrorbarContainer
 
+for _prefix, _name in (("", "2000/svg"), ("xlink", "1999/xlink")):
+    ElementTree.register_namespace(_prefix, f"http://www.w3.org/{_name}")
 _SVG: Final = "{http://www.w3.org/2000/svg}"
-_HREF: Final = "{http://www.w3.org/1999/xlink}href"
+_ATTRIBUTE: Final = re.compile(r'(?<==")[^"<>]*(?=")')
 _NUMBER: Final = re.compile(r"-?\d+\.\d+")
 _OF_THE_PAGE: Final = re.compile(r"font-family: 'DejaVu Sans';? ?")
 """What the page's own style says once for all figures."""
-_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
-
-
+_NAME: Final = re.compile(r'( id="|(?<=href=")#|(?<=url\()#)')
 _COLOUR: Final = re.compile(r"#([0-9a-f]{6})\b")
 _USED: Final = re.compile(r"var\(--c([0-9a-f]{6})\)")
 
@@ -48,54 +48,49 @@ def inline_svg(drawing: Drawing, name: str, *, titled: bool = False) -> str:
     values = dict(_label_marks(drawing))
     written = io.StringIO()
     cut = [0.0, 0.0]
-    for i, (text, height_in) in enumerate(drawing.around):
+    for i, (part, height_in) in enumerate(drawing.around):
         if i or not titled:
             cut[i] = 72 * height_in
-            text.set_visible(False)
+            part.set_visible(False)
     with styled():
         drawing.figure.savefig(written, format="svg", metadata={"Date": None})
-    for text, _ in drawing.around:
-        text.set_visible(True)
+    for part, _ in drawing.around:
+        part.set_visible(True)
     root = ElementTree.fromstring(readable(written.getvalue()))
     width, height = (float(v) for v in root.attrib["viewBox"].split()[2:])
     root.set("viewBox", f"0 {cut[0]} {width} {height - sum(cut)}")
-    cells = {e for g in root.iter(f"{_SVG}g") if _is_cell(g) for e in g.iter()}
-    for element in root.iter():
-        if fill := element.attrib.pop("fill", ""):  # an attribute knows no properties
-            element.set("style", f"fill: {fill}")
-        known = DARK if element in cells else None
-        style = _COLOUR.sub(partial(_property, known), element.get("style", ""))
-        if style:
-            element.set("style", style)
-    for part in ("metadata", "defs"):  # of the whole figure: a date, the page's own style
-        for element in root.findall(f"{_SVG}{part}"):
-            if part == "metadata" or element.find(f"{_SVG}style") is not None:
-                root.remove(element)
+    for aside in root.findall(f"{_SVG}metadata") + root.findall(f"{_SVG}defs[{_SVG}style]"):
+        root.remove(aside)  # a date, the page's own style
+    cells = {e for g in root.iter() if g.get("id", "").startswith("cell-") for e in g.iter()}
     for group in root.iter(f"{_SVG}g"):
         labels = values.get(group.get("id", ""), [])
         marks = list(group.iter(f"{_SVG}use")) or list(group.iter(f"{_SVG}path"))
         if len(marks) == len(labels):  # else not every value is drawn
             for mark, label in zip(marks, labels, strict=True):
                 ElementTree.SubElement(mark, f"{_SVG}title").text = label
-    root.set("role", "img")
+    for element in root.iter():
+        if fill := element.attrib.pop("fill", ""):  # an attribute knows no properties
+            element.set("style", f"fill: {fill}")
+        known = DARK if element in cells else None
+        if style := element.get("style"):
+            element.set("style", _COLOUR.sub(partial(_property, known), style))
+        if f"#{element.get('id')}" not in written.getvalue():  # nothing refers to it
+            element.attrib.pop("id", None)
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img"}
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     for place, (tag, said) in enumerate((("title", drawing.title), ("desc", drawing.alt))):
-        described = ElementTree.Element(f"{_SVG}{tag}", {"id": f"{name}-{tag}"})
+        described = ElementTree.Element(f"{_SVG}{tag}", {"id": tag})
         described.text = said
         root.insert(place, described)
-    # The names of elements that others refer to.
-    texts = [value for element in root.iter() for value in element.attrib.values()]
-    wanted = {text[1:] for text in texts if text.startswith("#")}
-    wanted = wanted.union(*map(_REFERENCE.findall, texts))
-    for element in root.iter():
-        _shorten(element, name, wanted)
-        # HTML knows ``svg`` and ``href`` without name spaces.
-        element.tag = element.tag.removeprefix(_SVG)
-        if _HREF in element.attrib:
-            element.set("href", element.attrib.pop(_HREF))
-    for unit in ("width", "height"):
-        root.attrib.pop(unit, None)
-    return ElementTree.tostring(root, encoding="unicode")
+    text = ElementTree.tostring(root, encoding="unicode")
+    text = re.sub(r"(?<=>)\s+(?=<)", "", _NAME.sub(rf"\1{name}-", text))
+    return _ATTRIBUTE.sub(_shorter, text)
+
+
+def _shorter(found: re.Match[str]) -> str:
+    """An attribute with numbers of two digits, without what the page says."""
+    number = _NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), found[0])
+    return _OF_THE_PAGE.sub("", number).strip()
 
 
 def _label_marks(drawing: Drawing) -> Iterator[tuple[str, list[str]]]:
@@ -139,28 +134,3 @@ def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
 def _property(known: Container[str] | None, found: re.Match[str]) -> str:
     """The property of a colour; the colour itself if it is not ``known``."""
     return found[0] if known is not None and found[0] not in known else f"var(--c{found[1]})"
-
-
-def _is_cell(group: ElementTree.Element) -> bool:
-    return group.get("id", "").startswith("cell-")
-
-
-def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
-    """Names that are unique on the page, coordinates of two digits, no white space."""
-    for key, value in list(element.attrib.items()):
-        if key == "id" and not value.startswith(f"{name}-"):
-            del element.attrib["id"]
-            if value in wanted:
-                element.set("id", f"{name}-{value}")
-        elif key == _HREF and value.startswith("#"):
-            element.set(key, f"#{name}-{value[1:]}")
-        elif key in ("d", "transform", "x", "y", "width", "height", "viewBox", "points", "style"):
-            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-            value = _NUMBER.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
-            value = _OF_THE_PAGE.sub("", value)
-            element.set(key, value.replace(" \n", " ").replace("\n", " ").strip())
-        elif key == "clip-path":
-            element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
-    if element.tag != f"{_SVG}text":
-        element.text = (element.text or "").strip() or None
-    element.tail = (element.tail or "").strip() or None
