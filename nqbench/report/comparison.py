@@ -135,7 +135,7 @@ def best_variants(findings: Findings) -> list[Table]:
             "told apart: the interval, widened for the number of variants, excludes 1",
         )
         best = Table("best", "Fastest variant", columns, rows, source, notes)
-        tables.append(replace(best, brief=_largest(best)))
+        tables.append(replace(best, shown=best))
     counted = list(_best_counts(findings))
     if counted:
         columns, rows = tabulate(
@@ -147,13 +147,13 @@ def best_variants(findings: Findings) -> list[Table]:
             (Column("value"), lambda one: amount(one[1].value.value, one[1].what)),
         )
         best = Table("best-counts", "Best variant by each count", columns, rows, source)
-        tables.append(replace(best, brief=_largest(best)))
+        tables.append(replace(best, shown=best))
     return tables
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:
     """What a terminal has room for: the best of the largest size, and the strongest effects."""
-    yield from (best.brief or best for best in best_variants(findings))
+    yield from map(_largest, best_variants(findings))
     for one in _effects(findings):
         more = len(one.rows) - MAX_EFFECTS
         notes = (f"... and {more} more on the page",) if more > 0 else ()
