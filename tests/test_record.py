@@ -117,7 +117,7 @@ def test_a_manifest_with_a_wrong_value(
     put(manifest, path, value)
     with pytest.raises(StoreError, match=said) as error:
         load_dataset(written(tmp_path / "r", manifest, records))
-    assert f"its {len(records)} records are untouched" in str(error.value)
+    assert "the records are untouched" in str(error.value)
 
 
 def test_any_single_damage_is_a_sentence(whole: Path, tmp_path: Path) -> None:

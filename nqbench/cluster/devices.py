@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,7 +41,7 @@ class RemoteDevice:
     ``resource``  what a task on it needs; ``cores`` measurements at a time
     ``pooled``    any worker will do: a deterministic device
     ``host``      the machine that it is on, or whose CPU a pooled one's CPU systems use
-    ``others``    further devices of the model, asked for a second opinion
+    ``known``     all devices of the cluster: those of the model are asked for a second opinion
     ``epochs``    numbers for fresh processes; the first ones are those that said ``hello``
     """
 
@@ -52,7 +52,7 @@ class RemoteDevice:
     resource: str
     host: str
     pooled: bool = False
-    others: list[RemoteDevice] = field(default_factory=list)
+    known: Mapping[str, RemoteDevice] = field(default_factory=dict)
     epochs: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -90,8 +90,8 @@ class RemoteDevice:
             return [(self.hello.spec, ({CORES: 1}, others))] if others else []
         return [
             (other.hello.spec, ({other.resource: 1}, there))
-            for other in self.others
-            if (there := other.there()) and address not in there
+            for other in self.known.values()
+            if other.model == self.model and (there := other.there()) and address not in there
         ]
 
 
@@ -231,15 +231,17 @@ class ClusterSite:
     def devices(self) -> Sequence[RemoteDevice]:
         """The devices now. Raises ``DeviceLost`` without a scheduler."""
         members = list(self._cluster.look().values())
-        if pooled(self._wanted):
-            return self._pool(members)
-        offered = {
-            offer["resource"]: (member, offer)
-            for member in members
-            for offer in member.described["devices"]
-            if self._wanted in (offer["kind"], offer["spec"])
-            and self._model in offer["name"].lower()
-        }
+        spec = self._wanted
+        if pooled(spec):
+            offer = {"spec": spec, "name": spec, "resource": CORES}
+            offered = {spec: (members[0], offer)} if members else {}
+        else:
+            offered = {
+                offer["resource"]: (member, offer)
+                for member in members
+                for offer in member.described["devices"]
+                if spec in (offer["kind"], offer["spec"]) and self._model in offer["name"].lower()
+            }
         self._open({r: found for r, found in offered.items() if r not in self._broken})
         return [device for resource, device in self._devices.items() if resource in offered]
 
@@ -259,14 +261,6 @@ class ClusterSite:
         """End what is under way."""
         self._cluster.stop()
 
-    def _pool(self, members: Sequence[Member]) -> Sequence[RemoteDevice]:
-        spec = self._wanted
-        if not self._devices and members:
-            hello = say_hello(self._cluster, spec, ({CORES: 1}, [members[0].address]))
-            at = members[0].host
-            self._devices[spec] = RemoteDevice(self._cluster, spec, spec, hello, CORES, at, True)
-        return list(self._devices.values()) if members else ()
-
     def _open(self, offered: dict[str, tuple[Member, dict[str, str]]]) -> None:
         """Let new devices introduce themselves, all at the same time."""
         new = {r: found for r, found in offered.items() if r not in self._devices}
@@ -274,31 +268,26 @@ class ClusterSite:
             return
         with ThreadPoolExecutor(len(new)) as threads:
             asked = {
-                resource: threads.submit(
-                    say_hello, self._cluster, offer["spec"], ({resource: 1}, [member.address])
-                )
-                for resource, (member, offer) in new.items()
+                key: threads.submit(say_hello, self._cluster, offer, member)
+                for key, (member, offer) in new.items()
             }
-        for resource, (member, offer) in new.items():
-            name = f"{offer['spec']} on {member.host}"
+        for key, (member, offer) in new.items():
+            spec, at = offer["spec"], member.host
+            name = spec if pooled(spec) else f"{spec} on {at}"
             try:
-                hello = asked[resource].result()
+                hello = asked[key].result()
             except NqbenchError as error:
-                self._broken.add(resource)
+                self._broken.add(key)
                 self._cluster.notice(f"{name} is left out: {error}")
                 continue
-            model = offer["name"]
-            device = RemoteDevice(self._cluster, name, model, hello, resource, member.host)
-            for other in self._devices.values():
-                if other.model == model:
-                    other.others.append(device)
-                    device.others.append(other)
-            self._devices[resource] = device
+            about = name, offer["name"], hello, offer["resource"], at, pooled(spec)
+            self._devices[key] = RemoteDevice(self._cluster, *about, known=self._devices)
 
 
-def say_hello(cluster: Cluster, spec: str, who: Who) -> Hello:
+def say_hello(cluster: Cluster, offer: Mapping[str, str], member: Member) -> Hello:
     """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
-    request = TaskRequest(cluster.run, 0, Open(spec))
+    request = TaskRequest(cluster.run, 0, Open(offer["spec"]))
+    who = {offer["resource"]: 1}, [member.address]
     message = ask(cluster, host.carry_out, request, who).reply
     if isinstance(message, Ready) and message.hello is not None:
         return message.hello

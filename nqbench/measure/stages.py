@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -150,7 +150,7 @@ class Stages:
         repeats: Counter[str] = Counter()
         with closing(self.workers()) as workers:
             # It grows while the jobs are given out: throttled measurements join its end.
-            jobs = self._round_jobs(pending, round_)
+            jobs = self._jobs(pending, round_, timed=True)
             for task, record in self._collect(workers, jobs, round_):
                 if record.status == "throttled":
                     if repeats[task.key] < MAX_REPEATS:
@@ -162,12 +162,22 @@ class Stages:
                     self._trouble[task.key] = MAX_CRASHES
         return True
 
-    def _round_jobs(self, pending: Sequence[tuple[int, Task]], round_: int) -> Iterator[Job]:
+    def _jobs(
+        self, pending: Iterable[tuple[int, Task]], round_: int, *, timed: bool
+    ) -> Iterator[Job]:
+        """Measurements of points by their places; one that has no time left is skipped when its
+        turn comes."""
+        budget, limit_s = self.budget, self.measure.timeout_s
+        late = budget.used_up("while this point was measured")
         for place, task in pending:
-            reason = self.budget.ends_before(task)
+            reason = budget.ends_before(task) if timed else budget.too_long_to_try(task)
             if not reason:
-                yield self._job(task, round_, place, timed=True)
-            elif self.state.latest(task, round_) is None and round_ == 1:
+                self.listener.started(task.point, timed=timed)
+                known_s = budget.book.seen(task.point)
+                request = MeasureRequest(task.point, round_, timed, self.policy, limit_s, known_s)
+                end = budget.end if timed else budget.try_end
+                yield Job(request, limit_s, (task, place), end, late)
+            elif not timed or (self.state.latest(task, round_) is None and round_ == 1):
                 self.state.skip(task, round_, reason)
             else:
                 self.listener.advanced()  # it was timed before and only has fewer measurements
@@ -201,32 +211,11 @@ class Stages:
             return
         self.listener.stage(stage, len(pending))
         processes = min(processes, len(pending))
-        order = {task.key: place for place, task in enumerate(pending)}
-        jobs = self._tries(_spread(pending, processes), round_, order)
+        # Places do not depend on how many processes share the tasks.
+        jobs = self._jobs(_spread([*enumerate(pending)], processes), round_, timed=False)
         with closing(self.workers(processes)) if opened is None else nullcontext(opened) as workers:
             for _ in self._collect(workers, jobs, round_):
                 pass
-
-    def _tries(self, tasks: Sequence[Task], round_: int, order: Mapping[str, int]) -> Iterator[Job]:
-        """First launches; a point that would take too long is skipped when its turn comes.
-
-        ``order`` has the places by key: they do not depend on how many processes share the tasks.
-        """
-        for task in tasks:
-            if reason := self.budget.too_long_to_try(task):
-                self.state.skip(task, round_, reason)
-            else:
-                yield self._job(task, round_, order[task.key], timed=False)
-
-    def _job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
-        """A measurement of a point that is now given out: a verification, or a timed one."""
-        self.listener.started(task.point, timed=timed)
-        limit_s, budget = self.measure.timeout_s, self.budget
-        known_s = budget.book.seen(task.point)
-        request = MeasureRequest(task.point, round_, timed, self.policy, limit_s, known_s)
-        end = budget.end if timed else budget.try_end
-        late = budget.used_up("while this point was measured")
-        return Job(request, limit_s, (task, place), end, late)
 
     def _collect(
         self, workers: Workers, jobs: Iterable[Job], round_: int
@@ -259,16 +248,15 @@ def _ascending(tasks: Sequence[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
 
 
-def _spread(tasks: Sequence[Task], workers: int) -> list[Task]:
+def _spread(tasks: Sequence[tuple[int, Task]], workers: int) -> list[tuple[int, Task]]:
     """Keep two workers from taking neighbours at the same time, board size by board size.
 
     Neighbours often share a kernel, which is then compiled for the second of them.
     """
-    ordered: list[Task] = []
-    for _, group in itertools.groupby(tasks, key=lambda task: task.point.n):
+    ordered: list[tuple[int, Task]] = []
+    for _, group in itertools.groupby(tasks, key=lambda placed: placed[1].point.n):
         board = list(group)
         size = -(-len(board) // workers)
-        stretches = [board[i : i + size] for i in range(0, len(board), size)]
-        rows = itertools.zip_longest(*stretches)
-        ordered += [task for row in rows for task in row if task is not None]
+        for first in range(size):
+            ordered += board[first::size]
     return ordered

@@ -120,10 +120,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{file} is not JSON ({error}); {_remedy(path)}") from None
+        raise StoreError(f"{file} is not JSON ({error}); {_REMEDY}") from None
     version = data.get("version") if isinstance(data, dict) else None
     if not isinstance(version, int):
-        raise StoreError(f"{file} is not a manifest: it has no version number; {_remedy(path)}")
+        raise StoreError(f"{file} is not a manifest: it has no version number; {_REMEDY}")
     if version > MANIFEST_VERSION:
         raise StoreError(
             f"{file} has version {version}, newer than this nqbench reads ({MANIFEST_VERSION});"
@@ -131,25 +131,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     fault = fault_of(ManifestJson, data) or _sizes_fault(data["points"])
     if fault:
-        raise StoreError(f"{file} is not a complete manifest: it {fault}; {_remedy(path)}")
+        raise StoreError(f"{file} is not a complete manifest: it {fault}; {_REMEDY}")
     return dict(data)
 
 
 def _no_number(word: str) -> None:
     """A manifest holds settings and facts, none of which is infinite or undefined."""
     raise ValueError(f"it holds {word}, which is not a number")
-
-
-def _remedy(path: Path) -> str:
-    """How to repair a damaged manifest, and what is safe."""
-    try:
-        kept = record_bytes(path).count(b"\n")
-    except StoreError:
-        kept = 0
-    return (
-        f"its {kept} records are untouched: put a good copy of {MANIFEST} back, or delete it and"
-        " run the study again, which resumes from those records that still apply"
-    )
 
 
 def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
@@ -209,6 +197,10 @@ def record_bytes(path: Path) -> bytes:
     return b""
 
 
+_REMEDY: Final = (
+    f"the records are untouched: put a good copy of {MANIFEST} back, or delete it and run the study"
+    " again, which resumes from those records that still apply"
+)
 _COPY_AGAIN: Final = "copy the run folder again from where it came from"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nqbench.devices.fake import LONGEST_S, FakeDevice, FakeModel
-from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
+from nqbench.errors import CompileError, DeviceError, DeviceUnavailable
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from tests.measure.toy import TOY
 
@@ -77,27 +77,6 @@ def test_another_launch_draws_other_times() -> None:
     drawn = [device.prepare(each).launch().kernel_s for each in plans]
     assert len(set(drawn)) == len(plans) - 1
     assert drawn[-1] == drawn[0]  # an edited or moved source is the same launch
-
-
-@pytest.mark.parametrize("fault", ["fail", "fatal"])
-def test_launch_faults_hit_their_size_from_their_round_on(fault: str) -> None:
-    device = FakeDevice.from_spec(f"fake:{fault}=8,from_round=2")
-    prepared = device.prepare(plan(8))
-    prepared.launch()
-    device.begin_round(2)
-    with pytest.raises(LaunchError) as caught:
-        prepared.launch()
-    assert caught.value.fatal == (fault == "fatal")
-    device.prepare(plan(9)).launch()
-
-
-def test_deterministic_it_counts_and_measures_no_time() -> None:
-    device = FakeDevice.from_spec("fake:deterministic=1,noise=0.5,round=0.5")
-    assert (device.timed, device.deterministic, device.facts.kind) == (False, True, "sim")
-    first, second = (device.prepare(plan(8)).launch() for _ in range(2))
-    assert first == second
-    assert first.kernel_s is None
-    assert first.counters
 
 
 def test_it_misbehaves_only_when_asked() -> None:

@@ -231,17 +231,6 @@ def test_a_deterministic_device_gives_one_measurement_with_counters_and_no_time(
     assert host.query("round > 0")["value_s"].gt(0).all()
 
 
-def test_counters_do_not_depend_on_how_many_workers_count(tmp_path: Path) -> None:
-    points = sizes(*range(1, 9))
-    measure(tmp_path / "one", points, "fake:deterministic=1")
-    measure(tmp_path / "many", points, "fake:deterministic=1", isolate=True)
-    one, many = (
-        load(tmp_path / name).sort_values("n")["warp_instructions"].tolist()
-        for name in ("one", "many")
-    )
-    assert one == many
-
-
 def test_the_manifest_says_what_was_run_where_and_with_what(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(6), command=("nqbench", "run", "toy.yaml"))
     manifest = read_manifest(tmp_path / "r")

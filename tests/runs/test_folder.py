@@ -65,14 +65,6 @@ def run(path: Path, *records: Record, keys: tuple[str, ...] = ("k",), kind: str 
     return path
 
 
-def test_a_record_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
-    with RunWriter(tmp_path / "r") as writer:
-        for round_ in range(3):
-            writer.append(record(round_=round_))
-            assert len((tmp_path / "r" / reading.RECORDS).read_bytes().splitlines()) == round_ + 1
-    assert reading.read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
-
-
 def test_a_run_does_not_go_on_into_a_deleted_file(tmp_path: Path) -> None:
     path = tmp_path / "r"
     with RunWriter(path) as writer:

@@ -175,7 +175,7 @@ def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> No
 
 def test_a_system_that_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     for broken, error, said in (
-        ("subprocess.Popen", BlockingIOError(11, "Busy"), r"Busy; the limits on"),
+        ("subprocess.Popen", BlockingIOError(11, "Busy"), r"Busy.*ulimit"),
         ("tempfile.TemporaryFile", FileNotFoundError(2, "No folder"), r"No folder.*TMPDIR"),
     ):
         refuse = mock.Mock(side_effect=error)

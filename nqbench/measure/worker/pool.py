@@ -144,36 +144,32 @@ class WorkerProcess:
 
 def _begin() -> tuple[IO[bytes], subprocess.Popen[bytes], Connection]:
     """A worker: the file of what it prints, its process, and the connection to it."""
-    try:
-        complaints = tempfile.TemporaryFile()  # noqa: SIM115 (the worker keeps it)
-    except OSError as error:
-        raise DeviceUnavailable(
-            f"no worker can be started: {error.strerror}; make room there, or set TMPDIR to a"
-            " folder that can be written"
-        ) from error
     # Its import path is the runner's; external programs get the user's own.
     own = {CALLER_PATH: os.environ.get("PYTHONPATH", ""), "PYTHONPATH": import_path()}
-    try:
-        mine, its = Pipe()
-        with its:
-            # -P: a file in the working directory must not stand in for a library's module.
-            module = ("-P", "-m", "nqbench.measure.worker.main")
-            process = subprocess.Popen(
-                [sys.executable, *module, str(its.fileno())],
-                env=os.environ | own,
-                stdin=subprocess.DEVNULL,
-                stdout=complaints,
-                stderr=complaints,
-                pass_fds=(its.fileno(),),
-                start_new_session=True,  # Ctrl-C reaches the runner, which ends workers
-            )
-        return complaints, process, mine
-    except OSError as error:
-        complaints.close()
-        raise DeviceUnavailable(
-            f"no worker can be started: {error.strerror}; the limits on processes, open files or"
-            " memory may be too low (ulimit -a)"
-        ) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            complaints = stack.enter_context(tempfile.TemporaryFile())
+            mine, its = Pipe()
+            with its:
+                # -P: a file in the working directory must not stand in for a library's module.
+                module = ("-P", "-m", "nqbench.measure.worker.main")
+                process = subprocess.Popen(
+                    [sys.executable, *module, str(its.fileno())],
+                    env=os.environ | own,
+                    stdin=subprocess.DEVNULL,
+                    stdout=complaints,
+                    stderr=complaints,
+                    pass_fds=(its.fileno(),),
+                    start_new_session=True,  # Ctrl-C reaches the runner, which ends workers
+                )
+        except OSError as error:
+            raise DeviceUnavailable(
+                f"no worker can be started: {error.strerror}; make room in the folder for temporary"
+                " files or set TMPDIR to another, and see whether the limits on processes, open"
+                " files or memory are too low (ulimit -a)"
+            ) from error
+        stack.pop_all()  # the worker keeps the file
+    return complaints, process, mine
 
 
 def _end_programs(worker: int) -> None:
