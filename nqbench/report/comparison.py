@@ -22,7 +22,8 @@ from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import style
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
-from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
+from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
+from nqbench.system.suggest import many
 
 QUIET: Final = ("same", "equal", "unclear")
 """Verdicts that a reader in a hurry may skip."""
@@ -78,7 +79,8 @@ def write_comparison(
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
     page.add(*(Paragraph(sentence, lead=True) for sentence in wording.verdicts(findings)))
-    page.add(Origin(_source(findings.comparisons, findings.command), _matched(findings)))
+    shared = many(len(findings.answers[0].data.points), "point")
+    page.add(Origin(_source(findings.comparisons, findings.command), f"{shared} in common"))
     for one in tables_of(findings):
         told = tuple(wording.turned(findings)) if one.name == "summary" else ()
         if told:
@@ -103,9 +105,19 @@ def _source(comparisons: Sequence[Comparison], command: str) -> Source:
     return joint([table.source_of(side) for side in sides], command)
 
 
+def _table(
+    findings: Findings,
+    name: str,
+    title: str,
+    made: tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]],
+    *notes: str,
+) -> Table:
+    return Table(name, title, *made, _source(findings.comparisons, findings.command), notes)
+
+
 def best_variants(findings: Findings) -> list[Table]:
     """The fastest variant of each size on each side; of counts each side's best by each count."""
-    source, tables = _source(findings.comparisons, findings.command), []
+    tables = []
     timed = {
         (best.n, name, lead.name): (best, name, lead)
         for ranking in findings.rankings
@@ -114,7 +126,7 @@ def best_variants(findings: Findings) -> list[Table]:
     }
     if timed:
         what = findings.rankings[0].quantity
-        columns, rows = tabulate(
+        made = tabulate(
             sorted(timed.values(), key=lambda one: -one[0].n),
             (Column("N", "number"), lambda one: one[0].n),
             (Column("variants", "number"), lambda one: one[0].variants),
@@ -134,11 +146,10 @@ def best_variants(findings: Findings) -> list[Table]:
             "Variants of one size give the same answer; a configuration in several sweeps is one",
             "told apart: the interval, widened for the number of variants, excludes 1",
         )
-        best = Table("best", "Fastest variant", columns, rows, source, notes)
-        tables.append(replace(best, shown=best))
+        tables.append(_table(findings, "best", "Fastest variant", made, *notes))
     counted = list(_best_counts(findings))
     if counted:
-        columns, rows = tabulate(
+        made = tabulate(
             counted,
             (Column("N", "number"), lambda one: one[1].n),
             (Column("count"), lambda one: superlative(one[1])),
@@ -146,9 +157,8 @@ def best_variants(findings: Findings) -> list[Table]:
             (Column("best"), lambda one: short(one[1].name)),
             (Column("value"), lambda one: amount(one[1].value.value, one[1].what)),
         )
-        best = Table("best-counts", "Best variant by each count", columns, rows, source)
-        tables.append(replace(best, shown=best))
-    return tables
+        tables.append(_table(findings, "best-counts", "Best variant by each count", made))
+    return [replace(best, shown=best) for best in tables]
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:
@@ -180,7 +190,7 @@ def changed(findings: Findings) -> Iterator[Table]:
     shown = [one for own in by_quantity.values() for one in own[:most]]
     named = labels([row.pair.first for _, row in every])
     first, *others = map(wording.side, findings.names)
-    columns, rows = tabulate(
+    made = tabulate(
         shown,
         (Column("point"), lambda one: named[one[1].pair.first]),
         *([(Column("compared"), lambda one: wording.side(one[0].names[1]))] if others[1:] else []),
@@ -193,19 +203,8 @@ def changed(findings: Findings) -> Iterator[Table]:
         (Column("difference", "ratio", spread=True), lambda one: one[1].difference),
     )
     more = len(every) - len(shown)
-    notes = (f"... and {more} more points that changed",) if more else ()
-    title = "Points that changed most"
-    yield Table(
-        "changed", title, columns, rows, _source(findings.comparisons, findings.command), notes
-    )
-
-
-def _matched(findings: Findings) -> str:
-    """How many points were compared, and how many were not."""
-    found = [len({row.pair.first for row in c.rows}) for c in findings.comparisons]
-    lacking = sum(len(c.missing) for c in findings.comparisons)
-    told = f"{' and '.join(map(str, dict.fromkeys(found)))} points in common"
-    return told + (f", {lacking} not compared" if lacking else "")
+    notes = [f"... and {more} more points that changed"] if more else []
+    yield _table(findings, "changed", "Points that changed most", made, *notes)
 
 
 def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
@@ -228,7 +227,7 @@ def _effects(findings: Findings) -> Iterator[Table]:
         return
     change, told = findings.effects[0].change, {one.quantity.label for one in findings.effects}
     turns = any(one.turns for one in findings.effects)
-    columns, rows = tabulate(
+    made = tabulate(
         findings.effects,
         (Column("change"), _step),
         *([(Column("quantity"), lambda one: one.quantity.label)] if len(told) > 1 else []),
@@ -243,10 +242,7 @@ def _effects(findings: Findings) -> Iterator[Table]:
     )
     where = f"{change.sweep}, N = {change.n}; + better, - worse"
     title = f"What each change does, everything else equal ({where})"
-    notes = ("Over the points that all sides have",)
-    yield Table(
-        "effects", title, columns, rows, _source(findings.comparisons, findings.command), notes
-    )
+    yield _table(findings, "effects", title, made, "Over the points that all sides have")
 
 
 def _effects_figure(findings: Findings) -> style.Drawing:
@@ -275,7 +271,7 @@ def _step(one: SharedEffect) -> str:
 def _summary(findings: Findings) -> Table:
     found = [(c.names, s) for c in findings.comparisons for s in c.sections]
     verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
-    columns, rows = tabulate(
+    made = tabulate(
         found,
         (Column("quantity"), lambda one: one[1].quantity.label),
         (Column("compared"), lambda one: one[0][1]),
@@ -287,15 +283,8 @@ def _summary(findings: Findings) -> Table:
             lambda one: one[1].difference,
         ),
     )
-    notes = ("mean: geometric, over the points; of counts of zero the totals", *findings.notes)
-    return Table(
-        "summary",
-        "How many points differ",
-        columns,
-        rows,
-        _source(findings.comparisons, findings.command),
-        notes,
-    )
+    means = "mean: geometric, over the points; of counts of zero the totals"
+    return _table(findings, "summary", "How many points differ", made, means, *findings.notes)
 
 
 def _points(comparison: Comparison, section: ComparedQuantity, source: Source, which: str) -> Table:

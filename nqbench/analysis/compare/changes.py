@@ -88,13 +88,12 @@ def ranking(comparison: Comparison) -> Iterator[Ranking]:
 
     Of a kernel that was measured in parts only the whole is ranked.
     """
-    sides, kinds = comparison.sides, ((s.quantity, s) for s in comparison.sections)
-    for what, section in (one for one in kinds if one[0].kind == "time" and one[0] != CPU_TIME):
-        every = [row.pair for row in section.rows]
+    sides, timed = comparison.sides, [s for s in comparison.sections if s.quantity.kind == "time"]
+    for section in [section for section in timed if section.quantity != CPU_TIME][:1]:
+        what, every = section.quantity, [row.pair for row in section.rows]
         pairs = [p for p in every if p.first.levels.get(PART, "full") == "full"]
         best = tuple(_best_variants(sides, pairs, what))
         yield Ranking(comparison.names, what, best, *_order_changes(sides, pairs, what))
-        return
 
 
 def _best_variants(
@@ -137,10 +136,8 @@ def _order_changes(
             count += 1
             if (times[0][j] - times[0][i]) * (times[1][j] - times[1][i]) >= 0:
                 continue
-            contrasts = [
-                _contrast(data, group[i][side], group[j][side], what)
-                for side, data in enumerate(sides)
-            ]
+            both = zip(sides, group[i], group[j], strict=True)
+            contrasts = [_contrast(data, one, two, what) for data, one, two in both]
             if min(abs(c.log_ratio) for c in contrasts) < math.log(estimate.NOTEWORTHY):
                 unsure += 1
             else:
