@@ -179,7 +179,7 @@ class _Cutter:
     def _open(self, start: int, end: int) -> None:
         assert self.start is not None
         if not self.braces and not self.parens:
-            head = _TOKEN.sub(_code, self.text[self.start : start])
+            head = _code(self.text[self.start : start])
             if _TRANSPARENT.fullmatch(head):
                 self._begin(end)
                 return
@@ -196,7 +196,7 @@ class _Cutter:
     def _close(self, end: int) -> None:
         assert self.start is not None
         if not self.function and not self.assigned:
-            text = _ATTRIBUTES.sub("", _TOKEN.sub(_code, self.text[self.start : end]))
+            text = _ATTRIBUTES.sub("", _code(self.text[self.start : end]))
             self.function = "{" not in text and _DECLARED.fullmatch(text) is not None
         first = self._line_of(self.start)
         last = self._line_of(end)
@@ -209,12 +209,9 @@ class _Cutter:
         return self.line
 
 
-def _code(match: re.Match[str]) -> str:
-    return " " if match.lastgroup in ("comment", "directive") else match.group()
-
-
-def _uncommented(match: re.Match[str]) -> str:
-    return " " if match.lastgroup == "comment" else match.group()
+def _code(text: str, gone: Collection[str] = ("comment", "directive")) -> str:
+    """A text without its comments and preprocessor lines."""
+    return _TOKEN.sub(lambda match: " " if match.lastgroup in gone else match.group(), text)
 
 
 @dataclass(slots=True)
@@ -326,7 +323,7 @@ class DevicePart:
     def _replaced(self) -> str:
         """The name of a function or specialization that is left out while code that is kept uses
         the name: another overload, or the template itself, would silently take its place."""
-        kept = "\n".join(_TOKEN.sub(_uncommented, file.left) for file in self.files.values())
+        kept = "\n".join(_code(file.left, ("comment",)) for file in self.files.values())
         for file in self.files.values():
             for piece in file.gone:
                 if piece.function and not piece.device:
@@ -374,7 +371,7 @@ class DevicePart:
 
 def _replaceable(text: str, function: bool) -> str:
     """The name of a function, or of a type that is a template's specialization; else empty."""
-    head = _ATTRIBUTES.sub("", _TOKEN.sub(_code, text)).partition("{")[0]
+    head = _ATTRIBUTES.sub("", _code(text)).partition("{")[0]
     if function:
         form = r"(operator\s*[^\s\w(]+|\w+)\s*(?:<(?:[^<>()]|<[^<>()]*>)*>)?\s*\("
     else:

@@ -127,7 +127,10 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
         log = _image(handle, "log").rstrip().decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise _rejected(program, status, log)
+            error = Rejected(_refusal(program, status, log))
+            found = filter(None, map(_PLACE.match, log.splitlines()))
+            error.errors = tuple((m[1], int(m[2]), m[0]) for m in found)
+            raise error
         symbols = {
             name: _checked(nvrtc.nvrtcGetLoweredName(handle, expression.encode()), f"find {name}")
             for name, expression in wanted.items()
@@ -183,13 +186,6 @@ def _image(handle: object, kind: ImageKind | Literal["log"]) -> bytes:
     raw = bytes(size)  # filled in place by the call
     _checked(give(handle, raw), f"give the {kind}")
     return raw if kind == "cubin" else raw.rstrip(b"\0")
-
-
-def _rejected(program: CompileRequest, status: Any, log: str) -> Rejected:
-    error = Rejected(_refusal(program, status, log))
-    found = (_PLACE.match(line) for line in log.splitlines())
-    error.errors = tuple((m[1], int(m[2]), m[0]) for m in found if m is not None)
-    return error
 
 
 def _refusal(program: CompileRequest, status: Any, log: str) -> str:

@@ -79,7 +79,8 @@ def parameter_types(kernel: Kernel, symbol: str) -> tuple[str, ...]:
         text = _COMMENT.sub(" ", read_source(kernel.source))
         found = re.findall(rf"__global__[^;{{}}]*?\b{re.escape(symbol)}(\s*\([^()]*\))", text)
         # Several may be cases of #if: which one was compiled is not known.
-        shown = re.sub(r"\s*\w+\s*(\[\s*\])?\s*(?=[,)])", _as_pointer, *found[:1] or ("",))
+        name = r"\s*\w+\s*(\[\s*\])?\s*(?=[,)])"  # with brackets it is a pointer
+        shown = re.sub(name, lambda match: "*" if match[1] else "", *found[:1] or ("",))
         shown = shown if len(found) == 1 and "#" not in shown else ""
     if not shown.endswith(")"):
         return ()
@@ -93,11 +94,6 @@ def parameter_types(kernel: Kernel, symbol: str) -> tuple[str, ...]:
         parts += [""] if letter == "," and not depth else []
         parts[-1] += "" if letter == "," and not depth else letter
     return tuple(part.strip() for part in parts if part.strip() not in ("", "void"))
-
-
-def _as_pointer(name: re.Match[str]) -> str:
-    """What a parameter's name stands for: nothing, or a pointer."""
-    return "*" if name[1] else ""
 
 
 @cache

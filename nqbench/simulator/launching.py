@@ -312,22 +312,14 @@ class SimPrepared(SimPlan):
         if self.code.prints:
             detail["printed"] = kernel.printed
         if TIME in simulation.modes:
-            self._work = self._measured_work(run, counters)
+            hit1, hit2 = (
+                counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")
+            )
+            self._work = timing.work_of(self.code, *run.counts(), simulation.model, (hit1, hit2))
             time = self.modelled(simulation.model)
             counters["modelled_ms"] = 1e3 * time.seconds
             detail["modelled_clocks"] = dict(time.clocks)
         return Launch(None, counters, detail)
-
-    def _measured_work(
-        self, run: SimLaunch, counters: Mapping[str, int | float]
-    ) -> timing.KernelWork:
-        code, model = self.code, self.simulation.model
-        hits = [counters.get(f"{level}_hit_percent") for level in ("l1", "l2")]
-        caches = None if None in hits else timing.Caches(*(float(h or 0) / 100 for h in hits))
-        return timing.work_of(
-            code.blocks, code.sites, *run.counts(), model, code.rules.transactions,
-            code.assembled, caches,
-        )  # fmt: skip
 
     def modelled(self, model: Model) -> timing.Modelled:
         """The modelled time of the last launch (mode ``time``) on a model of the same compute

@@ -48,29 +48,20 @@ class Mistake:
     def as_json(self) -> dict[str, Any]:
         """Plain form."""
         first = self.first
+        named = ("opcode", "space", "buffer", "element", "address", "message")
         lines = [
             {"file": line.path, "line": line.line, "text": line.text.strip()}
             for line in (self.line, self.other)
             if line is not None
         ]
         return {
-            "kind": first.kind,
-            "kernel": self.kernel,
-            **lines[0],
+            **{"kind": first.kind, "kernel": self.kernel, **lines[0]},
             "other": lines[1] if self.other else None,
-            "count": self.count,
-            "points": self.points,
-            "opcode": first.opcode,
-            "space": first.space,
-            "buffer": first.buffer,
-            "element": first.element,
-            "type": first.dtype,
-            "address": first.address,
-            "bytes": first.nbytes,
+            **{"count": self.count, "points": self.points},
+            **{name: getattr(first, name) for name in named},
+            **{"type": first.dtype, "bytes": first.nbytes},
             "threads": [{"block": block, "thread": thread} for block, thread in first.threads],
-            "does": list(first.does),
-            "values": list(first.values),
-            "message": first.message,
+            **{"does": list(first.does), "values": list(first.values)},
         }
 
 

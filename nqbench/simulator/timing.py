@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ from numpy.typing import NDArray
 from nqbench.errors import DeviceError
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
-from nqbench.simulator.codegen.writer import SITE_FIELDS, AccessSite
+from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.models import Chip, Model
 from nqbench.simulator.ptx import ATOMICS, Instruction, Name, Register
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SECTOR_BITS
+
+if TYPE_CHECKING:
+    from nqbench.simulator.translation import Translation
 
 LANES: Final = 32
 OFF_CHIP: Final = ("global", "local")
@@ -54,14 +57,6 @@ class KernelWork:
     shared: Mapping[str, Float]
     l2_bytes: float
     memory_bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Caches:
-    """Shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
-
-    l1: float
-    l2: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +90,15 @@ def required(model: Model) -> Chip:
 
 
 def work_of(
-    blocks: Sequence[BasicBlock],
-    sites: Sequence[AccessSite],
+    code: Translation,
     block_counts: NDArray[np.int64],
     site_counts: NDArray[np.int64],
     model: Model,
-    transactions: str,
-    assembled: Assembled | None = None,
-    caches: Caches | None = None,
+    hits: tuple[float, float] = (1.0, 1.0),
 ) -> KernelWork:
-    """The work of a launch from its counts by warp (``engine.Run.counts``).
-
-    ``transactions`` names the count of a site that its L1 works through, ``assembled`` what the
-    assembler changes. Without ``caches`` every access hits in the first cache that the chip has for
-    it.
-    """
-    chip = required(model)
-    assembled = assembled or Assembled()
+    """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
+    shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
+    chip, blocks, assembled = required(model), code.blocks, code.assembled
     left = [[*block.instructions, *assembled.closing(block)] for block in blocks]
     rates = Rates(chip, assembled.dropped)
     executions = block_counts[:, :, 0].astype(float)
@@ -133,22 +120,22 @@ def work_of(
     apart = parted * rates.step + met * (chip.reconvergence_latency or 0)
     loaded = stored = 0.0
     held = set(chip.l1_holds or ()) if chip.l1_shared_bytes else set()
-    for site in sites:
+    for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
         requests = executions[:, site.block] if site.always else counts["requests"]
         if site.space == "shared":
             passes += counts["passes"]
             again += counts["passes"] - requests
         elif site.space in OFF_CHIP:
-            lines += counts[transactions]
-            again += counts[transactions] - requests
+            lines += counts[code.rules.transactions]
+            again += counts[code.rules.transactions] - requests
             bytes_ = float(counts["sectors"].sum()) * (1 << SECTOR_BITS)
             through = site.space in held and site.instruction.opcode in ("ld", "ldu")
             if through:
                 loaded += bytes_
             else:
                 stored += bytes_
-    hit1, hit2 = (caches.l1, caches.l2) if caches else (1.0, 1.0)
+    hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
     memory = l2_bytes * (1 - hit2) if chip.l2_bytes else l2_bytes
     per_pass = chip.shared_clocks_per_pass or 1

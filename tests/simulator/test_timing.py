@@ -107,10 +107,7 @@ def test_lanes_that_part_meet_again() -> None:
     counts[0, head] = 10, 320, 4, 0
     sites = np.zeros((1, len(program.sites), len(SITE_FIELDS)), np.int64)
     without = replace(H100, chip=replace(H100.chip, reconvergence_latency=None))
-    found = [
-        work_of(program.blocks, program.sites, counts, sites, model, "sectors")
-        for model in (H100, without)
-    ]
+    found = [work_of(program, counts, sites, model) for model in (H100, without)]
     assert found[0].alone[0] - found[1].alone[0] == 10 + 14 * 5
     assert found[0].shared["issue"][0] - found[1].shared["issue"][0] == (10 + 14) / 4
 
