@@ -93,26 +93,30 @@ class SimLaunch:
                 f"{self.counted_warps} warps are too many to keep counters of each, which the"
                 " modelled time needs; use a smaller board, fewer jobs or fewer blocks"
             )
-        self.block_counts = _zeros(self.counted_warps * self.block_stride)
-        self.site_counts = _zeros(self.counted_warps * self.site_stride)
-        self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()
+        self._arrays: list[NDArray[Any]] = []
+        self.block_counts = self._zeros(
+            Context.BLOCK_COUNTS, self.counted_warps * self.block_stride
+        )
+        self.site_counts = self._zeros(Context.SITE_COUNTS, self.counted_warps * self.site_stride)
+        self.parameters = self._zeros(Context.PARAMETERS, len(parameters) + 8)
+        self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
         stride = align(g.threads, WARP_SIZE)
-        self.indices = _zeros(4 * 3 * stride).view(np.int32)
+        indices = self._zeros(Context.THREAD_INDICES, 4 * 3 * stride).view(np.int32)
         thread = np.arange(g.threads)
         x, y, _ = g.block
         for row, index in enumerate((thread % x, thread // x % y, thread // (x * y))):
-            self.indices[row * stride : row * stride + g.threads] = index
+            indices[row * stride : row * stride + g.threads] = index
         self.shared_stride = 2 * align(max(g.shared_bytes, 1))
-        self.shared = _zeros(g.resident_blocks * self.shared_stride)
+        self._zeros(Context.SHARED, g.resident_blocks * self.shared_stride)
         self.slot_stride = align(8 * BlockSlot.END)
-        self.slots = _zeros(g.resident_blocks * self.slot_stride)
-        self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
-        self.prints = np.zeros(PRINT_ROOM * PRINT_RECORD if code.prints else 0, np.uint8)
+        self._zeros(Context.SLOTS, g.resident_blocks * self.slot_stride)
+        self.warps = self._zeros(Context.WARPS, g.resident_blocks * g.warps * layout.nbytes)
+        self.prints = self._zeros(Context.PRINTS, PRINT_ROOM * PRINT_RECORD * code.prints)
         l1, l2 = g.caches or (0, 0)
         sets = (l1 // (L1_WAYS << LINE_BITS), l2 // (L2_WAYS << LINE_BITS))
-        self.l1 = _zeros(g.multiprocessors * sets[0] * set_bytes(L1_WAYS))
-        self.l2 = _zeros(sets[1] * set_bytes(L2_WAYS))
-        self.cache_counts = np.zeros(CacheCount.END, np.int64)
+        self.l1 = self._zeros(Context.L1, g.multiprocessors * sets[0] * set_bytes(L1_WAYS))
+        self.l2 = self._zeros(Context.L2, sets[1] * set_bytes(L2_WAYS))
+        self.cache_counts = self._zeros(Context.CACHE_COUNTS, 8 * CacheCount.END).view(np.int64)
         self._describe(stride)
         self.watch: LaunchWatch | None = None
         if code.watched:
@@ -120,6 +124,15 @@ class SimLaunch:
                 code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes
             )
             self.context[Context.WATCH] = self.watch.header.ctypes.data
+
+    def _zeros(self, field: Context, nbytes: int) -> NDArray[np.uint8]:
+        """Zeroed bytes that start on a cache line, as the generated code assumes, and their address
+        in the context."""
+        raw = np.zeros(nbytes + CACHE_LINE, np.uint8)
+        shift = -raw.ctypes.data % CACHE_LINE
+        self._arrays.append(raw)
+        self.context[field] = raw.ctypes.data + shift
+        return raw[shift : shift + nbytes]
 
     def _describe(self, stride: int) -> None:
         """Write the launch into the context, where the generated code finds it."""
@@ -130,20 +143,13 @@ class SimLaunch:
             Context.PAGE_HIGH: m.high.ctypes.data,
             Context.PAGES: len(m.low),
             Context.PAGE_UNDEFINED: m.undefined.ctypes.data,
-            Context.PARAMETERS: self.parameters.ctypes.data,
-            Context.THREAD_INDICES: self.indices.ctypes.data,
             Context.THREAD_STRIDE: stride,
             Context.SHARED_BYTES: g.shared_bytes,
             Context.DYNAMIC_SHARED_BYTES: g.dynamic_shared_bytes,
-            Context.BLOCK_COUNTS: self.block_counts.ctypes.data,
-            Context.SITE_COUNTS: self.site_counts.ctypes.data,
-            Context.WARPS: self.warps.ctypes.data,
             Context.WARP_STRIDE: layout.nbytes,
             Context.WARPS_PER_BLOCK: g.warps,
-            Context.SLOTS: self.slots.ctypes.data,
             Context.SLOT_STRIDE: self.slot_stride,
             Context.SLOT_COUNT: g.resident_blocks,
-            Context.SHARED: self.shared.ctypes.data,
             Context.SHARED_STRIDE: self.shared_stride,
             Context.TOTAL_BLOCKS: int(np.prod(g.grid)),
             Context.THREADS_PER_BLOCK: g.threads,
@@ -153,13 +159,9 @@ class SimLaunch:
             Context.WARP_MASKS: layout.masks,
             Context.WARP_LOCAL: layout.local,
             Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
-            Context.PRINTS: self.prints.ctypes.data,
             Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
-            Context.L1: self.l1.ctypes.data,
             Context.L1_BYTES: len(self.l1) // g.multiprocessors,
-            Context.L2: self.l2.ctypes.data,
             Context.L2_BYTES: len(self.l2),
-            Context.CACHE_COUNTS: self.cache_counts.ctypes.data,
         }
         if self.counted_warps > 1:
             values[Context.BLOCK_COUNTS_STRIDE] = self.block_stride
@@ -229,13 +231,6 @@ class SimLaunch:
         """The state of the warp at a native address, as bytes."""
         offset = address - self.warps.ctypes.data
         return self.warps[offset : offset + self.code.layout.nbytes]
-
-
-def _zeros(nbytes: int) -> NDArray[np.uint8]:
-    """Zeroed bytes that start on a cache line, as the generated code assumes."""
-    raw = np.zeros(nbytes + CACHE_LINE, np.uint8)
-    shift = -raw.ctypes.data % CACHE_LINE
-    return raw[shift : shift + nbytes]
 
 
 def parameter_bytes(code: Translation, arguments: tuple[Any, ...], memory: GlobalMemory) -> bytes:

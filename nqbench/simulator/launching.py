@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench import multi_launch
-from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.occupancy import occupancy, shared_storage
 from nqbench.compiler.resources import resources_of
@@ -61,13 +60,8 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
     sizes = [nbytes for _, nbytes in code.kernel.parameters.values()]
     check_arguments(kernel, compiled.symbol, sizes, {b.name: b.dtype for b in buffers})
-    return with_contents(kernel, compiled, code)
-
-
-def with_contents(kernel: Kernel, compiled: Compiled, code: Translation) -> Translation:
-    """The code with the plan's contents as initial values of its module variables."""
     given = {compiled.variables[name]: name for name in kernel.symbols}
-    module = []
+    module = []  # variables start as the plan says
     for variable in code.symbols.module:
         if variable.name in given:
             name = given[variable.name]

@@ -4,7 +4,7 @@ copies are kept; which buffer or variable an access reaches, as far as the code 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from nqbench.simulator import ptx
@@ -179,32 +179,37 @@ def targets(
     return found
 
 
-def _bases(
+def behind(
     start: ptx.Operand,
+    definitions: Mapping[ptx.Register, list[ptx.Instruction]],
+    ends: Callable[[ptx.Instruction], bool],
+) -> Iterator[ptx.Instruction]:
+    """The instructions that a value is computed by; of those at which it ``ends`` the operands are
+    not followed further."""
+    pending, seen = ptx.registers(start), set[ptx.Register]()
+    while pending:
+        register = pending.pop()
+        if register not in seen:
+            seen.add(register)
+            for instruction in definitions.get(register, ()):
+                yield instruction
+                if not ends(instruction):
+                    pending += sources(instruction)
+
+
+def _bases(
+    place: ptx.Memory,
     definitions: Mapping[ptx.Register, list[ptx.Instruction]],
     variables: Mapping[str, str],
     parameters: Mapping[str, str],
 ) -> set[str]:
-    names: set[str] = set()
-    seen: set[ptx.Register] = set()
-    pending: list[ptx.Operand] = [start]
-    while pending:
-        operand = pending.pop()
-        if isinstance(operand, ptx.Memory):
-            pending.append(operand.base)
-        elif isinstance(operand, ptx.Name):
-            if operand.name in variables:
-                names.add(variables[operand.name])
-        elif isinstance(operand, ptx.Register) and operand not in seen:
-            seen.add(operand)
-            for instruction in definitions.get(operand, ()):
-                if instruction.opcode in ADDRESS_OPCODES:
-                    pending.extend(instruction.operands[1:])
-                elif instruction.opcode == "ld" and instruction.modifiers[0] == "param":
-                    source = instruction.operands[1]
-                    if isinstance(source, ptx.Memory) and isinstance(source.base, ptx.Name):
-                        names |= {parameters.get(source.base.name, "")} - {""}
-    return names
+    named: list[tuple[Mapping[str, str], object]] = [(variables, place.base)]
+    for i in behind(place, definitions, lambda i: i.opcode not in ADDRESS_OPCODES):
+        if i.opcode in ADDRESS_OPCODES:
+            named += [(variables, operand) for operand in i.operands[1:]]
+        elif i.opcode == "ld" and i.modifiers[0] == "param":
+            named += [(parameters, getattr(i.operands[1], "base", None))]
+    return {names[o.name] for names, o in named if isinstance(o, ptx.Name) and o.name in names}
 
 
 def readable(symbol: str) -> str:

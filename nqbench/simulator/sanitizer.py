@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -17,7 +17,7 @@ from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
-from nqbench.simulator.liveness import by_register, readable, sources
+from nqbench.simulator.liveness import behind, by_register, readable
 from nqbench.simulator.ptx import WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
@@ -286,7 +286,8 @@ def _depends(code: Translation) -> NDArray[np.uint8]:
     found = np.zeros((len(code.instructions), len(code.instructions)), np.uint8)
     for i, places in numbers.items():
         if i.opcode == "st":
-            loads = [n for load in _loads_behind(i, definitions) for n in numbers.get(load, ())]
+            made = behind(i.operands[1], definitions, lambda source: source.opcode == "ld")
+            loads = [n for j in made if j.opcode == "ld" for n in numbers.get(j, ())]
             for place in places:
                 found[place, loads] = 1
     return found
@@ -326,23 +327,3 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             copied[number, : len(found)] = found
     copy = np.array([loads.get(i, -1) for i in code.instructions], np.int32)
     return copy, copied.reshape(-1)
-
-
-def _loads_behind(
-    store: Instruction, definitions: Mapping[Register, list[Instruction]]
-) -> list[Instruction]:
-    value = store.operands[1]
-    pending: list[Any] = list(getattr(value, "items", (value,)))
-    seen: set[Register] = set()
-    loads = []
-    while pending:
-        register = pending.pop()
-        if not isinstance(register, Register) or register in seen:
-            continue
-        seen.add(register)
-        for i in definitions.get(register, ()):
-            if i.opcode == "ld":
-                loads.append(i)
-            else:
-                pending.extend(sources(i))
-    return loads
