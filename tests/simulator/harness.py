@@ -43,6 +43,12 @@ HEAD = """.version 8.0
 """
 
 
+PLACE = """
+mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+"""
+"""The beginning of a body: ``%rd1`` is the address of the thread's word of the first buffer."""
+
+
 def ptx(body: str, buffers: int, variables: str = "", module: str = "") -> str:
     """A module with one kernel ``k`` whose parameters ``p0``, ``p1``, ... are pointers."""
     parameters = ", ".join(f".param .u64 p{i}" for i in range(buffers))
@@ -135,22 +141,15 @@ def cuda(
     source: str, entry: str, arrays: Arrays, *, grid: int = 1, block: int = 32, dynamic: int = 0
 ) -> KernelPlan:
     """A plan for a kernel of ``tests/simulator/kernels``; every array is an output too."""
+    given = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     buffers = tuple(
         Buffer(name, array.dtype.name, len(array), array, restore=True, output=True)
-        for name, array in arrays.items()
-        if isinstance(array, np.ndarray)
+        for name, array in given.items()
     )
-    arguments = tuple(
-        name if isinstance(array, np.ndarray) else array for name, array in arrays.items()
-    )
+    arguments = tuple(name if name in given else arrays[name] for name in arrays)
+    shape = ((grid, 1, 1), (block, 1, 1))
     return KernelPlan(
-        KERNELS / source,
-        entry,
-        arguments,
-        buffers=buffers,
-        grid=(grid, 1, 1),
-        block=(block, 1, 1),
-        shared_bytes=dynamic,
+        KERNELS / source, entry, arguments, *shape, buffers=buffers, shared_bytes=dynamic
     )
 
 

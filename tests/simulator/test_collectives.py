@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.simulator.harness import computed, ptx, run
+from tests.simulator.harness import PLACE, computed, ptx, run
 
 LANES = range(32)
 
@@ -76,12 +76,9 @@ def test_votes_and_reductions_in_two_groups() -> None:
 
 
 def test_members_of_the_exited_are_not_waited_for() -> None:
-    body = """
-    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 20; @%p1 exit;
-    mov.pred %p2, 1; vote.sync.ballot.b32 %r2, %p2, -1;
-    ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
-    st.global.u32 [%rd1], %r2;"""
-    out = run(ptx(body, 1), [np.zeros(32, np.uint32)]).buffers[0]
+    body = """setp.ge.u32 %p1, %r1, 20; @%p1 exit;
+    mov.pred %p2, 1; vote.sync.ballot.b32 %r2, %p2, -1; st.global.u32 [%rd1], %r2;"""
+    out = run(ptx(PLACE + body, 1), [np.zeros(32, np.uint32)]).buffers[0]
     assert out.tolist() == [(1 << 20) - 1] * 20 + [0] * 12
 
 

@@ -13,7 +13,7 @@ from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.simulator.translation import build
 from nqbench.workloads.ceilings import WORKLOAD
-from tests.simulator.harness import RULES, Arrays, cuda, device, outputs, ptx, run
+from tests.simulator.harness import PLACE, RULES, Arrays, cuda, device, outputs, ptx, run
 
 # A warp in lock step, in plain Python: what the counters of nested loops must be. Lanes that leave
 # a branch or a loop wait for the others where the structure ends.
@@ -119,8 +119,7 @@ def test_nested_loops_against_a_lockstep_warp(seed: int) -> None:
 
 
 CONTINUE = """
-mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
-add.s64 %rd1, %rd1, %rd2; mov.u32 %r2, 0; mov.u32 %r3, 0;
+mov.u32 %r2, 0; mov.u32 %r3, 0;
 head:
 add.u32 %r2, %r2, 1;
 add.u32 %r4, %r2, %r1; and.b32 %r4, %r4, 3; setp.eq.u32 %p1, %r4, 0;
@@ -137,7 +136,7 @@ st.global.u32 [%rd1], %r3;
 def test_continue_to_the_head_waits_for_the_rest_of_the_warp() -> None:
     """A jump back to the loop's head from its middle: without a common latch the lanes that take
     it run ahead, and the loop has more iterations than any lane."""
-    result = run(ptx(CONTINUE, 1), [np.zeros(32, np.uint32)])
+    result = run(ptx(PLACE + CONTINUE, 1), [np.zeros(32, np.uint32)])
     want = []
     for t in range(32):
         x = 0
@@ -154,35 +153,39 @@ def test_continue_to_the_head_waits_for_the_rest_of_the_warp() -> None:
     assert result.counters["thread_instructions"] == lanes
 
 
-def test_predicated_instructions_count_the_lanes_whose_guard_holds() -> None:
-    body = """
-    mov.u32 %r1, %tid.x; mov.u32 %r2, 5; setp.lt.u32 %p1, %r1, 10;
-    @%p1 add.u32 %r2, %r2, %r1; @!%p1 mul.lo.u32 %r2, %r2, 7;
-    ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
-    @%p1 st.global.u32 [%rd1], %r2;"""
-    result = run(ptx(body, 1), [np.zeros(32, np.uint32)])
-    assert result.buffers[0].tolist() == [5 + t if t < 10 else 0 for t in range(32)]
-    assert result.counters["warp_instructions"] == 10
-    assert result.counters["thread_instructions"] == 7 * 32 + 10 + 22 + 10
-    assert result.counters["global_requests"] == 1
-    assert result.counters["global_sectors"] == 2
-    assert result.counters["branches"] == 0
+NOBODY = [0] * 32
+GUARDED: dict[str, tuple[str, list[int], dict[str, int]]] = {
+    # What lanes whose guard holds leave in memory, and what is counted.
+    "some lanes": (
+        "mov.u32 %r2, 5; setp.lt.u32 %p1, %r1, 10; @%p1 add.u32 %r2, %r2, %r1;"
+        " @!%p1 mul.lo.u32 %r2, %r2, 7; @%p1 st.global.u32 [%rd1], %r2;",
+        [5 + t if t < 10 else 0 for t in range(32)],
+        {"warp_instructions": 10, "thread_instructions": 7 * 32 + 10 + 22 + 10, "branches": 0}
+        | {"global_requests": 1, "global_sectors": 2},
+    ),
+    "nobody": (
+        "setp.gt.u32 %p1, %r1, 40; mov.u32 %r2, 9; @%p1 ld.global.u32 %r2, [%rd1+99999];"
+        " @%p1 st.global.u32 [%rd1], %r2; @%p1 atom.global.add.u32 %r3, [%rd1+7], %r2;",
+        NOBODY, {"global_requests": 0, "global_atomics": 0, "thread_instructions": 32 * 7},
+    ),
+    "operations": (  # setp, mul, add; xor where it runs
+        "setp.lt.u32 %p1, %r1, 5; mov.f32 %f1, 0f3f800000; @%p1 fma.rn.f32 %f1, %f1, %f1, %f1;"
+        " @%p1 xor.b32 %r1, %r1, 7; and.pred %p2, %p1, %p1; min.f32 %f1, %f1, %f1;",
+        NOBODY, {"float_operations": 2 * 5, "integer_operations": 32 * 3 + 5},
+    ),
+}  # fmt: skip
 
 
-def test_a_guarded_access_by_nobody_is_no_request() -> None:
-    body = """
-    mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 40; ld.param.u64 %rd1, [p0]; mov.u32 %r2, 9;
-    @%p1 ld.global.u32 %r2, [%rd1+99999]; @%p1 st.global.u32 [%rd1], %r2;
-    @%p1 atom.global.add.u32 %r3, [%rd1+7], %r2;"""
-    result = run(ptx(body, 1), [np.zeros(4, np.uint32)])
-    assert result.counters["global_requests"] == 0
-    assert result.counters["global_atomics"] == 0
-    assert result.counters["thread_instructions"] == 32 * 5
+@pytest.mark.parametrize("case", GUARDED)
+def test_predicated_instructions_count_the_lanes_whose_guard_holds(case: str) -> None:
+    body, left, counted = GUARDED[case]
+    result = run(ptx(PLACE + body, 1), [np.zeros(32, np.uint32)])
+    assert result.buffers[0].tolist() == left
+    assert counted.items() <= result.counters.items()
 
 
 SWITCH = """
-mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
-add.s64 %rd1, %rd1, %rd2; rem.u32 %r2, %r1, 4;
+rem.u32 %r2, %r1, 4;
 table: .branchtargets one, two, one, three;
 brx.idx %r2, table;
 one: mov.u32 %r3, 10; bra join;
@@ -193,7 +196,7 @@ join: st.global.u32 [%rd1], %r3;
 
 
 def test_switch_by_table() -> None:
-    result = run(ptx(SWITCH, 1), [np.zeros(32, np.uint32)])
+    result = run(ptx(PLACE + SWITCH, 1), [np.zeros(32, np.uint32)])
     assert result.buffers[0].tolist() == [[10, 20, 10, 30][t % 4] for t in range(32)]
     assert result.counters["branches"] == 1
     assert result.counters["divergent_branches"] == 1
@@ -237,8 +240,7 @@ def test_grids_and_blocks_of_two_dimensions() -> None:
 
 def test_more_than_64_blocks_of_code() -> None:
     """The set of non-empty blocks takes several words."""
-    body = ["mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; ld.param.u64 %rd1, [p0];"]
-    body.append("mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;")
+    body = [PLACE, "mov.u32 %r2, %r1;"]
     for i in range(100):
         body.append(f"and.b32 %r3, %r2, {1 << i % 5}; setp.eq.u32 %p1, %r3, 0;")
         body.append(f"@%p1 bra skip{i}; mad.lo.u32 %r2, %r2, 3, {i}; skip{i}:")
@@ -281,22 +283,3 @@ def test_operations_of_the_ceilings(operation: str) -> None:
         # The two instructions of x ^ (y & a) may become one, which is what a GPU does with them.
         least = int(plan.about["integer_operations"])
         assert least <= counters["integer_operations"] <= 2.2 * least
-
-
-def test_operations_of_lanes_whose_guard_holds() -> None:
-    body = """
-    ld.param.u64 %rd1, [p0];
-    mov.u32 %r1, %tid.x;
-    setp.lt.u32 %p1, %r1, 5;
-    mov.f32 %f1, 0f3f800000;
-    @%p1 fma.rn.f32 %f1, %f1, %f1, %f1;
-    @%p1 xor.b32 %r1, %r1, 7;
-    mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    and.pred %p2, %p1, %p1;
-    min.f32 %f1, %f1, %f1;
-    st.global.f32 [%rd3], %f1;
-    """
-    counters = run(ptx(body, 1), [np.zeros(32, np.float32)]).counters
-    assert counters["float_operations"] == 2 * 5
-    assert counters["integer_operations"] == 32 * 3 + 5  # setp, mul, add; xor where it runs

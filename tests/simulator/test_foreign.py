@@ -180,10 +180,7 @@ STANDINS = {
         "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
         "cg::tiled_partition<32>(cg::this_thread_block()).shfl(int(threadIdx.x), 0)",
     ),
-    "types": (
-        "#include <type_traits>",
-        "!std::is_same<int, std::conditional_t<1, int, char>>::value",
-    ),
+    "types": ("#include <type_traits>", "!std::is_same_v<int, std::conditional_t<1, int, char>>"),
     "halves": ("#include <cuda_fp16.h>", "sizeof(__half) - 2"),
     "constants": ("#include <math_constants.h>", "int(CUDART_PI_F) - 3"),
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.simulator.harness import RULES, Result, Rules, cuda, device, ptx, run
+from tests.simulator.harness import PLACE, RULES, Result, Rules, cuda, device, ptx, run
 
 LANES = range(32)
 pytestmark = pytest.mark.usefixtures("accesses")
@@ -75,8 +75,7 @@ def global_load(
     target = {8: "%rd9", 16: "{%rd9, %rd10}"}.get(nbytes, "%r10")
     operands = f"[%rd4], {target}" if access.startswith(("st", "red")) else f"{target}, [%rd4]"
     body = f"""
-    mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r6, [%rd1]; cvt.u64.u32 %rd3, %r6;
+    {PLACE} ld.global.u32 %r6, [%rd1]; cvt.u64.u32 %rd3, %r6;
     setp.ge.s32 %p1, %r6, 0; mov.u32 %r10, 0; mov.u64 %rd9, 0; mov.u64 %rd10, 0;
     ld.param.u64 %rd4, [p1]; add.s64 %rd4, %rd4, %rd3; @%p1 {access}.{kind} {operands};"""
     given: list[NDArray[Any]] = [np.array(offsets, np.int32), np.zeros(1 << 16, np.uint8)]

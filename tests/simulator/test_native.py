@@ -10,15 +10,9 @@ import pytest
 from nqbench.simulator import native
 from nqbench.simulator.native import Cpu
 from nqbench.simulator.translation import build, build_cold
-from tests.simulator.harness import RULES, ptx, run
+from tests.simulator.harness import PLACE, RULES, ptx, run
 
-ADD = """
-ld.param.u64 %rd1, [p0];
-mov.u32 %r1, %tid.x;
-mul.wide.u32 %rd2, %r1, 4;
-add.s64 %rd3, %rd1, %rd2;
-st.global.u32 [%rd3], %r1;
-"""
+ADD = PLACE + "st.global.u32 [%rd1], %r1;"
 
 
 @pytest.fixture

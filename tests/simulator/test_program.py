@@ -60,7 +60,9 @@ def steps(context: ProgramContext, count: int) -> None:
 def test_every_run_starts_anew_and_gives_the_same_counters() -> None:
     with device().prepare(plan("steps", 5)) as prepared:
         launches = [prepared.launch() for _ in range(2)]
-        found = prepared.fetch()
+        found, resources = prepared.fetch(), prepared.resources
+    assert resources["warps_per_block"] == resources["warps_per_block@scale"] == 1
+    assert resources["resident_blocks@add_up"] == 4
     assert found["y"].tolist() == (1 + 10 * np.arange(N)).tolist()
     assert int(found["total"][0]) == int((1 + 10 * np.arange(N)).sum())
     assert "sum" not in found  # freed by the program, which kept what it wanted
@@ -119,13 +121,6 @@ def test_uploads_and_downloads() -> None:
     assert found["first"].tolist() == [7, 8, 2]
     assert found["x"].tolist() == list(range(N))
     assert found["where"].tolist() == list(range(8))[::-1]
-
-
-def test_resources_are_those_of_each_kernel_and_plainly_of_the_first() -> None:
-    with device().prepare(plan("steps", 1)) as prepared:
-        found = prepared.resources
-    assert found["warps_per_block"] == found["warps_per_block@scale"] == 1
-    assert found["resident_blocks@add_up"] == 4
 
 
 def early(context: ProgramContext) -> None:

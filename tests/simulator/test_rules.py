@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.errors import DeviceError
 from nqbench.simulator.rules import memory_rules
-from tests.simulator.harness import Rules, ptx, run
+from tests.simulator.harness import PLACE, Rules, ptx, run
 from tests.simulator.test_memory import global_load, load_line, shared_load
 
 
@@ -90,9 +90,7 @@ LOCAL: list[tuple[str, Pattern, list[Counts]]] = [
     ("of", "expected"), [case[1:] for case in LOCAL], ids=[case[0] for case in LOCAL]
 )
 def test_local_memory(of: Pattern, expected: list[Counts]) -> None:
-    body = """
-    mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r2, [%rd1]; mul.wide.u32 %rd3, %r2, 4;
+    body = f"""{PLACE} ld.global.u32 %r2, [%rd1]; mul.wide.u32 %rd3, %r2, 4;
     mov.u64 %rd4, own; add.s64 %rd4, %rd4, %rd3; ld.local.u32 %r3, [%rd4];"""
     text = ptx(body, 1, variables=".local .align 4 .b8 own[128];")
     words = np.array([of(lane) for lane in range(32)], np.uint32)
