@@ -7,6 +7,7 @@ expression (a template instance); its source may include files beside it with ``
 from __future__ import annotations
 
 import functools
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,7 +145,7 @@ def _linking(request: CompileRequest) -> tuple[str, ...]:
         return ()
     if request.kind == "ptx":
         return (RELOCATABLE,)
-    runtime = nvjitlink.runtime_digest(nvjitlink.device_runtime())
+    runtime = hashlib.sha256(nvjitlink.device_runtime().read_bytes()).hexdigest()
     return (RELOCATABLE, nvjitlink.linker_version(), runtime)
 
 

@@ -8,7 +8,6 @@ library is a ``CompileError``: it concerns such kernels only, and a study contin
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -39,11 +38,6 @@ def linker_version() -> str:
     """Version of nvJitLink, e.g. ``13.0``. Raises ``CompileError`` if it is not installed."""
     major, minor = _nvjitlink().version()
     return f"{major}.{minor}"
-
-
-def runtime_digest(path: Path) -> str:
-    """Digest of a device runtime; part of a linked kernel's cache key."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def link(image: bytes, symbol: str, arch: str) -> bytes:

@@ -113,6 +113,24 @@ def live(
     return live_in, live_out
 
 
+def mentions(blocks: list[BasicBlock], *names: str) -> bool:
+    """Whether a function, a variable or a special register occurs in the code."""
+    operands = (o for block in blocks for i in block.instructions for o in i.operands)
+    return any(isinstance(o, ptx.Name) and o.name in names for o in operands)
+
+
+def smallest_access(blocks: list[BasicBlock], space: str) -> int:
+    """Bytes of the smallest element that is accessed in a memory space; at most those of a word."""
+    bits = [
+        ptx.WIDTHS[m]
+        for i in (i for block in blocks for i in block.instructions)
+        if i.opcode in ("ld", "st", "atom", "red") and (not i.spaces or space in i.spaces)
+        for m in i.modifiers
+        if m in ptx.WIDTHS
+    ]
+    return min([32, *bits]) // 8
+
+
 def by_register(
     blocks: list[BasicBlock],
 ) -> tuple[dict[ptx.Register, list[ptx.Instruction]], dict[ptx.Register, list[ptx.Instruction]]]:

@@ -256,10 +256,7 @@ _WIDE: Final = frozenset({"b64", "u64", "s64"})
 
 def _predicate(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> None:
     shared = {name for name, _, _ in symbols.shared}
-    entries: dict[int, int] = {}
-    for block in blocks:
-        for target in dict.fromkeys(block.targets):
-            entries[target.index] = entries.get(target.index, 0) + 1
+    entries = Counter(t.index for block in blocks for t in dict.fromkeys(block.targets))
     for head in blocks:
         if head.ending != "branch" or head.targets[0] is head.targets[1]:
             continue

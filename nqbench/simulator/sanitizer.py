@@ -17,7 +17,7 @@ from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
-from nqbench.simulator.liveness import behind, by_register, readable
+from nqbench.simulator.liveness import behind, by_register, readable, smallest_access
 from nqbench.simulator.ptx import WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
@@ -101,7 +101,8 @@ class LaunchWatch:
         self.threads, self.shared_bytes = prod(block), shared_bytes
         warps = -(-self.threads // LANES)
         self.total = prod(grid) * self.threads
-        shared_shift, self.global_shift = _shift(code, "shared"), _shift(code, "global")
+        cell_bytes = (smallest_access(code.blocks, space) for space in ("shared", "global"))
+        shared_shift, self.global_shift = (nbytes.bit_length() - 1 for nbytes in cell_bytes)
         local, count = code.layout.local_bytes, len(code.instructions)
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
@@ -265,16 +266,6 @@ def _value(number: int, dtype: str, size: int) -> int | float:
     raw = (number & (1 << 8 * size) - 1).to_bytes(size, "little")
     value: int | float = np.frombuffer(raw, dtype)[0].item()
     return value
-
-
-def _shift(code: Translation, space: str) -> int:
-    """Bytes of a cell as a power of two: a word, or the smallest access to this space."""
-    smallest = 4
-    for i in (i for block in code.blocks for i in block.instructions):
-        if i.opcode in ("ld", "st", "atom", "red") and (not i.spaces or space in i.spaces):
-            widths = [WIDTHS[m] // 8 for m in i.modifiers if m in WIDTHS]
-            smallest = min([smallest, *(w for w in widths if w)])
-    return smallest.bit_length() - 1
 
 
 def _depends(code: Translation) -> NDArray[np.uint8]:

@@ -17,11 +17,9 @@ from nqbench.simulator.ir import Function, Module
 from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.simulator.models import PTXAS
 from nqbench.simulator.native import Cpu, NativeKernel
-from nqbench.simulator.ptx import Instruction, Name, PtxKernel
+from nqbench.simulator.ptx import Instruction, PtxKernel
 from nqbench.simulator.ptxas import Assembled, assemble
 from nqbench.simulator.rules import SectorRules, memory_rules
-
-PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +52,7 @@ class Translation:
 
     def mentions(self, *names: str) -> bool:
         """Whether a function or a special register occurs in the kernel."""
-        wanted = {Name(name) for name in names}
-        return any(
-            not wanted.isdisjoint(o for o in i.operands if isinstance(o, Name))
-            for block in self.blocks
-            for i in block.instructions
-        )
+        return liveness.mentions(self.blocks, *names)
 
 
 @functools.lru_cache(maxsize=64)
@@ -88,7 +81,7 @@ def build(
     module = Module()
     f = Function(module, "i32 sim_warp(ptr context, ptr warp, i64 quantum) noinline nounwind")
     context, warp, _ = f.parameters
-    exact = _exact(blocks)
+    exact = liveness.smallest_access(blocks, "shared") < 4
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
     k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
@@ -113,14 +106,3 @@ def build_cold(code: Translation) -> Translation:
 def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
     """Object code of what all kernels have in common."""
     return native.object_code(common_module(memory_rules(dict(memory))), cpu)
-
-
-def _exact(blocks: list[BasicBlock]) -> bool:
-    """Whether shared memory is accessed in parts of words anywhere."""
-    return any(
-        i.opcode in ("ld", "st", "atom", "red")
-        and i.spaces <= {"shared"}
-        and bool(set(PARTS_OF_WORDS) & set(i.modifiers))
-        for block in blocks
-        for i in block.instructions
-    )

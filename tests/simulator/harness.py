@@ -146,7 +146,7 @@ def cuda(
         Buffer(name, array.dtype.name, len(array), array, restore=True, output=True)
         for name, array in given.items()
     )
-    arguments = tuple(name if name in given else arrays[name] for name in arrays)
+    arguments = tuple(n if isinstance(a, np.ndarray) else a for n, a in arrays.items())
     shape = ((grid, 1, 1), (block, 1, 1))
     return KernelPlan(
         KERNELS / source, entry, arguments, *shape, buffers=buffers, shared_bytes=dynamic

@@ -20,8 +20,8 @@ from nqbench.simulator.codegen.moves import MOVES
 from nqbench.simulator.codegen.writer import Handler, KernelWriter
 from nqbench.simulator.ir import I1, I32, I64, MASK, V32, Value, const, lanes_of
 from nqbench.simulator.layout import CACHE_LINE, BlockSlot, Context, Fault, Step, Warp
-from nqbench.simulator.liveness import CHANGING_SPECIALS
-from nqbench.simulator.ptx import Instruction, Name
+from nqbench.simulator.liveness import CHANGING_SPECIALS, mentions
+from nqbench.simulator.ptx import Instruction
 
 HANDLERS: dict[str, Handler] = {
     **INTEGER, **BITS, **MOVES, **MEMORY, **COPIES, **COLLECTIVES, "call": built_in,
@@ -58,12 +58,7 @@ class _Translation:
         self.left = self.f.slot(I64)
         self.rest = const(I32, 0)
         self.results: dict[int, tuple[BasicBlock, BarrierSite]] = {}
-        self.clocked = any(
-            isinstance(operand, Name) and operand.name in CHANGING_SPECIALS
-            for block in blocks
-            for i in block.instructions
-            for operand in i.operands
-        )
+        self.clocked = mentions(blocks, *CHANGING_SPECIALS)
 
     def run(self) -> list[BarrierSite]:
         for block in self.blocks:
