@@ -20,7 +20,7 @@ from nqbench.system.files import cache_folder
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.factors import MAX_N, has_instructions
 from nqbench.workloads.counting.jobs import count_jobs
-from nqbench.workloads.counting.known import eighth_nodes
+from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
 from nqbench.workloads.counting.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -90,12 +90,12 @@ class KernelChoice:
         Without ``device``: on the GPU on which it was measured.
         """
         if device is not None and device.kind != "cuda":
-            return eighth_nodes(n) / SIMULATED_NODES_S
+            return nodes(n, EIGHTH_NODES) / SIMULATED_NODES_S
         multiprocessors = device.multiprocessors if device is not None else self.multiprocessors
         if self.kernel_s is None:
-            return eighth_nodes(n) / (NODES_PER_SM_S * multiprocessors)
+            return nodes(n, EIGHTH_NODES) / (NODES_PER_SM_S * multiprocessors)
         share = self.multiprocessors / multiprocessors
-        return self.kernel_s * share * eighth_nodes(n) / eighth_nodes(self.n)
+        return self.kernel_s * share * nodes(n, EIGHTH_NODES) / nodes(self.n, EIGHTH_NODES)
 
     @property
     def origin(self) -> str:

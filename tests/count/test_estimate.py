@@ -12,7 +12,7 @@ from nqbench.count import solutions as estimating
 from nqbench.count.choice import NAME
 from nqbench.count.solutions import estimate, span
 from nqbench.devices.registry import DeviceChoice, SimDevice
-from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, eighth_nodes, solutions
+from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, nodes, solutions
 from tests.cli.call import call
 
 ENTRY = (
@@ -31,7 +31,7 @@ def test_a_gpu_is_predicted_from_its_choice_for_that_board(
     monkeypatch.setattr(estimating, "facts_for", lambda _: half)
     monkeypatch.setattr(estimating, "choose", lambda _: DeviceChoice("cuda:0", ""))
     for n, system in [(5, "unrolled"), (24, "unrolled"), (25, "lookahead"), (28, "lookahead")]:
-        seconds = 2 * eighth_nodes(n) / EIGHTH_NODES[18]
+        seconds = 2 * nodes(n, EIGHTH_NODES) / EIGHTH_NODES[18]
         by_solutions = 2 * solutions(n) / SOLUTIONS[18]
         said = estimate(n)
         shares = [span(seconds), span(seconds / 8), span(seconds / 1000)]
@@ -70,7 +70,7 @@ def test_spans(seconds: float, text: str) -> None:
 
 
 def test_trends_go_on_where_the_tables_end() -> None:
-    ratios = [eighth_nodes(n) / solutions(n) for n in range(14, 29, 2)]
+    ratios = [nodes(n, EIGHTH_NODES) / solutions(n) for n in range(14, 29, 2)]
     assert ratios == sorted(ratios)
     growth = [solutions(n) / solutions(n - 1) for n in (26, 27, 28)]
     assert growth[2] - growth[1] == pytest.approx(growth[1] - growth[0])

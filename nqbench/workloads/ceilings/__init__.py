@@ -84,8 +84,10 @@ block_size 32..1024 launch: threads per block
         derived = self.resolve(factors, system, device).derived
         n, steps = np.int64(number(factors, "n")), np.uint32(number(factors, "steps"))
         operation, quads = str(factors["operation"]), np.uint32(n // QUAD)
-        constants = _constants(operation)
         reads = operation == "read"
+        constants = [np.uint32(mask) for mask in MASKS]  # a and b of the kernel
+        if operation in FLOAT:
+            constants = [np.float32(1).view(np.uint32)] * 2
         return KernelPlan(
             source=SOURCE,
             entry="read<Full>" if reads else f"stream<Full, Operation::{operation}>",
@@ -124,24 +126,13 @@ block_size 32..1024 launch: threads per block
 
 def amounts(levels: Mapping[str, Any]) -> dict[str, int]:
     """Bytes moved and operations done by one launch; a fused multiply-add is two."""
-    n, steps = int(levels["n"]), int(levels["steps"])
-    operation = levels["operation"]
+    n, steps, operation = int(levels["n"]), int(levels["steps"]), levels["operation"]
     passes = steps if operation == "read" else 1
-    done = {
-        "fma": {"float_operations": 2 * n * steps},
-        "float_add": {"float_operations": n * steps},
-        "int_add": {"integer_operations": n * steps},
-        "logic": {"integer_operations": n * steps},
-    }
-    return {"bytes_moved": n * WORD_BYTES * (passes + 1), **done.get(str(operation), {})}
-
-
-def _constants(operation: str) -> tuple[np.uint32, np.uint32]:
-    """Arguments a and b of the kernel; floats as their bits."""
-    if operation in FLOAT:
-        one = np.uint32(np.float32(1).view(np.uint32))
-        return one, one
-    return np.uint32(MASKS[0]), np.uint32(MASKS[1])
+    moved = {"bytes_moved": n * WORD_BYTES * (passes + 1)}
+    if operation in ("copy", "read"):
+        return moved
+    kind = "float" if operation in FLOAT else "integer"
+    return {**moved, f"{kind}_operations": (2 if operation == "fma" else 1) * n * steps}
 
 
 def _pattern(operation: str) -> NDArray[np.uint32]:

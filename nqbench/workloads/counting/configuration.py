@@ -259,16 +259,13 @@ def _check_block(config: Configuration, device: DeviceFacts) -> None:
         ("shared memory", config.shared_bytes, device.shared_per_block_optin),
     ):
         if taken > limit:
-            fits = config.block_size * limit // taken
-            if config.loop == "unrolled":  # takes whole warps
-                fits = fits // _WARP * _WARP
-            advice = f"a block_size of at most {fits}" if fits else "another memory"
-            if config.rows != "remaining":
-                advice += ", or rows: remaining"
-            words = taken // (WORD * config.block_size)
+            step = _WARP if config.loop == "unrolled" else 1  # which takes whole warps
+            fits = config.block_size * limit // taken // step * step
+            smaller = f"a block_size of at most {fits}, " if fits else ""
             raise InfeasibleError(
-                f"{taken} bytes of {kind} per block ({words} words for each of {config.block_size}"
-                f" threads) are over the limit of {limit} on {device.name}; try {advice}",
+                f"{taken} bytes of {kind} for a block of {config.block_size} threads are over the"
+                f" limit of {limit} on {device.name}; try {smaller}rows: remaining or another"
+                " memory",
                 "block_size",
             )
 

@@ -53,11 +53,6 @@ def nodes(n: int, table: Mapping[int, int] = NODES) -> float:
     return solutions(n) * (ratio[alike] + growth * (n - alike))
 
 
-def eighth_nodes(n: int) -> float:
-    """Nodes of one eighth of the tree."""
-    return nodes(n, EIGHTH_NODES)
-
-
 def solutions(n: int) -> float:
     """a(n); beyond the table by the growth per row, which itself grows by as much every row (9.29,
     9.70, 10.11, 10.53 at N = 24 .. 27)."""

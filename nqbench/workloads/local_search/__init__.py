@@ -24,7 +24,6 @@ from nqbench.workloads.levels import number
 from nqbench.workloads.local_search import plans
 from nqbench.workloads.local_search.factors import CPU_SYSTEMS, FACTORS, SYSTEMS, THRESHOLD
 from nqbench.workloads.local_search.instance import Instance, load_instance
-from nqbench.workloads.local_search.levels import resolve_levels
 from nqbench.workloads.variants import alone, built_as
 
 EVALUATION, DELTAS, BEST, INVALID, HINTS = "evaluation", "deltas", "best", "invalid", "hints"
@@ -60,7 +59,7 @@ class LocalSearch(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
         for a factor, level or system that does not exist and for an unreadable instance.
         """
-        levels = resolve_levels(given, system, device)
+        levels = plans.resolve_levels(given, system, device)
         return Resolved(levels, plans.derived(levels, device))
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:

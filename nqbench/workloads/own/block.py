@@ -35,6 +35,23 @@ class Block:
         self.values: Mapping[str, Any] = data.get("values", {})
         self.contents: Mapping[str, NDArray[Any]] = {}
         """A caller's arrays in place of the contents that the block describes."""
+        self.arguments: dict[str, Part] = {
+            n: {"dtype": given, "value": n} if isinstance(given, str) else given
+            for n, given in data.get("arguments", {}).items()
+        }
+        """Buffers and scalars in the order in which the kernel takes them."""
+        self.buffers = {n: given for n, given in self.arguments.items() if "value" not in given}
+        self.scalars = {n: given for n, given in self.arguments.items() if "value" in given}
+        self.checks: dict[str, Part] = {
+            n: given if isinstance(given, Mapping) else {"equals": given}
+            for n, given in data.get("check", {}).items()
+        }
+        """How each checked buffer is checked."""
+        self.factors: dict[str, Part] = {
+            n: {"levels": given} if isinstance(given, list) else given
+            for n, given in {"n": {}, **data.get("factors", {})}.items()
+        }
+        """Factors with what is said of each, ``n`` included."""
 
     @property
     def folder(self) -> Path:
@@ -57,34 +74,6 @@ class Block:
             with replacing(file) as temporary:
                 temporary.write_text(text, encoding="utf-8")
         return file
-
-    @cached_property
-    def arguments(self) -> dict[str, Part]:
-        """Buffers and scalars in the order in which the kernel takes them."""
-        given = self.data.get("arguments", {})
-        return {n: {"dtype": g, "value": n} if isinstance(g, str) else g for n, g in given.items()}
-
-    @cached_property
-    def buffers(self) -> dict[str, Part]:
-        """The arguments that are arrays."""
-        return {name: given for name, given in self.arguments.items() if "value" not in given}
-
-    @cached_property
-    def scalars(self) -> dict[str, Part]:
-        """The other ones."""
-        return {name: given for name, given in self.arguments.items() if "value" in given}
-
-    @cached_property
-    def checks(self) -> dict[str, Part]:
-        """How each checked buffer is checked."""
-        given = self.data.get("check", {})
-        return {n: {"equals": g} if not isinstance(g, Mapping) else g for n, g in given.items()}
-
-    @cached_property
-    def factors(self) -> dict[str, Part]:
-        """Factors with what is said of each, ``n`` included."""
-        given = {"n": {}, **self.data.get("factors", {})}
-        return {n: {"levels": g} if isinstance(g, list) else g for n, g in given.items()}
 
     def arrays(self) -> Iterator[tuple[str, Part]]:
         """Buffers and module variables."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nqbench.workloads.counting import jobs as jobs_module
 from nqbench.workloads.counting.jobs import (
     ODD_RULES,
     Encoding,
@@ -71,10 +70,3 @@ def test_a_wide_board_keeps_32_bits_of_its_diagonals() -> None:
 def test_words_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         make_jobs(8, 2, "rows").words[0] = 1
-
-
-def test_recent_jobs_are_shared_unless_they_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = make_jobs(10, 4, "masks")
-    assert make_jobs(10, 4, "masks") is first
-    monkeypatch.setattr(jobs_module, "_KEPT_BYTES", first.words.nbytes - 1)
-    assert make_jobs(10, 4, "masks") is not first

@@ -173,12 +173,3 @@ def test_utilization_by_hand() -> None:
     assert found["warp_utilization_min"] == 0.25
     assert found["warp_utilization_max"] == 1
     assert found["warp_utilization_mean"] == pytest.approx((1 + 0.25 + 0.75) / 3)
-
-
-def test_a_probe_takes_device_memory() -> None:
-    plain = WORKLOAD.resolve({"n": 12}, "zhang2011.low_divergence", GPU).derived
-    probed = WORKLOAD.resolve(
-        {"n": 12, "probe": "iterations"}, "zhang2011.low_divergence", GPU
-    ).derived
-    words = plain["jobs"] + plain["threads"]  # type: ignore[operator]
-    assert probed["device_bytes"] == plain["device_bytes"] + 8 * words  # type: ignore[operator]

@@ -174,14 +174,14 @@ STRIDED: dict[str, Level] = {"n": 12, "assignment": "strided", "blocks": 2**31 -
         (
             "feinbube2010.opt2_shared_all",
             LARGE,
-            "66560 bytes of static shared memory per block (130 words for each of 128 threads) are"
-            " over the limit of 49152 on test GPU; try a block_size of at most 94",
+            "66560 bytes of static shared memory for a block of 128 threads are over the limit of"
+            " 49152 on test GPU; try a block_size of at most 94, rows: remaining or another memory",
             "block_size",
         ),
         (
             "feinbube2010.opt3_shared_extern",
             LARGE | {"block_size": 512},
-            "262144 bytes of shared memory per block",
+            "262144 bytes of shared memory for a block of 512",
             "block_size",
         ),
         (None, {"n": 20, "encoding": "base_n", "depth": 8}, "over the 31 bits", "depth"),
@@ -197,8 +197,7 @@ STRIDED: dict[str, Level] = {"n": 12, "assignment": "strided", "blocks": 2**31 -
         (
             "frontier.unrolled",
             {"n": 18, "block_size": 256},
-            "(50 words for each of 256 threads) are over the limit of 49152 on test GPU; try a"
-            " block_size of at most 224",
+            "over the limit of 49152 on test GPU; try a block_size of at most 224",
             "block_size",
         ),
     ],

@@ -19,7 +19,6 @@ from nqbench.plan import CpuPlan, Outputs
 from nqbench.point import Level
 from nqbench.simulator.models import load_model
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing import chains as chains_module
 from nqbench.workloads.fitness.annealing import points, walks
 from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND
 from nqbench.workloads.fitness.annealing.cooling import (
@@ -193,15 +192,6 @@ def test_every_evaluator_walks_the_same_way(
     assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
 
 
-def test_the_walk_is_compiled_before_a_gpu_s_search_is_launched() -> None:
-    """Its first launch tells whether the search is too long to be timed."""
-    walks.compile_walk.cache_clear()
-    levels = WORKLOAD.resolve({"n": 1000}, "fitness_schemes.sa_gpu", SIM.facts).factors
-    WORKLOAD.plan(levels, "fitness_schemes.sa_gpu", SIM.facts)
-    assert walks.compile_walk.cache_info().currsize == 1
-    assert walks.advance.signatures  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("module", "name", "setting"), [(evaluators, "threads", 2), (stealing, "fork_join", 5)]
 )
@@ -301,25 +291,6 @@ def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
         assert same(Walk(boards[chain], *given), expected)
     assert told["boards_found"] == sum(w.conflicts == 0 for w in walks)
     assert told["evaluations"] == min(w.evaluations for w in walks if w.conflicts == 0)
-
-
-@pytest.mark.parametrize(("counters", "proposal"), [("shared", "attacked"), ("global", "uniform")])
-@pytest.mark.parametrize("word", chains_module.WORDS, ids=lambda word: str(word[1]))
-def test_words_of_every_width_hold_a_chain(
-    word: tuple[int, str, str], counters: str, proposal: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Column minus row is negative below the main diagonal, however wide the unsigned word."""
-    _, dtype, _ = word
-    monkeypatch.setattr(chains_module, "WORDS", [word])
-    _, outputs, _ = search(
-        *(SIM, "fitness.sa_chains"), n=64, chains=2, counters=counters, proposal=proposal,
-        stop="all",
-    )  # fmt: skip
-    assert outputs["boards"].dtype == dtype
-    for chain, board in enumerate(outputs["boards"].reshape(2, 64)):
-        expected = walk(64, chain_key(1, chain), ATTACKED if proposal == "attacked" else COOLING)
-        assert np.array_equal(board, expected.board)
-        assert outputs["steps"][chain] == expected.evaluations
 
 
 def test_the_widest_words_on_a_board_that_needs_them() -> None:

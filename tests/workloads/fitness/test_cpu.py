@@ -208,29 +208,10 @@ def test_any_number_of_workers_finds_the_same(workers: int, threshold: int) -> N
     assert threading.active_count() == before
 
 
-def test_halvings_down_to_the_threshold() -> None:
-    cases = {(1, 1): 0, (2, 1): 1, (9, 2): 3, (8, 2): 2, (1000, 4): 8, (1001, 10): 7}
-    assert {case: stealing.leaf_level(*case) for case in cases} == cases
-
-
 def test_many_short_calls_lose_no_task() -> None:
     """Races of owner and thieves over the last task of a deque, 100 times, with leaves of 1."""
     board = random_board(40, 3)
     assert {stealing.fork_join(board, 1, 3) for _ in range(100)} == {conflicts(board)}
-
-
-def test_a_deque_gives_its_owner_the_youngest_and_thieves_the_oldest() -> None:
-    from nqbench.workloads.fitness.cpu.stealing import CAPACITY, LINE, pop, push, steal
-
-    ends, deques = np.zeros(2 * 2 * LINE, np.int64), np.zeros(2 * CAPACITY, np.int64)
-    for task in (11, 12, 13):
-        push(ends, deques, 1, task)
-    assert steal(ends, deques, 0) == 0  # another worker's is empty
-    assert (pop(ends, deques, 1), steal(ends, deques, 1)) == (13, 11)
-    assert (pop(ends, deques, 1), pop(ends, deques, 1), steal(ends, deques, 1)) == (12, 0, 0)
-    for task in range(1, 5 * CAPACITY):  # round and round the buffer
-        push(ends, deques, 1, task)
-        assert steal(ends, deques, 1) == task
 
 
 def test_a_worker_without_tasks_takes_those_of_another() -> None:

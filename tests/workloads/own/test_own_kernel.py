@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from nqbench import load, workloads
+from nqbench import load
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.measure.keys import workload_files
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
 from tests.cli.call import call
@@ -422,13 +421,6 @@ def test_what_can_change_the_number_is_measured_again(folder: Path) -> None:
     others = [{"kernel/metrics": {"time of one": "time / n"}}, {"about": "other words"}]
     for change in others:
         assert {r.key for r in measured(folder, changes | change)["records"]} == keys, change
-
-
-def test_the_files_are_those_named(folder: Path) -> None:
-    study = load_study(study_with(folder, {"kernel/check/seen": {"function": "check.py:seen"}}))
-    workloads.register(study.external)
-    found = {path.name for path in workload_files(study.workload, on_cpu=False)}
-    assert {"scale.cu", "factor.cuh", "check.py", "kernel.py"} <= found
 
 
 def test_a_run_is_read_where_its_files_are_not(folder: Path) -> None:

@@ -62,7 +62,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
     ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
     """
     scheme, board = str(levels["scheme"]), boards[0]
-    small = np.arange(_WARM_N, dtype=np.int32)
+    small, cores = np.arange(_WARM_N, dtype=np.int32), cpu_count()
     if scheme == "cpu_serial":
         plain = levels["optimization"] == "none"
         return _plan("serial_unoptimized" if plain else "serial", (board,), (small,))
@@ -72,15 +72,13 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
         return _plan("threads", (board, count), (small, 2), threads_used=count)
     if scheme == "cpu_tbb":
         check_packages(levels)
-        return _plan("tbb", (board,), (small,), threads_used=cpu_count(), grain=TBB_GRAIN)
+        return _plan("tbb", (board,), (small,), threads_used=cores, grain=TBB_GRAIN)
     if scheme == "cpu_forkjoin":
         threshold = number(levels, "threshold")
-        return _plan("fork_join", (board, threshold), (small, 2), threads_used=cpu_count())
+        return _plan("fork_join", (board, threshold), (small, 2), threads_used=cores)
     if len(boards) == 1:
         return _plan("histogram", (board,), (small,), threads_used=1)
-    return _plan(
-        "histogram_batch", (boards,), (np.stack([small, small]),), threads_used=cpu_count()
-    )
+    return _plan("histogram_batch", (boards,), (np.stack([small, small]),), threads_used=cores)
 
 
 def check_packages(levels: Mapping[str, Level]) -> None:
