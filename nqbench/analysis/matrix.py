@@ -9,6 +9,7 @@ ablation are the main effects of its tables (``factorial.effects``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -155,8 +156,8 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
                 cells.append(MatrixCell(device, _provenance(run.data), found, n))
             else:
                 reasons.append((device, verdicts[i].reason))
-        labels = short(paper), effect.id, effect.label
-        rows.append(MatrixRow(*labels, n, tuple(cells), tuple(reasons)))
+        names = short(paper), effect.id, effect.label
+        rows.append(MatrixRow(*names, n, tuple(cells), tuple(reasons)))
     return rows
 
 
@@ -215,11 +216,7 @@ def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
 
 def _main_effects(data: Dataset) -> list[FactorEffect]:
     """Those of the first sweep, in the order of the study, that has some."""
-    listed = [str(entry.get("name")) for entry in data.study.get("sweeps") or ()]
-    ordered = sorted(data.sweeps, key=lambda s: listed.index(s) if s in listed else len(listed))
-    for sweep in ordered:
-        try:
+    for sweep in data.sweeps:
+        with suppress(AnalysisError):  # nothing varies, or nothing can be compared
             return effects(data, sweep, SIMULATED if data.simulated else TIME)
-        except AnalysisError:  # nothing varies, or nothing can be compared
-            continue
     return []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +165,7 @@ class Dataset:
         """Device for people: its name and how the command line calls it."""
         if self.programs_only:
             return self.cpu
-        spec = str(self._device.get("spec", "unknown device"))
+        spec = self.spec or "unknown device"
         identity, facts = self.about_device("identity"), self.about_device("facts")
         name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
         if several := len(self.manifest.get("devices", ())[1:]):
@@ -222,10 +221,7 @@ class Dataset:
     def command(self) -> str:
         """The command that made the run; the program and files without folders of a computer."""
         raw = self.manifest.get("command") or ""
-        try:
-            words = shlex.split(raw) if isinstance(raw, str) else [str(word) for word in raw]
-        except ValueError:  # a quotation without end
-            words = raw.split()
+        words = raw.split() if isinstance(raw, str) else list(map(str, raw))
         if not words:
             return "nqbench run"
         program = PurePath(words[0]).name
@@ -278,26 +274,26 @@ class Dataset:
         """A quantity, or a derived metric of the study. Raises ``AnalysisError`` if unknown."""
         return self.metrics.get(name) or quantity(name)
 
-    def order(self, sweep: str | None, factor: str) -> list[Level]:
+    def swept(self, sweep: str) -> Mapping[str, Any]:
+        """What a sweep varies as the study writes it, by factor; ``system`` may have no levels."""
+        found: dict[str, Any] = {}
+        for entry in self.study.get("sweeps") or ():
+            if entry.get("name") == sweep:
+                found |= {"system": ()} if "systems" in entry else {}
+                found |= (entry.get("matrix") or {}) | (entry.get("zip") or {})
+        return found
+
+    def order(self, sweep: str, factor: str) -> list[Level]:
         """Levels of a factor: numbers ascending, names as the study lists them."""
         present = list(dict.fromkeys(p.level(factor) for p in self.select(sweep)))
-        listed = [str(level) for level in self._listed(sweep, factor)]
+        levels = self.swept(sweep).get(factor)
+        if isinstance(levels, Mapping):  # by kind of device
+            levels = levels.get(str(self._device.get("kind")))
+        listed = list(map(str, levels)) if isinstance(levels, list | tuple) else []
         numbers = sorted(v for v in present if isinstance(v, int | float))
         words = [v for v in present if isinstance(v, str)]
         words.sort(key=lambda v: listed.index(v) if v in listed else len(listed))
         return [*numbers, *words]
-
-    def _listed(self, sweep: str | None, factor: str) -> list[Any]:
-        for entry in self.study.get("sweeps") or ():
-            if sweep is not None and entry.get("name") != sweep:
-                continue
-            for key in ("matrix", "zip"):
-                levels = (entry.get(key) or {}).get(factor)
-                if isinstance(levels, Mapping):  # by kind of device
-                    levels = levels.get(str(self._device.get("kind")))
-                if isinstance(levels, list | tuple):
-                    return list(levels)
-        return []
 
 
 def missing(value: Any) -> bool:

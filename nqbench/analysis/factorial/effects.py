@@ -316,7 +316,7 @@ def _steps(data: Dataset, sweep: str, table: Cells) -> list[list[Change]]:
 # Which factors a sweep varies, and whether they can be separated.
 
 
-def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
+def swept_factors(data: Dataset, sweep: str) -> tuple[str, ...]:
     """Factors that a sweep varies at a fixed size, ``system`` included.
 
     A factor that merely follows another one (its number of words follows its memory) is left out:
@@ -324,7 +324,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     """
     points = data.select(sweep, cpu=data.programs_only)
     varying = _varying(points)
-    listed = [f for f in _listed_factors(data, sweep) if f in varying]
+    listed = [f for f in data.swept(sweep) if f in varying]
     if listed:
         return tuple(listed)
     levels = {f: [p.level(f) for p in points] for f in varying}
@@ -337,7 +337,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     return tuple(f for f in varying if f in chosen)
 
 
-def distinct_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
+def distinct_factors(data: Dataset, sweep: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """``given``, and as many of the other factors that vary as distinguish the points (on the CPU
     too); those that the study lists come first."""
     points = data.select(sweep)
@@ -346,20 +346,10 @@ def distinct_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -
         return len({(p.n, *(p.level(f) for f in factors)) for p in points})
 
     varying, chosen = _varying(points), given
-    for factor in dict.fromkeys([*_listed_factors(data, sweep), *varying]):
+    for factor in dict.fromkeys([*data.swept(sweep), *varying]):
         if factor in varying and kinds((*chosen, factor)) > kinds(chosen):
             chosen = (*chosen, factor)
     return chosen
-
-
-def _listed_factors(data: Dataset, sweep: str | None) -> list[str]:
-    """What the study writes under ``matrix`` and ``zip`` for the sweep."""
-    for entry in data.study.get("sweeps") or ():
-        if entry.get("name") == sweep:
-            matrix, zipped = entry.get("matrix") or {}, entry.get("zip") or {}
-            systems = ["system"] if "systems" in entry else []
-            return list(dict.fromkeys([*systems, *matrix, *zipped]))
-    return []
 
 
 def _varying(points: Sequence[PointResult]) -> list[str]:

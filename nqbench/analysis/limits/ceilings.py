@@ -151,15 +151,13 @@ def peaks(run: Path, data: Dataset) -> tuple[dict[str, float], str]:
 
 def device_number(data: Dataset, name: str) -> float:
     """A number of ``formula.DEVICE_NUMBERS``. Raises ``NotMeasured`` where it is not known."""
-    value: float | None
-    if name == "multiprocessors":
-        value = data.about_device("facts").get(name)
-    elif name == "peak_gflops_single":
-        instructions = peak_per_s(data, "fp32")
-        value = instructions and 2 * instructions / 1e9
-    else:  # instructions issued per byte of device memory with both at their limits
-        issued, moved = peak_per_s(data, "issued"), peak_per_s(data, "bytes")
-        value = issued and moved and issued / moved
+    issued, single, moved = (peak_per_s(data, what) for what in ("issued", "fp32", "bytes"))
+    found = {
+        "multiprocessors": data.about_device("facts").get("multiprocessors"),
+        "peak_gflops_single": single and 2 * single / 1e9,
+        "ideal_instruction_byte_ratio": issued and moved and issued / moved,
+    }
+    value: float | None = found[name]
     if not value:
         raise NotMeasured(f"the {DEVICE_NUMBERS[name]} of {data.device_short} is not known")
     return float(value)

@@ -60,9 +60,10 @@ def show_answer(answer: Answer, ending: str = "") -> None:
 def show_next(answer: Answer, *, checked: bool = False) -> None:
     """Commands that go on from here: a time, the races (unless ``checked``), the lines behind the
     numbers."""
-    study = _study(answer.data.command)
-    if not study or answer.data.programs_only:
-        return
+    words = [*answer.data.command.split(), "", ""]
+    study = words[2]
+    if words[1] != "run" or study[:1] in ("", "-") or answer.data.programs_only:
+        return  # another command, or nothing to look into
     model = answer.data.spec.removeprefix("sim:").partition(":")[0]
     steps = {
         "find races": f"nqbench check {study}",
@@ -75,13 +76,6 @@ def show_next(answer: Answer, *, checked: bool = False) -> None:
     if checked:
         del steps["find races"]
     console.say("    ".join(f"{what}: {how}" for what, how in steps.items()), bullet="Next   ")
-
-
-def _study(command: str) -> str:
-    """The study of ``nqbench run STUDY ...``; empty for another command."""
-    words = command.split()
-    named = [w for w in words[2:3] if not w.startswith("-")]
-    return named[0] if words[1:2] == ["run"] and named else ""
 
 
 def manner(answer: Answer) -> str:
