@@ -34,25 +34,31 @@ def data_of(times: dict[str, float], own: float = 0.001, **about: Any) -> Datase
 
 
 @pytest.mark.parametrize(
-    ("math_s", "memory_s", "word"),
+    ("full_s", "math", "memory", "word", "said"),
     [
-        (0.30, 0.98, "memory bound"),
-        (0.99, 0.10, "arithmetic bound"),
-        (0.95, 0.90, "balanced"),
-        (0.50, 0.45, "latency bound"),
-        (0.20, 0.20, "latency bound"),
-        (1.30, 0.50, "unclear"),
-        (0.50, 1.25, "unclear"),
-        (NEAR, 0.20, "unclear"),
+        (1e-3, 0.30, 0.98, "memory bound", ""),
+        (1e-3, 0.99, 0.10, "arithmetic bound", ""),
+        (1e-3, 0.95, 0.90, "balanced", ""),
+        (1e-3, 0.50, 0.45, "latency bound", "overlap little"),
+        (1.0, 0.20, 0.30, "latency bound", "waits for something else"),
+        (1e-3, 1.30, 0.50, "unclear", ""),
+        (1e-3, 0.50, 1.25, "unclear", ""),
+        (1e-3, NEAR, 0.20, "unclear", ""),
+        (19e-6, 0.50, 0.95, "memory bound", "an empty launch takes 3 µs"),
+        (40e-6, 0.50, 0.95, "memory bound", ""),
     ],
 )
-def test_words(math_s: float, memory_s: float, word: str) -> None:
-    data = data_of({"full": 1e-3, "math_only": math_s * 1e-3, "memory_only": memory_s * 1e-3})
-    (found,) = bottlenecks(data)
+def test_words(full_s: float, math: float, memory: float, word: str, said: str) -> None:
+    parts = {"math_only": math * full_s, "memory_only": memory * full_s}
+    (found,) = bottlenecks(data_of({"full": full_s, **parts}))
     assert found.judged.word == word, found.judged.reason
     assert found.math is not None
-    assert found.math.value == pytest.approx(math_s, rel=0.01)
+    assert found.math.value == pytest.approx(math, rel=0.01)
+    assert found.both is not None
+    assert found.both.value == pytest.approx(math + memory, rel=0.01)
     assert verdict_text(found).startswith(f"toy.kernel at N = 1024: {word}: without memory ")
+    assert said in found.judged.reason
+    assert ("an empty launch" in found.judged.reason) == (full_s < 30e-6)
 
 
 def test_what_a_round_does_to_all_is_not_uncertainty() -> None:
@@ -61,23 +67,6 @@ def test_what_a_round_does_to_all_is_not_uncertainty() -> None:
     (found,) = bottlenecks(data_of(times, own=0.0))
     low, _, high = interval(found.math)
     assert high / low < 1.002  # what is left is the resolution of events, half a microsecond
-
-
-def test_the_reason_tells_overlap_from_other_waits() -> None:
-    overlap = bottlenecks(data_of({"full": 1.0, "math_only": 0.5, "memory_only": 0.5}))[0]
-    waiting = bottlenecks(data_of({"full": 1.0, "math_only": 0.2, "memory_only": 0.3}))[0]
-    assert "overlap little" in overlap.judged.reason
-    assert "waits for something else" in waiting.judged.reason
-    assert waiting.both is not None
-    assert waiting.both.value == pytest.approx(0.5, rel=0.01)
-
-
-def test_a_short_kernel_is_judged_with_a_reservation() -> None:
-    for full_s, said in ((19e-6, True), (40e-6, False)):
-        times = {"full": full_s, "math_only": 0.5 * full_s, "memory_only": 0.95 * full_s}
-        (found,) = bottlenecks(data_of(times))
-        assert found.judged.word == "memory bound"
-        assert ("an empty launch takes 3 µs" in found.judged.reason) == said
 
 
 LOW = Estimate(0.2, 0.19, 0.21)

@@ -72,9 +72,6 @@ def test_what_a_quantity_is_and_reads() -> None:
     assert quantity("issue_slots").kind == "counter"
     assert quantity("warp_instructions@apply").better == "lower"
     assert quantity("barriers").better == ""
-
-
-def test_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(AnalysisError, match="did you mean 'bank_conflicts'"):
         quantity("bank_conflict")
 
@@ -121,6 +118,8 @@ def test_the_order_of_lines_changes_nothing() -> None:
     one = builder.data()
     random.Random(3).shuffle(builder.rows)
     two = builder.data()
+    builder.rows.append(max(builder.rows, key=lambda row: row["round"]) | {"round": 6})
+    assert one.rounds == builder.data().rounds == 5, "stopped in its sixth round"
     assert [p.levels for p in one.points] == [p.levels for p in two.points]
     assert [p.estimate(TIME) for p in one.points] == [p.estimate(TIME) for p in two.points]
 
@@ -136,6 +135,8 @@ def test_a_simulated_run_has_counters_and_its_cpu_baselines_have_times() -> None
     assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
     assert all(p.estimate(TIME) for p in hosts)
     assert not any(p.values(quantity("warp_instructions")) for p in hosts)
+    made_up = Dataset("x", {"device": {"spec": "fake:seed=1", "kind": "cuda"}}, (), 5)
+    assert "not measured" in made_up.provenance
 
 
 def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
@@ -164,11 +165,6 @@ def test_command_names_no_folder_of_a_computer(command: Any, shown: str) -> None
     assert Dataset("x", {"command": command}, (), 0).command == shown
 
 
-def test_the_fake_device_never_says_measured() -> None:
-    data = Dataset("x", {"device": {"spec": "fake:seed=1", "kind": "cuda"}}, (), 5)
-    assert "not measured" in data.provenance
-
-
 def test_swept_factors_come_from_the_study() -> None:
     data = ablation().data()
     assert swept_factors(data, "factorial") == ("memory", "layout", "loop", "assignment")
@@ -183,13 +179,3 @@ def test_swept_factors_come_from_the_study() -> None:
             follows.time("s", levels, 1.0)
     assert len(found := swept_factors(follows.data(), "s")) == 2
     assert "loop" in found
-
-
-def test_a_measurement_of_an_unfinished_round_does_not_lengthen_the_run() -> None:
-    """A run stopped in its fourth round: one of its points has one more than the others."""
-    builder = Builder(H100, rounds=3)
-    for memory in ("shared", "global", "local"):
-        builder.time("s", {"n": 15, "memory": memory}, 0.5)
-    assert builder.data().rounds == 3
-    builder.rows.append(builder.rows[-1] | {"round": 4})
-    assert builder.data().rounds == 3

@@ -111,10 +111,9 @@ def parts_per_thousand() -> Builder:
     return builder
 
 
-def by_threads() -> Builder:
-    builder = Builder(sweeps=[{"name": "s", "matrix": {"threads": []}}])
-    chosen = ({"threads": 1}, 1.0), ({"threads": 16}, 1 / 16)
-    return points(builder, *chosen, system="cpu.multicore")
+def swept(factor: str, values: dict[Any, float], system: str = "", **options: Any) -> Builder:
+    builder = Builder(sweeps=[{"name": "s", "matrix": {factor: []}}], **options)
+    return points(builder, *(({factor: level}, s) for level, s in values.items()), system=system)
 
 
 def programs(device: dict[str, Any], *, kernel: bool = False) -> Builder:
@@ -149,15 +148,6 @@ def with_a_wrong_best() -> Builder:
     return builder
 
 
-def tied() -> Builder:
-    chosen = ({"depth": 2}, 1.0), ({"depth": 3}, 1.0001), ({"depth": 4}, 3.0)
-    return points(Builder(noise=0.01), *chosen)
-
-
-def too_noisy() -> Builder:
-    return points(Builder(noise=0.8, rounds=3), *(({"depth": d}, 1.0 + d / 9) for d in (2, 3, 4)))
-
-
 def from_nearly_nothing() -> Builder:
     """Conflicts that a base level hardly has grow by any ratio; what removes them is told."""
     builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"memory": [], "layout": []}}])
@@ -185,7 +175,7 @@ def turning(*, noise: bool) -> Builder:
         (alone, "No finding: 0 of 1 point finished", "Fastest"),
         (parts_per_thousand, "No change matters", "instead of"),
         (
-            by_threads,
+            lambda: swept("threads", {1: 1.0, 16: 1 / 16}, "cpu.multicore"),
             "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster",
             "default ",
         ),
@@ -194,8 +184,14 @@ def turning(*, noise: bool) -> Builder:
         (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),
-        (tied, "not distinguishable from depth 3", "distinguishable from depth 4"),
-        (too_noisy, "but the intervals of all 3 points overlap; more rounds", "lie within"),
+        (
+            lambda: swept("depth", {2: 1.0, 3: 1.0001, 4: 3.0}, noise=0.01),
+            *("not distinguishable from depth 3", "distinguishable from depth 4"),
+        ),
+        (
+            lambda: swept("depth", {2: 1.2, 3: 1.3, 4: 1.4}, noise=0.8, rounds=3),
+            *("but the intervals of all 3 points overlap; more rounds", "lie within"),
+        ),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
         (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),
         (lambda: turning(noise=True), "memory: shared instead of global", "Not at every N"),
