@@ -213,18 +213,16 @@ def _interaction(table: Cells, change: Change, other: Change) -> Interaction | N
 def _fitted(table: Cells, change: Change) -> Estimate:
     """Main effect by ordinary least squares on logarithms, all factors additive, per round."""
     factor, base, level = change
-    columns = [np.ones(len(table.levels))]
-    target = -1
+    columns: dict[tuple[str, Level], NDArray[np.float64]] = {}
+    columns["", 1] = np.ones(len(table.levels))
     for i, name in enumerate(table.factors):
-        present = list(dict.fromkeys(lv[i] for lv in table.levels))
-        reference = base if name == factor else present[0]
-        for value in present:
-            if value == reference:
-                continue
-            if (name, value) == (factor, level):
-                target = len(columns)
-            columns.append(np.asarray([lv[i] == value for lv in table.levels], dtype=float))
-    design = np.column_stack(columns)
+        own = [levels[i] for levels in table.levels]
+        reference = base if name == factor else own[0]
+        for value in dict.fromkeys(own):
+            if value != reference:
+                columns[name, value] = np.asarray([v == value for v in own], dtype=float)
+    target = list(columns).index((factor, level))
+    design = np.column_stack(list(columns.values()))
     others = np.delete(design, target, axis=1)
     if np.linalg.matrix_rank(design) == np.linalg.matrix_rank(others):
         raise AnalysisError(
@@ -332,7 +330,9 @@ def swept_factors(data: Dataset, sweep: str) -> tuple[str, ...]:
     ranked = sorted(varying, key=lambda f: (levels[f].count(INAPPLICABLE), -len(set(levels[f]))))
     chosen: list[str] = []
     for factor in ranked:
-        if not any(_follows(points, factor, other) for other in chosen):
+        # One whose level is a function of another's, at each size, merely follows it.
+        kinds = [(_kinds(points, other), _kinds(points, other, factor)) for other in chosen]
+        if all(alone < both for alone, both in kinds):
             chosen.append(factor)
     return tuple(f for f in varying if f in chosen)
 
@@ -341,29 +341,19 @@ def distinct_factors(data: Dataset, sweep: str, given: tuple[str, ...]) -> tuple
     """``given``, and as many of the other factors that vary as distinguish the points (on the CPU
     too); those that the study lists come first."""
     points = data.select(sweep)
-
-    def kinds(factors: Sequence[str]) -> int:
-        return len({(p.n, *(p.level(f) for f in factors)) for p in points})
-
     varying, chosen = _varying(points), given
     for factor in dict.fromkeys([*data.swept(sweep), *varying]):
-        if factor in varying and kinds((*chosen, factor)) > kinds(chosen):
+        if factor in varying and _kinds(points, *chosen, factor) > _kinds(points, *chosen):
             chosen = (*chosen, factor)
     return chosen
 
 
 def _varying(points: Sequence[PointResult]) -> list[str]:
     """Factors that have several levels at one size."""
-    found: dict[str, dict[int, set[Level]]] = {}
-    for factor in dict.fromkeys(["system", *(f for p in points for f in p.levels)]):
-        for p in points:
-            found.setdefault(factor, {}).setdefault(p.n, set()).add(p.level(factor))
-    return [f for f, levels in found.items() if any(len(own) > 1 for own in levels.values())]
+    factors = dict.fromkeys(["system", *(f for p in points for f in p.levels)])
+    return [f for f in factors if _kinds(points, f) > _kinds(points)]
 
 
-def _follows(points: Sequence[PointResult], factor: str, other: str) -> bool:
-    """Whether the level of ``factor`` is a function of the level of ``other`` (at each size)."""
-    seen: dict[tuple[int, Level], Level] = {}
-    return all(
-        seen.setdefault((p.n, p.level(other)), p.level(factor)) == p.level(factor) for p in points
-    )
+def _kinds(points: Sequence[PointResult], *factors: str) -> int:
+    """How many combinations of size and levels there are."""
+    return len({(p.n, *map(p.level, factors)) for p in points})

@@ -143,21 +143,17 @@ def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | N
     A point of one launch has one kernel without a name, which takes the ``whole`` time. The time is
     ``None`` where a program's phases were not recorded.
     """
-    columns = {
-        column
-        for row in point.measurements.values()
-        for column, value in row.items()
-        if "@" in column and not missing(value)
-    }
-    if not columns:
+    recorded = (item for row in point.measurements.values() for item in row.items())
+    kernels = sorted({plain_name(c)[1] for c, v in recorded if "@" in c and not missing(v)})
+    if not kernels:
         return "", whole
-    kernels = sorted({plain_name(column)[1] for column in columns})
-    # A phase is looked up whatever its name: that of a kernel need not be known elsewhere.
-    phases = [Quantity(k, f"{k} time", (f"{k}_s",), "time", "s") for k in kernels]
-    times = [
-        (k, t) for k, phase in zip(kernels, phases, strict=True) if (t := point.estimate(phase))
-    ]
-    return max(times, key=lambda one: one[1].value) if times else (kernels[0], None)
+    times: dict[str, Estimate] = {}
+    for kernel in kernels:  # a phase need not be known elsewhere
+        phase = Quantity(kernel, f"{kernel} time", (f"{kernel}_s",), "time", "s")
+        if found := point.estimate(phase):
+            times[kernel] = found
+    longest = max(times, key=lambda kernel: times[kernel].value, default=kernels[0])
+    return longest, times.get(longest)
 
 
 def _profiled(run: Observed, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
