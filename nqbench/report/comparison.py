@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 from nqbench.analysis.answer import Best
 from nqbench.analysis.compare import wording
-from nqbench.analysis.compare.changes import SharedEffect
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
@@ -20,7 +19,6 @@ from nqbench.analysis.findings import superlative
 from nqbench.analysis.wording import Difference, amount, short
 from nqbench.report import table
 from nqbench.report.exporters import exporter
-from nqbench.report.figures import style
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
 from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
 from nqbench.system.suggest import many
@@ -87,9 +85,6 @@ def write_comparison(
             page.heading("What changes order")
             page.add(Bullets(told))
         page.table(one, size=f"{one.size}: ", folded=one.name not in OPEN)
-        if one.name == "effects" and findings.effects[0].quantity.kind == "time":
-            with style.styled():
-                page.drawing(_effects_figure(findings), one.source, level=0)
     return page.write("compare")
 
 
@@ -225,12 +220,15 @@ def _effects(findings: Findings) -> Iterator[Table]:
     """What each change does on each side."""
     if not findings.effects:
         return
-    change, told = findings.effects[0].change, {one.quantity.label for one in findings.effects}
+    change, told = findings.effects[0].change, {one.quantity for one in findings.effects}
     turns = any(one.turns for one in findings.effects)
     made = tabulate(
         findings.effects,
-        (Column("change"), _step),
-        *([(Column("quantity"), lambda one: one.quantity.label)] if len(told) > 1 else []),
+        (
+            Column("change"),
+            lambda one: f"{one.change.factor}: {one.change.base} → {one.change.level}",
+        ),
+        *([(Column("quantity"), lambda one: one.quantity.plain)] if len(told) > 1 else []),
         *(
             (
                 Column(wording.side(name), "ratio", spread=True, plain=f"{name} {CHANGE}"),
@@ -243,29 +241,6 @@ def _effects(findings: Findings) -> Iterator[Table]:
     where = f"{change.sweep}, N = {change.n}; + better, - worse"
     title = f"What each change does, everything else equal ({where})"
     yield _table(findings, "effects", title, made, "Over the points that all sides have")
-
-
-def _effects_figure(findings: Findings) -> style.Drawing:
-    """How many times faster each change makes each side."""
-    from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow
-    from nqbench.report.matrix import effects_figure
-
-    names = tuple(map(wording.side, findings.names))
-    rows = []
-    for one in findings.effects:
-        cells = [
-            MatrixCell(name, "measured", effect.ratio.inverse(), one.change.n)
-            for name, effect in zip(names, one.effects, strict=True)
-            if effect
-        ]
-        rows.append(MatrixRow(one.change.sweep, "", _step(one), one.change.n, tuple(cells)))
-    return effects_figure(
-        Matrix(tuple(rows), names, ()), _source(findings.comparisons, findings.command)
-    )
-
-
-def _step(one: SharedEffect) -> str:
-    return f"{one.change.factor}: {one.change.base} → {one.change.level}"
 
 
 def _summary(findings: Findings) -> Table:

@@ -31,7 +31,7 @@ def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
     if paths:
         show_paths(paths)
     elif not equal:
-        say("--format html: a page with figures; --out FOLDER: all tables", bullet="Every point   ")
+        say("--format html: a page with every point; --out FOLDER: all tables", bullet="More   ")
 
 
 def _tables(shown: Iterable[Table]) -> None:
