@@ -348,28 +348,20 @@ def as_tanaka_printed() -> Observed:
     """The times of his tables 2, 3, 5, 7 and 9, as if a GPU had taken them today."""
     paper, builder = load_paper("tanaka2011"), Builder(noise=1e-4)
     launch = {"depth": 5, "block_size": 160, "blocks": "1/SM"}
-
-    def printed(table: str, label: str, n: int) -> float:
-        return float(paper.table(table).printed(label, n))
-
     for n in SIZES:
-        part = {p: printed("table_7", p, n) for p in ("transfer", "split")}
-        part["kernel"] = printed("table_7", "compute", n)
-        builder.time(
-            "ablation", {"n": n}, printed("table_5", "Intel Core i3, paper (s)", n), "cpu.somers"
-        )
-        for name in ("none", "conflict_free", "dynamic", "both"):
-            total_s = printed("table_9", name, n)
-            recorded = {f"{p}_s": s for p, s in part.items()} | {"total_s": total_s}
-            own = {"n": n} | launch
-            builder.time("ablation", own, total_s, f"tanaka2011.{name}", **recorded)
-        for depth in (3, 4, 6):
-            total_s = printed("table_2", f"m{depth}", n)
-            own = {"n": n} | launch | {"depth": depth}
-            builder.time("depth", own, total_s, "tanaka2011.both", total_s=total_s)
-        total_s = printed("table_3", "b40_t32", n)
-        own = {"n": n} | launch | {"block_size": 32, "blocks": "5/SM"}
-        builder.time("split", own, total_s, "tanaka2011.both", total_s=total_s)
+
+        def printed(table: str, label: str, n: int = n) -> float:
+            return float(paper.table(table).printed(label, n))
+
+        of_cpu = printed("table_5", "Intel Core i3, paper (s)")
+        builder.time("table_9", {"n": n}, of_cpu, "cpu.somers")
+        parts = {"transfer": "transfer", "split": "split", "kernel": "compute"}
+        phases = {f"{phase}_s": printed("table_7", label) for phase, label in parts.items()}
+        for table in ("table_9", "table_2", "table_3"):
+            for series in paper.table(table).series[:4]:  # depths up to 6
+                asked = {k: int(v) if v.isdigit() else v for k, v in (series.levels or {}).items()}
+                total_s, own = printed(table, series.label), {"n": n} | launch | asked
+                builder.time(table, own, total_s, series.system, **phases, total_s=total_s)
     return builder.observed("tanaka2011")
 
 

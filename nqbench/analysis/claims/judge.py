@@ -351,13 +351,13 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     values.n = n
     values.edges.clear()
     size = SizeVerdict(n, LACKING, paper=claim.published(n))
+    exact = not form.names & (OF_TIME - UNSAMPLED)
     try:
-        results = _evaluated(form, values)
+        results = _evaluated(form, values, exact)
     except NotMeasured as error:
         return replace(size, reason=error.what, command=error.command)
     except StudyError as error:
         return replace(size, reason=error.message)
-    exact = not form.names & (OF_TIME - UNSAMPLED)
     found = [value for value, _ in results]
     resamples = values.resamples
     shown = _shown(form, found, resamples, exact)
@@ -367,7 +367,7 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     if exact:
         true = results[0][1]
         size = replace(size, word="holds" if true else "fails", share=float(true))
-    elif resamples.count == 1:
+    elif len(found) == 1:
         reason = "only one round: a verdict on a time needs at least two"
         size = replace(size, word="unclear", reason=reason)
     else:
@@ -379,27 +379,24 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         size = replace(size, word="unclear", reason=reason)
     printed = printed_effect(values.paper, claim, n, str(values.names["hw"]))
     if printed is not None and isinstance(shown, Estimate):
-        word, effect = size_of(printed, shown, [] if exact else found[1:], resamples.times, HOLDS)
+        word, effect = size_of(printed, shown, found[1:], resamples.times, HOLDS)
         size = replace(size, effect=effect, size=word if size.word == "holds" else "")
     return size
 
 
-def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
-    """Value and truth in every resample, the run itself first."""
+def _evaluated(form: _Form, values: Values, exact: bool) -> list[tuple[Any, bool]]:
+    """Value and truth in every resample, the run itself first; what is exact has the run alone."""
     results = []
-    try:
-        for resample in range(values.resamples.count):
-            values.at = resample
-            value = evaluate(form.expr, values.functions, values.names)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise StudyError(f"the formula `{form.expr.text}` has no finite value here")
-            true = False
-            if form.expect is not None:
-                names = values.names | {"value": value}
-                true = bool(evaluate(form.expect, values.functions, names))
-            results.append((value, true))
-    finally:
-        values.at = 0
+    for resample in range(1 if exact else values.resamples.count):
+        values.at = resample
+        value = evaluate(form.expr, values.functions, values.names)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise StudyError(f"the formula `{form.expr.text}` has no finite value here")
+        true = False
+        if form.expect is not None:
+            names = values.names | {"value": value}
+            true = bool(evaluate(form.expect, values.functions, names))
+        results.append((value, true))
     return results
 
 
@@ -421,7 +418,7 @@ def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool)
     first = found[0]
     if isinstance(first, bool | str):
         text = first if isinstance(first, str) else _item(first)
-        if exact or resamples.count == 1:
+        if len(found) == 1:
             return text
         share = float(np.dot([v == first for v in found[1:]], resamples.times) / RESAMPLES)
         return f"{text} (in {100 * share:.3g}% of the resamples)"
@@ -430,7 +427,7 @@ def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool)
         parts = zip(names, first, strict=True)
         return ", ".join(f"{name}: {_item(v)}" if name else _item(v) for name, v in parts)
     value = float(first)
-    if exact or resamples.count == 1:
+    if len(found) == 1:
         return Estimate(value, exact=exact)
     resampled = np.repeat(np.array(found[1:], dtype=float), resamples.times)
     low, high = np.percentile(resampled, (100 * FAILS, 100 * HOLDS))
