@@ -25,19 +25,15 @@ def main() -> None:
     """Run the command line; exit codes as in ``nqbench.cli.app``."""
     try:
         _prepare()
-        _start()
+        try:
+            from nqbench.cli import app as cli
+        except ImportError as error:
+            sys.stderr.write(f"nqbench: {lacking(error)}\n")
+            sys.exit(EXIT_WRONG)
+        cli.main()
     except KeyboardInterrupt:  # before or after typer, which turns it into an exit
         sys.stderr.write("nqbench: interrupted; what was measured is kept\n")
         sys.exit(EXIT_INTERRUPTED)
-
-
-def _start() -> None:
-    try:
-        from nqbench.cli import app as cli
-    except ImportError as error:
-        sys.stderr.write(f"nqbench: {lacking(error)}\n")
-        sys.exit(EXIT_WRONG)
-    cli.main()
 
 
 def _prepare() -> None:

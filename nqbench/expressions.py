@@ -246,9 +246,8 @@ class _Syntax:
         return StudyError(f"`{self.text}` is not allowed: {why}")
 
 
-def _several(name: str) -> Callable[..., Any]:
+def _several(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """``min`` or ``max`` of two numbers or more, or of one list of them."""
-    function: Callable[..., Any] = {"min": min, "max": max}[name]
 
     def chosen(*values: Any) -> Any:
         numbers = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
@@ -308,8 +307,8 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[..., Any]]] = {
     ast.NotIn: lambda value, options: not _member(value, options),
 }
 BASIC: Final[Mapping[str, Callable[..., Any]]] = {
-    "min": _several("min"),
-    "max": _several("max"),
+    "min": _several("min", min),
+    "max": _several("max", max),
     "abs": _numeric(abs),
 }
 """Functions that every language has."""

@@ -63,15 +63,11 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         (["counters", "branches"], math.nan, "counters.branches nan, which should be"),
         (["about", "n"], [8], r"about.n \[8\], which should be a valid"),
         (["telemetry"], None, "telemetry None, which should be a valid dictionary"),
-        (
-            ["telemetry", "sm_mhz"],
-            {"min": 1},
-            r"telemetry.sm_mhz \{'min': 1\}, which does not belong",
-        ),
+        (["telemetry", "sm_mhz"], {"min": 1}, r"sm_mhz \{'min': 1\}, which does not belong"),
         (
             ["telemetry", "clock_reasons"],
             "hot",
-            "clock_reasons 'hot', which should be a valid list",
+            "clock_reasons 'hot', which should be a valid",
         ),
         (["answer"], 92, "answer 92, which should be a valid string"),
         (["order"], 1.5, "order 1.5, which should be a valid integer"),
@@ -95,11 +91,7 @@ def test_a_record_with_a_wrong_value(
     ("path", "value", "said"),
     [
         (["points", 1, "factors", "n"], "x", r"has points\[1\].factors.n 'x', which"),
-        (
-            ["points", 0, "factors"],
-            3,
-            r"has points\[0\].factors 3, which should be a valid dictionary",
-        ),
+        (["points", 0, "factors"], 3, r"points\[0\].factors 3, which should be a valid dictionary"),
         (["points", 0], {"key": "k"}, r"lacks points\[0\].sweep"),
         (["points", 0], 5, r"has points\[0\] 5, which should be a valid dictionary"),
         (["study", "sweeps"], 3, "has study.sweeps 3, which should be a valid list"),

@@ -104,21 +104,14 @@ def explain(
 def kernels(
     system: str | None = argument("SYSTEM", "One system; default: all.", None),
     as_json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """List the papers' kernels, or show what one is made of."""
     from nqbench.cli.show import console, listings
     from nqbench.workloads import find_system, with_systems
 
-    console.hush(quiet)
     if as_json:
         listed = [
-            {
-                "workload": one.name,
-                "system": name,
-                "cpu": name in one.cpu_systems,
-                "levels": dict(levels),
-            }
+            {"workload": one.name, "system": name, "cpu": name in one.cpu_systems, "levels": levels}
             for one in ([find_system(system)[0]] if system else with_systems())
             for name, levels in one.systems.items()
             if system in (None, name)

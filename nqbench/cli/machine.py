@@ -21,7 +21,6 @@ MODES: Final = (
 def devices(
     model: str = argument("MODEL", "Of the simulator (gtx480, my_gpu.yaml).", ""),
     as_json: options.Json = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """List the devices of this machine and the simulator's models.
 
@@ -33,7 +32,6 @@ def devices(
     from nqbench.cli.show import console
     from nqbench.devices.registry import list_devices, model_facts
 
-    console.hush(quiet)
     rows = model_facts(model) if model else list_devices()
     if as_json:
         console.print_json([asdict(row) for row in rows])

@@ -69,6 +69,10 @@ def test_the_same_as_json(study: str) -> None:
         (["--point", "kernle=x"], 2, "did you mean 'kernel'?"),
         (["--point", "kernel"], 2, "write FACTOR=LEVEL"),
         (["--n", "8"], 2, "has n 96"),
+        (
+            ["--point", "kernel=read_after_write", "--point", "kernel=read_after_write_right"],
+            *(1, "2 points checked: race (1)"),
+        ),
         (["--n", "96", "--n", "8"], 2, "--n 8: "),
         (["--point", "kernel=read_after_write,bx=2"], 2, "its own --point: --point bx=2"),
         (["--device", "cpu"], 2, "is no simulator"),

@@ -35,14 +35,8 @@ def study(tmp_path: Path) -> Path:
 
 
 def said(words: list[str], **around: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        words,
-        capture_output=True,
-        check=False,
-        env=os.environ | around,
-        encoding="utf-8",
-        errors="surrogateescape",
-    )
+    read = {"encoding": "utf-8", "errors": "surrogateescape"}
+    done = subprocess.run(words, capture_output=True, check=False, env=os.environ | around, **read)
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
     return done
 
@@ -136,9 +130,7 @@ def test_without_the_packages_it_needs(study: Path) -> None:
 
 def test_a_package_that_cannot_be_loaded_is_told_by_its_cause() -> None:
     numpy = "\n\nIMPORTANT: read this\n\nOriginal error was: x.so: no such file\n"
-    assert "cannot be loaded (Original error was: x.so: no such file)" in lacking(
-        ImportError(numpy)
-    )
+    assert "loaded (Original error was: x.so: no such file)" in lacking(ImportError(numpy))
 
 
 def test_an_unforeseen_exception_is_a_sentence_with_its_place() -> None:
@@ -152,14 +144,8 @@ def test_an_unforeseen_exception_is_a_sentence_with_its_place() -> None:
     assert done.stderr.startswith("nqbench: unexpected KeyError in ")
     assert "'key that is not there'" in done.stderr
     assert "NQBENCH_TRACEBACK=1" in done.stderr
-    whole = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"NQBENCH_TRACEBACK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" in whole.stderr
+    with pytest.raises(AssertionError, match="Traceback"):
+        said([sys.executable, "-c", code], NQBENCH_TRACEBACK="1")
 
 
 def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> None:

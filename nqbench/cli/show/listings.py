@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 12
 """Lines of a source on a terminal; the page has all."""
-LINE_COLUMNS: Final = (
-    *("line", "share", "slots", "lanes", "divergent", "conflicts", "sectors/request", "source"),
-)
-PAIR_COLUMNS: Final = (
-    *("line", "slots A", "slots B", "B against A", "sectors A", "sectors B"),
-    *("conflicts A", "conflicts B", "source"),
-)
+PAGE_ONLY: Final = ("warps", "threads", "divergent A", "divergent B")
+"""Columns of it that the page alone has."""
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
@@ -134,20 +129,19 @@ def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source
 
     if pair is None:
         for one in found:
-            _show_lines(explain.lines_table(one, source), LINE_COLUMNS)
+            _show_lines(explain.lines_table(one, source))
         return
     for sentence in (f"A  {pair.a.title}", f"B  {pair.b.title}", *filter(None, [pair.why]), ""):
         console.say(sentence)
     totals, lines = explain.pair_tables(pair, source)
     console.show_report_table(totals, source=False)
     console.say("")
-    _show_lines(lines, PAIR_COLUMNS)
+    _show_lines(lines)
 
 
-def _show_lines(table: ReportTable, names: Sequence[str]) -> None:
+def _show_lines(table: ReportTable) -> None:
     """The first rows of a table, and some of its columns, the source cut to the terminal."""
-    present = [column.name for column in table.columns]
-    chosen = [present.index(name) for name in names if name in present]
+    chosen = [i for i, column in enumerate(table.columns) if column.name not in PAGE_ONLY]
     rows = [[Path(row[0]).name, *row[1:]] for row in islice(table.texts(), SHOWN)]
     heads = [table.columns[i].heading for i in chosen]
     cells = [[row[i] for i in chosen] for row in rows]
