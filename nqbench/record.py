@@ -139,16 +139,13 @@ def _counters(data: Mapping[str, Any]) -> Mapping[str, float]:
     counters: Mapping[str, float] = data.get("counters", {})
     if not str(data.get("device", "")).startswith("sim") or "shared_replays" in counters:
         return counters
-    found = {}
-    for name, value in counters.items():
-        plain, kernel = plain_name(name)
-        if plain != "bank_conflicts":
-            found[name] = value
-            continue
-        found[of_kernel("shared_replays", kernel) if kernel else "shared_replays"] = value
-        if not value:
-            found[name] = value
-    return found
+    replays = {
+        of_kernel("shared_replays", plain_name(name)[1]): value
+        for name, value in counters.items()
+        if plain_name(name)[0] == "bank_conflicts"
+    }
+    kept = {n: v for n, v in counters.items() if plain_name(n)[0] != "bank_conflicts" or not v}
+    return {**kept, **replays}
 
 
 # Forms of JSON data, checked by pydantic strictly: text is never taken for a number.

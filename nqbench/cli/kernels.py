@@ -111,9 +111,9 @@ def kernels(
 
     if as_json:
         listed = [
-            {"workload": one.name, "system": name, "cpu": name in one.cpu_systems, "levels": levels}
-            for one in ([find_system(system)[0]] if system else with_systems())
-            for name, levels in one.systems.items()
+            {"workload": w.name, "system": name, "cpu": name in w.cpu_systems, "levels": {**levels}}
+            for w in ([find_system(system)[0]] if system else with_systems())
+            for name, levels in w.systems.items()
             if system in (None, name)
         ]
         console.print_json(listed)

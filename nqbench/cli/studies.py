@@ -99,16 +99,10 @@ def run(
     if target:
         from nqbench.cluster.devices import run_on_cluster
 
-        with progress() as listener:
+        with progress() as row:
+            line = options.command_line()
             outcomes = run_on_cluster(
-                target,
-                study,
-                device,
-                listener,
-                out=out,
-                fresh=fresh,
-                budget_s=budget_s,
-                command=options.command_line(),
+                target, study, device, row, out=out, fresh=fresh, budget_s=budget_s, command=line
             )
         spec = ""
     else:

@@ -174,7 +174,7 @@ RUN = ("run", "study.yaml", "--device")
         ((*RUN, "sim", "--budget", "soon"), ("--budget", "2m")),
         ((*RUN, "sim", "--budget", ""), ("--budget", "2m")),
         (("run", "study.yaml", "--dry-run", "--budget", "10"), ("--budget", "2m")),
-        ((*RUN, "sim", "--axis", "m=8"), ("--axis m=8: there is no such factor",)),
+        ((*RUN, "sim", "--axis", "m=8"), ("--axis m=8: there is no factor 'm'",)),
         ((*RUN, "replay:x"), ("no longer a device", "nqbench report RUN")),
         ((*RUN, "sim", "--out", "study.yaml"), ("cannot be written",)),
         ((*RUN, "sim", "--out", "results/reference/a"), ("never",)),

@@ -33,7 +33,7 @@ def test_lists_versions_and_the_doctor(tmp_path: Path) -> None:
             (packages / entry.name).symlink_to(entry)
 
     def bare(*words: str) -> str:
-        command, around = [tmp_path / "python/bin/python", *words], {"PYTHONPATH": str(ROOT)}
+        command, around = [str(tmp_path / "python/bin/python"), *words], {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             command,
             cwd=tmp_path,

@@ -35,8 +35,14 @@ def study(tmp_path: Path) -> Path:
 
 
 def said(words: list[str], **around: str) -> subprocess.CompletedProcess[str]:
-    read = {"encoding": "utf-8", "errors": "surrogateescape"}
-    done = subprocess.run(words, capture_output=True, check=False, env=os.environ | around, **read)
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        check=False,
+        env=os.environ | around,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
     assert "Traceback" not in done.stdout + done.stderr, done.stderr
     return done
 
