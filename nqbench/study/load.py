@@ -356,16 +356,11 @@ def _kind(source: ParsedFile, file: ReportFile, path: KeyPath) -> ReportKind:
     name = file.table or file.figure or ""
     if name in kinds(form):
         return kinds(form)[name]
-    other: Form = "figure" if form == "table" else "table"
     if form == "table" and name in REMOVED_TABLES:
         raise source.error(
             f"there is no table '{name}' any more: {REMOVED_TABLES[name]}", (*path, form)
         )
-    hint = (
-        f"there is a {other} '{name}': write {{{other}: {name}}}"
-        if name in kinds(other)
-        else suggestion(name, kinds(form))
-    )
+    hint = suggestion(name, kinds(form))
     raise source.error(f"there is no {form} '{name}'; {hint}", (*path, form))
 
 

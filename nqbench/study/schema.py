@@ -17,7 +17,7 @@ from nqbench import workloads
 from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import KernelFile, Strict
-from nqbench.study.report_items import OPTIONS, REPORT_KINDS, kinds
+from nqbench.study.report_items import OPTIONS, Form, kinds
 from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
@@ -303,21 +303,17 @@ class NeedsFile(Strict):
     )
 
 
+def _kinds(form: Form) -> Any:
+    meanings = "; ".join(f"{kind.name} ({kind.meaning})" for kind in kinds(form).values())
+    said = f"{form.capitalize()}: {meanings}"
+    return Field(None, description=said, json_schema_extra={"enum": [*kinds(form)]})
+
+
 class ReportFile(Strict):
     """A table or a figure."""
 
-    table: str | None = Field(
-        None,
-        description="Table: "
-        + "; ".join(f"{k.name} ({k.meaning})" for k in REPORT_KINDS if k.form == "table"),
-        json_schema_extra={"enum": [*kinds("table")]},
-    )
-    figure: str | None = Field(
-        None,
-        description="Figure: "
-        + "; ".join(f"{k.name} ({k.meaning})" for k in REPORT_KINDS if k.form == "figure"),
-        json_schema_extra={"enum": [*kinds("figure")]},
-    )
+    table: str | None = _kinds("table")
+    figure: str | None = _kinds("figure")
     of: str | None = Field(None, description=OPTIONS["of"])
     x: str | None = Field(None, description=OPTIONS["x"])
     y: str | None = Field(None, description=OPTIONS["y"])

@@ -114,7 +114,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "removed table": (BASE + "report:\n  - {table: scale} #!", "'scale' any more: nqbench count N"),
     "unknown table": (BASE + "report:\n  - {table: result} #!", "no table 'result' 'results'?"),
     "table as figure": (BASE + "report:\n  - {table: heatmap} #!",
-     "no table 'heatmap' {figure: heatmap}"),
+     "no table 'heatmap' choose from results"),
     "neither": (BASE + "report:\n  - {of: s} #!", "either {table: NAME}"),
     "foreign option": (BASE + "report:\n  - figure: ranking\n    y: depth #!",
      "figure 'ranking' takes no 'y'"),
