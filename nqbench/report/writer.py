@@ -21,7 +21,7 @@ from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
 from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph
-from nqbench.report.papers.verdicts import claims_table
+from nqbench.report.papers.tables import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
 from nqbench.study.report_items import ReportItem

@@ -372,8 +372,15 @@ def schema() -> dict[str, Any]:
 
 
 def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[Workload]) -> None:
-    """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
-    meanings = _meanings(known)
+    """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``, with
+    what each workload means by them."""
+    systems = sorted({system for workload in known for system in workload.systems})
+    meanings = {"system": f"A named system: {', '.join(systems)}."}
+    for workload in known:
+        for factor in workload.factors.values():
+            levels = ", ".join(takes(factor))
+            text = f"{workload.name}: {factor.meaning}. Levels: {levels}."
+            meanings[factor.name] = f"{meanings.get(factor.name, '')} {text}".lstrip()
     for key, value in VALUE_OF.items():
         form = properties[key]
         defs[value] = form.pop("additionalProperties")
@@ -381,24 +388,6 @@ def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[
         names = [name for name in meanings if not (key == "fixed" and name == "system")]
         form["properties"] = {name: {"description": meanings[name], **reference} for name in names}
         form["additionalProperties"] = reference
-
-
-def _meanings(known: list[Workload]) -> dict[str, str]:
-    """What each factor means. If workloads give a name different meanings or levels, all of them
-    are listed, with their workloads."""
-    systems = sorted({system for workload in known for system in workload.systems})
-    found: dict[str, dict[str, list[str]]] = {}
-    for workload in known:
-        for factor in workload.factors.values():
-            found.setdefault(factor.name, {}).setdefault(
-                f"{factor.meaning}. Levels: {', '.join(takes(factor))}.", []
-            ).append(workload.name)
-    return {"system": f"A named system: {', '.join(systems)}."} | {
-        name: next(iter(texts))
-        if len(texts) == 1
-        else " ".join(f"{', '.join(who)}: {text}" for text, who in texts.items())
-        for name, texts in found.items()
-    }
 
 
 def _tidy(node: Any) -> None:

@@ -128,7 +128,7 @@ def show_scorecard(card: Scorecard, scores: Table) -> None:
     """The main claims of a paper, those that hold first; what was not measured in one line."""
     say(f"{card.paper.id}: {card.paper.title}")
     say(card.outcome)
-    from nqbench.report.papers.verdicts import scorecard_table
+    from nqbench.report.papers.tables import scorecard_table
 
     brief = scorecard_table(card, scores.source, spread=False)
     names = [column.name for column in brief.columns if column.name != "runs"]

@@ -27,8 +27,7 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers import figures, verdicts
-from nqbench.report.papers.tables import general_notes, reproduced_table
+from nqbench.report.papers import figures, tables
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 
@@ -78,7 +77,7 @@ def write_paper(
     judged = judge(paper, runs, full=full)
     card = scorecard(paper, runs, again, beside)
     timed = joint_source([run for run in runs if not run.data.simulated] or runs)
-    scores = verdicts.scorecard_table(card, timed)
+    scores = tables.scorecard_table(card, timed)
     page.heading(paper.title, 1)
     page.add(Paragraph(card.outcome))
     page.table(scores, level=0)
@@ -87,10 +86,10 @@ def write_paper(
     for drawing in (drawing for figure, drawing in drawn if figure.headline):
         page.drawing(drawing, timed)
     page.heading("Every claim", folded=True)
-    page.add(Bullets(verdicts.counted(judged)))
-    claims = with_cpu(verdicts.claims_table(paper, judged, source), runs)
-    page.table(claims, level=0, said=verdicts.counted(judged))
-    page.table(verdicts.details_table(paper, judged, source), level=0, inline=False)
+    page.add(Bullets(tables.counted(judged)))
+    claims = with_cpu(tables.claims_table(paper, judged, source), runs)
+    page.table(claims, level=0, said=tables.counted(judged))
+    page.table(tables.details_table(paper, judged, source), level=0, inline=False)
     if others:
         page.heading("Other figures", folded=True)
     for drawing in others:
@@ -139,13 +138,13 @@ def _tables(
         made, name = [], chip if chips.count(chip) == 1 else device
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with _noted(lacking, f"{_named('table', table)} ({name})"):
-                made.append(reproduced_table(paper, table, run))
+                made.append(tables.reproduced_table(paper, table, run))
         # What is as printed or counted stands with the first device.
         own = source_of(run.data).device
         made = [t for t in made if t.source.device == own or (t.title, t.rows) not in written]
         written |= {(t.title, t.rows) for t in made}
         notes = Counter(note for t in made for note in t.notes)
-        general = [note for note in general_notes(paper, run) if notes[note] > 1]
+        general = [note for note in tables.general_notes(paper, run) if notes[note] > 1]
         if made:
             page.heading(f"Tables, {name}", folded=True)
             page.add(Bullets(tuple(general)))
@@ -187,7 +186,7 @@ def claims_tables(
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         found_here = judge(one, mine, full=full)
-        table = with_cpu(verdicts.claims_table(one, found_here, joint_source(mine)), mine)
+        table = with_cpu(tables.claims_table(one, found_here, joint_source(mine)), mine)
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
         judged = (v for v in found_here if v.word != "not measured")
         if len(foreign) == len(mine) and all(v.device == ENUMERATED for v in judged):
@@ -279,5 +278,5 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     for paths, _, baseline in recorded([name], cpu=cpu):
         runs = observe_all(paths, baseline)
         card = scorecard(paper, runs, repeated(name, paths, baseline))
-        return card, verdicts.scorecard_table(card, joint_source(runs))
+        return card, tables.scorecard_table(card, joint_source(runs))
     raise StudyError(NO_RUN.format(name, RESULTS, name))

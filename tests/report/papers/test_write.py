@@ -14,8 +14,8 @@ from nqbench.analysis.claims.judge import SizeVerdict, Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.papers import load_paper
 from nqbench.report.figures.style import Drawing, styled
-from nqbench.report.papers.tables import COMPARE_RATIOS
-from nqbench.report.papers.verdicts import (
+from nqbench.report.papers.tables import (
+    COMPARE_RATIOS,
     claims_table,
     counted,
     details_table,
