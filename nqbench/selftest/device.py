@@ -9,6 +9,7 @@ difference is put in by lengthening one side's times.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -41,11 +42,17 @@ UNTIMED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """A number of trials, and how many of them it happened in."""
+class JudgedRate:
+    """In how many of its trials something happened, the limit of that rate in words (empty: it is
+    only reported), and whether it holds."""
 
+    scenario: str
+    design: str
+    what: str
     count: int
     trials: int
+    limit: str = ""
+    holds: bool = True
 
     @property
     def value(self) -> float:
@@ -60,18 +67,6 @@ class Rate:
 
         interval = binomtest(self.count, self.trials).proportion_ci(CONFIDENCE, method="exact")
         return float(interval.low), float(interval.high)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedRate:
-    """One rate, its limit in words (empty: it is only reported), and whether that holds."""
-
-    scenario: str
-    design: str
-    what: str
-    rate: Rate
-    limit: str = ""
-    holds: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +125,8 @@ def judge_run(run: Path) -> SelfTest:
         raise AnalysisError(f"{data.device} {UNTIMED}")
     together = compare_levels(data, "sweep", SIDES, margin=0)
     pairs = [row.pair for row in together.rows]
-    corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))
-    found = [JudgedRate(data.device, "paired", "false calls after correction", corrected)]
+    called = sum(row.verdict in ("faster", "slower") for row in together.rows)
+    found = [JudgedRate(data.device, "paired", "false calls after correction", called, len(pairs))]
     for design in ("paired", "welch"):
         equal, longer = (
             [trial for pair in pairs for trial in _trials(data, pair, design, effect)]
@@ -143,24 +138,21 @@ def judge_run(run: Path) -> SelfTest:
 
 def _findings(
     device: str, design: str, equal: list[Trial], longer: list[Trial]
-) -> list[JudgedRate]:
+) -> Iterator[JudgedRate]:
     """Rates of one design; none if there are too few rounds for it."""
     equal = [t for t in equal if t.row.ratio.bounded]
     if not equal:
-        return []
-    false = Rate(sum(t.row.p <= ALPHA for t in equal), len(equal))
-    called = Rate(sum(t.row.verdict in ("faster", "slower") for t in equal), len(equal))
-    power = Rate(sum(t.right for t in longer), len(longer))
+        return
+    calls = sum(t.row.verdict in ("faster", "slower") for t in equal)
+    false = sum(t.row.p <= ALPHA for t in equal)
     # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
     limit = f"lower bound at most {MAX_FALSE:.1%}"
-    limited = {"false faster or slower": called, f"p <= {ALPHA:g} though equal": false}
-    return [
-        *(
-            JudgedRate(device, design, what, rate, limit, rate.bounds()[0] <= MAX_FALSE)
-            for what, rate in limited.items()
-        ),
-        JudgedRate(device, design, f"true {EFFECT - 1:.0%} called right", power),
-    ]
+    said = {"false faster or slower": calls, f"p <= {ALPHA:g} though equal": false}
+    for what, count in said.items():
+        rate = JudgedRate(device, design, what, count, len(equal), limit)
+        yield replace(rate, holds=rate.bounds()[0] <= MAX_FALSE)
+    right = sum(t.right for t in longer)
+    yield JudgedRate(device, design, f"true {EFFECT - 1:.0%} called right", right, len(longer))
 
 
 def _trials(data: Dataset, pair: Matched, design: str, effect: float) -> list[Trial]:

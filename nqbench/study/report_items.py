@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from nqbench.vocabulary import AT_KERNEL, COUNTERS, PROGRAM_COUNTERS
+from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
 from nqbench.workloads import phases
 
 Form = Literal["table", "figure"]
@@ -97,9 +97,6 @@ REPORT_KINDS: Final = (
         ("of", "series", "value", "title", "n"),
     ),
 )
-
-OF_KERNEL: Final = rf"^({'|'.join((*COUNTERS, *PROGRAM_COUNTERS))}){AT_KERNEL}\w+$"
-"""A ``value`` for a single kernel of a program: ``COUNTER@KERNEL``."""
 
 
 def values() -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def test_statistics_that_keep_their_word_pass() -> None:
     result = self_test(150, scenarios=[SCENARIOS[0], SCENARIOS[6]])
     kept = [f for f in result.findings if "upper bound" not in f.limit]
     assert kept
-    assert all(0.91 <= f.rate.value <= 1.0 for f in kept)
+    assert all(0.91 <= f.value <= 1.0 for f in kept)
 
 
 def test_raw_samples_as_replicates_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,10 +61,10 @@ def test_a_run_of_identical_points(run: Path) -> None:
     assert (done.code, "every limit holds" in done.out) == (0, True), done.said
     result = judge_run(run)
     found = {(f.design, f.what): f for f in result.findings}
-    assert found["paired", "p <= 0.05 though equal"].rate.trials == 48
-    assert found["welch", "p <= 0.05 though equal"].rate.trials == 48
-    assert found["paired", "true 2% called right"].rate.value > 0.9
-    assert found["paired", "p <= 0.05 though equal"].rate.bounds()[0] <= MAX_FALSE
+    assert found["paired", "p <= 0.05 though equal"].trials == 48
+    assert found["welch", "p <= 0.05 though equal"].trials == 48
+    assert found["paired", "true 2% called right"].value > 0.9
+    assert found["paired", "p <= 0.05 though equal"].bounds()[0] <= MAX_FALSE
     assert result.passed
     assert result.notes[0].startswith("48 pairs of identical points in 6 rounds")
 

@@ -26,7 +26,7 @@ from nqbench.cli.show.listings import show_self_test
 from nqbench.devices.fake import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
-from nqbench.selftest.device import MAX_FALSE, JudgedRate, Rate, SelfTest, Trial
+from nqbench.selftest.device import MAX_FALSE, JudgedRate, SelfTest, Trial
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
@@ -148,7 +148,7 @@ def self_test(trials: int = TRIALS, scenarios: Sequence[Scenario] = SCENARIOS) -
             estimates = [t.row.first for t in outcome.paired]
             # Of the mean over all trials, whose own error is less than a sixtieth of an interval.
             truth = math.exp(float(np.mean([math.log(e.value) for e in estimates])))
-            held = Rate(sum(_holds(e, truth) for e in estimates), len(estimates))
+            held = [_holds(e, truth) for e in estimates]
             found.append(_coverage(scenario, "point", "interval of a point holds the truth", held))
     return SelfTest(tuple(found), ("paired: both kernels in one run; welch: in two runs",))
 
@@ -159,23 +159,22 @@ def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> Ite
     null, real = ([t for t in trials if (t.truth == 1) == equal] for equal in (True, False))
     calls = [t for t in trials if t.row.verdict in ("faster", "slower")]
     if null:
-        rates = {"false faster or slower": Rate(sum(t in calls for t in null), len(null))}
+        counts = {"false faster or slower": sum(t in calls for t in null)}
         if single:
-            significant = sum(t.row.p <= ALPHA for t in null)
-            rates[f"p <= {ALPHA:g} though equal"] = Rate(significant, len(null))
-        for what, rate in rates.items():
+            counts[f"p <= {ALPHA:g} though equal"] = sum(t.row.p <= ALPHA for t in null)
+        for what, count in counts.items():
             limit = f"upper bound at most {MAX_FALSE:.1%}"
-            yield JudgedRate(name, design, what, rate, limit, rate.bounds()[1] <= MAX_FALSE)
+            rate = JudgedRate(name, design, what, count, len(null), limit)
+            yield replace(rate, holds=rate.bounds()[1] <= MAX_FALSE)
     if calls and not single:
-        wrong = Rate(sum(not t.right for t in calls), len(calls))
-        yield JudgedRate(name, design, "wrong among the calls made", wrong)
+        wrong = sum(not t.right for t in calls)
+        yield JudgedRate(name, design, "wrong among the calls made", wrong, len(calls))
     if real:
-        power = Rate(sum(t.right for t in real), len(real))
-        limit = f"at least {MIN_POWER:.0%}" if single else ""
-        enough = not single or power.value >= MIN_POWER
-        yield JudgedRate(name, design, "true difference called right", power, limit, enough)
+        right, limit = sum(t.right for t in real), f"at least {MIN_POWER:.0%}" if single else ""
+        rate = JudgedRate(name, design, "true difference called right", right, len(real), limit)
+        yield replace(rate, holds=not single or rate.value >= MIN_POWER)
     if single:  # the points of a family share their rounds: too few are independent
-        held = Rate(sum(_holds(t.row.ratio, t.truth) for t in trials), len(trials))
+        held = [_holds(t.row.ratio, t.truth) for t in trials]
         yield _coverage(scenario, design, "interval of the ratio holds the truth", held)
 
 
@@ -185,14 +184,14 @@ def _holds(estimate: Estimate, truth: float) -> bool:
     return estimate.low <= truth <= estimate.high
 
 
-def _coverage(scenario: Scenario, design: str, what: str, rate: Rate) -> JudgedRate:
+def _coverage(scenario: Scenario, design: str, what: str, held: Sequence[bool]) -> JudgedRate:
     model = scenario.model
     skewed = model.skew or model.block_skew
+    rate = JudgedRate(scenario.name, design, what, sum(held), len(held))
     if (model.outliers or model.rho or model.drift) and not skewed:
-        return JudgedRate(scenario.name, design, what, rate)
+        return rate
     low, high = COVERAGE_SKEW if skewed else COVERAGE_NORMAL
-    words = f"{low:.0%} to {high:.0%}"
-    return JudgedRate(scenario.name, design, what, rate, words, low <= rate.value <= high)
+    return replace(rate, limit=f"{low:.0%} to {high:.0%}", holds=low <= rate.value <= high)
 
 
 if __name__ == "__main__":

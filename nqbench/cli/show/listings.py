@@ -180,9 +180,9 @@ def show_self_test(result: SelfTest) -> None:
     """Every rate with its bounds and its limit, then how many limits are broken."""
     rows = []
     for f in result.findings:
-        low, high = f.rate.bounds()
+        low, high = f.bounds()
         verdict = "" if not f.limit else "holds" if f.holds else "BROKEN"
-        rates = [f"{f.rate.value:.2%}", f"{low:.2%} to {high:.2%}", str(f.rate.trials)]
+        rates = [f"{f.value:.2%}", f"{low:.2%} to {high:.2%}", str(f.trials)]
         rows.append([f.scenario, f.design, f.what, *rates, f.limit, verdict])
     console.show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
     for note in result.notes:
