@@ -75,7 +75,7 @@ def mul24(k: KernelWriter, i: Instruction) -> None:
     (kind,) = kinds(k, i, ("lo",))
     if i.modifiers[0] != "lo":
         raise k.unsupported(i)
-    a, b = (_field(k, k.read(operand, 32), 0, 24, kind.signed) for operand in i.operands[1:3])
+    a, b = (_field(k.f, k.read(operand, 32), 0, 24, kind.signed) for operand in i.operands[1:3])
     result = k.f.op("mul", a, b)
     if i.opcode == "mad24":
         result = k.f.add(result, k.read(i.operands[3], 32))
@@ -119,40 +119,48 @@ def _short_quotient(k: KernelWriter, a: Value, b: Value, kind: PtxType) -> Value
     return k.f.resize(wide, kind.bits)
 
 
-def _plain(compute: Callable[..., Value]) -> Handler:
-    """An instruction without modifiers: ``compute(f, sign, *operands)`` gives its result, ``sign``
-    being ``s`` or ``u``."""
+def _row(compute: Callable[..., Value], *known: str, allow: str = "usb", words: int = 0) -> Handler:
+    """An instruction of which ``compute(f, i, *operands)`` gives the result. ``known`` are its
+    modifiers besides the types; the last ``words`` operands have 32 bits whatever the type."""
 
     def handle(k: KernelWriter, i: Instruction) -> None:
-        (kind,) = kinds(k, i)
-        result = compute(k.f, "s" if kind.signed else "u", *_operands(k, i, kind))
-        k.write(i.operands[0], result, kind.signed)
+        types = kinds(k, i, known, allow)
+        bits = types[0].bits
+        widths = [*[bits] * (len(i.operands) - 1 - words), *[32] * words]
+        operands = [
+            k.predicate(operand) if width == 1 else k.read(operand, width, types[0].name)
+            for operand, width in zip(i.operands[1:], widths, strict=True)
+        ]
+        k.write(i.operands[0], compute(k.f, i, *operands), types[0].signed)
 
     return handle
 
 
-def _distance(f: Function, sign: str, a: Value, b: Value, c: Value) -> Value:
-    apart = f.sub(f.intrinsic(f"{sign}max", a, b), f.intrinsic(f"{sign}min", a, b))
-    return f.add(apart, c)
+def _sign(i: Instruction) -> str:
+    """``s`` or ``u``."""
+    return "s" if i.modifiers[-1][0] == "s" else "u"
 
 
-def dot(k: KernelWriter, i: Instruction) -> None:
+def _distance(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
+    sign = _sign(i)
+    return f.add(f.sub(f.intrinsic(f"{sign}max", a, b), f.intrinsic(f"{sign}min", a, b)), c)
+
+
+def _dot(f: Function, i: Instruction, a: Value, b: Value, total: Value) -> Value:
     """``dp4a`` and ``dp2a``: products of four bytes, or of two halves with two bytes, and a sum."""
-    f = k.f
-    first, second = kinds(k, i, ("lo", "hi"))
-    a, b, total = (k.read(operand, 32) for operand in i.operands[1:4])
+    first, second = map(PtxType, i.modifiers[-2:])
     parts, bits = (4, 8) if i.opcode == "dp4a" else (2, 16)
     start = 16 if "hi" in i.modifiers else 0
     for n in range(parts):
-        x = _field(k, a, n * bits, bits, first.signed)
-        y = _field(k, b, start + n * 8, 8, second.signed)
+        x = _field(f, a, n * bits, bits, first.signed)
+        y = _field(f, b, start + n * 8, 8, second.signed)
         total = f.add(total, f.op("mul", x, y))
-    k.write(i.operands[0], total)
+    return total
 
 
-def _field(k: KernelWriter, word: Value, start: int, bits: int, signed: bool) -> Value:
-    up = k.f.op("shl", word, const(V32, 32 - bits - start))
-    return k.f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
+def _field(f: Function, word: Value, start: int, bits: int, signed: bool) -> Value:
+    up = f.op("shl", word, const(V32, 32 - bits - start))
+    return f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
 
 
 def trap(k: KernelWriter, i: Instruction) -> None:
@@ -163,42 +171,17 @@ def trap(k: KernelWriter, i: Instruction) -> None:
 INTEGER: dict[str, Handler] = {
     "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
     "subc": add_sub, "madc": mul_mad, "mul24": mul24,
-    "mad24": mul24, "div": div_rem, "rem": div_rem, "trap": trap, "dp4a": dot, "dp2a": dot,
-    "neg": _plain(lambda f, _, a: f.sub(const(a.type, 0), a)),
-    "abs": _plain(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
-    "min": _plain(lambda f, sign, a, b: f.intrinsic(f"{sign}min", a, b)),
-    "max": _plain(lambda f, sign, a, b: f.intrinsic(f"{sign}max", a, b)),
-    "sad": _plain(_distance),
+    "mad24": mul24, "div": div_rem, "rem": div_rem, "trap": trap, "dp4a": _row(_dot, "lo", "hi"),
+    "dp2a": _row(_dot, "lo", "hi"),
+    "neg": _row(lambda f, _, a: f.sub(const(a.type, 0), a)),
+    "abs": _row(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
+    **dict.fromkeys(("min", "max"), _row(lambda f, i, *ab: f.intrinsic(_sign(i) + i.opcode, *ab))),
+    "sad": _row(_distance),
 }  # fmt: skip
 
 
-def logic(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i, allow="bp")
-    if kind.bits == 1:
-        values = [k.predicate(operand) for operand in i.operands[1:]]
-    else:
-        values = [k.read(operand, kind.bits) for operand in i.operands[1:]]
-    if i.opcode == "not":
-        result = k.f.not_(values[0])
-    elif i.opcode == "cnot":
-        nothing = k.f.compare("eq", values[0], const(values[0].type, 0))
-        result = k.f.cast("zext", nothing, values[0].type)
-    else:
-        result = k.f.op(i.opcode, values[0], values[1])
-    k.write(i.operands[0], result)
-
-
-def shift(k: KernelWriter, i: Instruction) -> None:
-    """Amounts beyond the width shift everything out."""
-    (kind,) = kinds(k, i)
-    a = k.read(i.operands[1], kind.bits)
-    how = "shl" if i.opcode == "shl" else "ashr" if kind.signed else "lshr"
-    k.write(i.operands[0], _shifted(k, how, a, k.read(i.operands[2], 32)), kind.signed)
-
-
-def _shifted(k: KernelWriter, how: str, a: Value, amount: Value) -> Value:
-    """Shift every lane of ``a`` by its own 32-bit amount, clamped as PTX does."""
-    f = k.f
+def _shifted(f: Function, how: str, a: Value, amount: Value) -> Value:
+    """Shift every lane of ``a`` by its own 32-bit amount; beyond the width everything goes out."""
     bits = int(a.type[1:-1].split(" x i")[1])
     limit = const(V32, bits - 1)
     inside = f.compare("ule", amount, limit)
@@ -209,17 +192,14 @@ def _shifted(k: KernelWriter, how: str, a: Value, amount: Value) -> Value:
     return f.select(inside, f.op(how, a, by), const(a.type, 0))
 
 
-def funnel_shift(k: KernelWriter, i: Instruction) -> None:
+def _funnel(f: Function, i: Instruction, low: Value, high: Value, amount: Value) -> Value:
     """``shf``: the upper (left) or lower (right) word of a shifted pair."""
-    f = k.f
-    kinds(k, i, ("l", "r", "wrap", "clamp"))
     left = "l" in i.modifiers
-    low, high, amount = (k.read(operand, 32) for operand in i.operands[1:4])
     result = f.intrinsic("fshl" if left else "fshr", high, low, amount)
     if "clamp" in i.modifiers:
         beyond = f.compare("uge", amount, const(V32, 32))
         result = f.select(beyond, low if left else high, result)
-    k.write(i.operands[0], result)
+    return result
 
 
 def lop3(k: KernelWriter, i: Instruction) -> None:
@@ -259,11 +239,11 @@ def extract_field(k: KernelWriter, i: Instruction) -> None:
     a = k.read(i.operands[1], kind.bits)
     position, length = _place_of_field(k, i.operands[2:4])
     how = "ashr" if kind.signed else "lshr"
-    field = _shifted(k, how, a, position)
+    field = _shifted(f, how, a, position)
     spare = f.intrinsic("usub.sat", const(V32, kind.bits), length)
-    moved = _shifted(k, "shl", field, spare)
+    moved = _shifted(f, "shl", field, spare)
     # An empty field is zero: shifting out everything leaves nothing to move back.
-    k.write(i.operands[0], _shifted(k, how, moved, spare), kind.signed)
+    k.write(i.operands[0], _shifted(f, how, moved, spare), kind.signed)
 
 
 def insert_field(k: KernelWriter, i: Instruction) -> None:
@@ -272,48 +252,53 @@ def insert_field(k: KernelWriter, i: Instruction) -> None:
     (kind,) = kinds(k, i)
     a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
     position, length = _place_of_field(k, i.operands[3:5])
-    ones = f.not_(_shifted(k, "shl", const(a.type, -1), length))
-    mask = _shifted(k, "shl", ones, position)
-    moved = _shifted(k, "shl", a, position)
+    ones = f.not_(_shifted(f, "shl", const(a.type, -1), length))
+    mask = _shifted(f, "shl", ones, position)
+    moved = _shifted(f, "shl", a, position)
     k.write(i.operands[0], f.or_(f.and_(moved, mask), f.and_(b, f.not_(mask))))
 
 
-def permute(k: KernelWriter, i: Instruction) -> None:
+def _permute(f: Function, _: Instruction, a: Value, b: Value, by: Value) -> Value:
     """``prmt``: pick four of the eight bytes of b:a; bit 3 of a selector copies the byte's sign."""
-    f = k.f
-    kinds(k, i)
-    a, b, selector = (k.read(operand, 32) for operand in i.operands[1:4])
     pair = f.or_(f.resize(a, 64), f.op("shl", f.resize(b, 64), const(V64, 32)))
     result = const(V32, 0)
     for place in range(4):
-        nibble = f.op("lshr", selector, const(V32, 4 * place))
+        nibble = f.op("lshr", by, const(V32, 4 * place))
         which = f.op("shl", f.and_(nibble, const(V32, 7)), const(V32, 3))
         byte = f.resize(f.resize(f.op("lshr", pair, f.resize(which, 64)), 32), 8)
         sign = f.op("ashr", byte, const(byte.type, 7))
         wants_sign = f.nonzero(f.and_(nibble, const(V32, 8)))
         picked = f.resize(f.select(wants_sign, sign, byte), 32)
         result = f.or_(result, f.op("shl", picked, const(V32, 8 * place)))
-    k.write(i.operands[0], result)
+    return result
 
 
-def find_top(k: KernelWriter, i: Instruction) -> None:
+def _top(f: Function, i: Instruction, a: Value) -> Value:
     """``bfind``: place of the highest bit (signed: that differs from the sign), -1 if none;
     ``shiftamt``: how far to shift it to the top instead."""
-    f = k.f
-    (kind,) = kinds(k, i, ("shiftamt",))
-    a = k.read(i.operands[1], kind.bits)
+    kind = PtxType(i.modifiers[-1])
     if kind.signed:
         a = f.xor(a, f.op("ashr", a, const(a.type, kind.bits - 1)))
     zeros = f.resize(f.intrinsic("ctlz", a, const("i1", 0)), 32)
     place = zeros if "shiftamt" in i.modifiers else f.sub(const(V32, kind.bits - 1), zeros)
-    k.write(i.operands[0], f.select(f.nonzero(a), place, const(V32, -1)))
+    return f.select(f.nonzero(a), place, const(V32, -1))
 
 
+SHIFTS = {"s": "ashr", "u": "lshr"}
 BITS: dict[str, Handler] = {
-    "and": logic, "or": logic, "xor": logic, "not": logic, "cnot": logic, "shl": shift,
-    "shr": shift, "shf": funnel_shift, "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
-    "prmt": permute, "bfind": find_top,
-    "popc": _plain(lambda f, _, a: f.intrinsic("ctpop", a)),
-    "clz": _plain(lambda f, _, a: f.intrinsic("ctlz", a, const("i1", 0))),
-    "brev": _plain(lambda f, _, a: f.intrinsic("bitreverse", a)),
+    **dict.fromkeys(
+        ("and", "or", "xor"), _row(lambda f, i, a, b: f.op(i.opcode, a, b), allow="bp")
+    ),
+    "not": _row(lambda f, _, a: f.not_(a), allow="bp"),
+    "cnot": _row(
+        lambda f, _, a: f.cast("zext", f.compare("eq", a, const(a.type, 0)), a.type), allow="b"
+    ),
+    "shl": _row(lambda f, _, a, by: _shifted(f, "shl", a, by), words=1),
+    "shr": _row(lambda f, i, a, by: _shifted(f, SHIFTS[_sign(i)], a, by), words=1),
+    "shf": _row(_funnel, "l", "r", "wrap", "clamp"),
+    "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
+    "prmt": _row(_permute), "bfind": _row(_top, "shiftamt"),
+    "popc": _row(lambda f, _, a: f.intrinsic("ctpop", a)),
+    "clz": _row(lambda f, _, a: f.intrinsic("ctlz", a, const("i1", 0))),
+    "brev": _row(lambda f, _, a: f.intrinsic("bitreverse", a)),
 }  # fmt: skip
