@@ -205,20 +205,13 @@ class SimKernel:
         """These sums for each access and branch."""
         if tally is None:
             return []
-        if self._names is None:
-            self._names = access_names(self.code, self.kernel.arguments)
+        if self._names is None:  # which buffer or variable an access reaches, where the code tells
+            code = self.code
+            given = zip(code.kernel.parameters, self.kernel.arguments, strict=True)
+            buffers = {name: argument for name, argument in given if isinstance(argument, str)}
+            variables = {name: readable(name) for name in code.kernel.variables}
+            self._names = targets(code.blocks, variables, buffers)
         return tally.lines(self._names)
-
-
-def access_names(code: Translation, arguments: tuple[Any, ...]) -> dict[Instruction, str]:
-    """Which buffer or variable an access reaches, where the code tells."""
-    parameters = {
-        name: argument
-        for name, argument in zip(code.kernel.parameters, arguments, strict=True)
-        if isinstance(argument, str)
-    }
-    variables = {name: readable(name) for name in code.kernel.variables}
-    return targets(code.blocks, variables, parameters)
 
 
 class SimPlan(Prepared):

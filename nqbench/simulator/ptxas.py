@@ -57,17 +57,6 @@ class Assembled:
         """The instructions of a block without those that are merged into others."""
         return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
 
-    def shared_accesses(self, blocks: Iterable[BasicBlock]) -> Counter[str]:
-        """Loads and stores of shared memory in the code, by bits: ``{"LDS.128": 2}``, as
-        ``compiler.sass`` counts those of the machine code."""
-        found: Counter[str] = Counter()
-        for i in (i for block in blocks for i in block.instructions if i not in self.dropped):
-            if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
-                wide = self.wide.get(i)
-                bits = 8 * wide.nbytes if wide else i.elements * ptx.WIDTHS[i.modifiers[-1]]
-                found[f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}"] += 1
-        return found
-
 
 def assemble(blocks: list[BasicBlock], symbols: Symbols) -> Assembled:
     """Find the accesses that are merged and the branches that are predicated."""

@@ -97,11 +97,6 @@ def build(
     )  # fmt: skip
 
 
-def build_cold(code: Translation) -> Translation:
-    """Build it again without the cache, for measuring how long that takes."""
-    return build.__wrapped__(*code.source, native.compile_object)
-
-
 @functools.cache
 def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
     """Object code of what all kernels have in common."""
