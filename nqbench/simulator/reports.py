@@ -166,11 +166,11 @@ def printed(run: SimLaunch) -> list[str]:
     context = run.context
     count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
     records = run.prints.reshape(-1, layout.PRINT_RECORD)[:count] if count else ()
-    lines = []
-    for record in records:
-        text = _text(run, int(record[: 8 * layout.Print.END].view(np.int64)[layout.Print.TEXT]))
-        lines.append(_formatted(run, text, record[8 * layout.Print.END :].tobytes()))
-    return lines
+    parts = [np.split(record, [8 * layout.Print.END]) for record in records]
+    return [
+        _formatted(run, _text(run, int(head.view(np.int64)[layout.Print.TEXT])), values.tobytes())
+        for head, values in parts
+    ]
 
 
 _CONVERSION = re.compile(

@@ -44,17 +44,12 @@ class Simulation:
     @property
     def rules(self) -> tuple[tuple[str, int | str], ...]:
         """What of the model the generated code depends on."""
-        rules = dict(self.model.memory)
-        if models.CACHE in self.modes and self.has_caches:
-            rules |= {"cache": "on", "l1_holds": ", ".join(self.model.chip.l1_holds or ())}
+        rules, chip = dict(self.model.memory), self.model.chip
+        if models.CACHE in self.modes and (chip.l1_shared_bytes or chip.l2_bytes):
+            rules |= {"cache": "on", "l1_holds": ", ".join(chip.l1_holds or ())}
         if models.PTXAS in self.modes or models.TIME in self.modes:
             rules[models.PTXAS] = "on"
         return tuple(sorted(rules.items()))
-
-    @property
-    def has_caches(self) -> bool:
-        """Whether the chip has any."""
-        return bool(self.model.chip.l1_shared_bytes or self.model.chip.l2_bytes)
 
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter (JSON)."""

@@ -23,6 +23,8 @@ def test_agrees_with_nvidias_calculator() -> None:
     with CASES.open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 150
+    with pytest.raises(ValueError, match="block_size is 0"):
+        occupancy(load_model("mini").facts, 16, 0, 0)
     for row in rows:
         got = occupancy(
             load_model(row["model"]).facts,
@@ -99,11 +101,6 @@ def test_asking_for_l1_costs_resident_blocks(
     fixed = replace(facts, shared_carveouts=())
     both = {occupancy(fixed, 16, shared, 32, c) for c in get_args(CachePreference)}
     assert len(both) == 1
-
-
-def test_a_block_has_threads() -> None:
-    with pytest.raises(ValueError, match="block_size is 0"):
-        occupancy(load_model("mini").facts, 16, 0, 0)
 
 
 @given(

@@ -7,7 +7,7 @@ not found out.
 from __future__ import annotations
 
 from nqbench.simulator.codegen import reach, watch
-from nqbench.simulator.codegen.memory import address_of, fetch, fetched, is_sink, stored
+from nqbench.simulator.codegen.memory import address_of, fetch, fetched, stored
 from nqbench.simulator.codegen.reach import Places, SpaceAccess, check_written, mark_written
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, V32, V64, Function, Value, const
@@ -110,8 +110,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         count = const(V32, 1) if "expect_tx" in i.modifiers else number
         nbytes = number if "expect_tx" in i.modifiers else const(V32, 0)
         before = _arrive(k, i, i.operands[1], count, nbytes)
-        if not is_sink(i.operands[0]):
-            k.write(i.operands[0], before)
+        k.write(i.operands[0], before)
     elif what in ("test_wait", "try_wait"):
         now = _phase(k, fetched(k, *_object(k, i, i.operands[1], watch.STRONG_LOAD))[0])
         if "parity" in i.modifiers:

@@ -268,11 +268,6 @@ def nothing(k: writer.KernelWriter, i: Instruction) -> None:
     """Fences and prefetches: memory is consistent and has no cache here."""
 
 
-def is_sink(operand: Operand) -> bool:
-    """Whether a result is thrown away."""
-    return isinstance(operand, ptx.Name) and operand.name == "_"
-
-
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
@@ -311,7 +306,7 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
             for e in range(count):
                 place = k.f.offset(result, e, type_)
                 _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
-    if keeps and not is_sink(i.operands[0]):
+    if keeps and i.operands[0] != ptx.Name("_"):
         for e, target in enumerate(_items(i.operands[0])):
             value = k.f.load(type_, k.f.offset(result, e, type_), CACHE_LINE)
             k.write(target, value, kind[0] == "s")
