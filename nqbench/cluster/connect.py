@@ -42,7 +42,6 @@ UNREACHABLE: Final = (OSError, TypeError, ValueError, RuntimeError)
 """What Dask raises where no scheduler answers, or not as one."""
 KINDS: Final = ("ssh", "slurm")
 TLS: Final = "tls"
-TLS_KEYS: Final = ("ca-file", "cert", "key")
 TEMPORARY: Final = "temporary"
 """Certificates that Dask makes for one cluster."""
 JOBS: Final = "jobs"
@@ -79,8 +78,6 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
     Raises ``StudyError`` for a wrong request and ``DeviceUnavailable`` if there is no cluster.
     """
     need_dask()
-    from dask import config
-
     # SSHCluster waits for a line in its workers' logs.
     with quiet_dask(workers=asked.file is None), ExitStack() as stack:
         wait_s = CONNECT_S
@@ -89,7 +86,6 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
             check_address(asked.scheduler, asked.insecure)
         elif asked.file is not None:
             described = ClusterFile(asked.file, asked.insecure)
-            stack.enter_context(config.set(described.tls))
             target, wait_s = stack.enter_context(described.running()), QUEUE_S
         else:
             assert asked.gpus is not None
@@ -300,11 +296,13 @@ def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
 class ClusterFile:
     """A cluster for ``--cluster``: the arguments of Dask's class under ``ssh`` or ``slurm``.
 
-    ``tls`` is Dask's configuration for its certificates. Raises ``StudyError``.
+    Its certificates are those of Dask's configuration, or temporary ones. Raises ``StudyError``.
     """
 
     def __init__(self, path: Path, insecure: bool) -> None:
-        self._path, self._insecure = path, insecure
+        from dask import config
+
+        self._path = path
         try:
             data = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -328,7 +326,18 @@ class ClusterFile:
         if JOBS in data and self._kind == "ssh":
             raise StudyError(f"{path}: jobs is for slurm; ssh has one worker on each host")
         self._temporary = data.get(TLS) == TEMPORARY and self._kind == "slurm"
-        self.tls = self._certificates(data.get(TLS))
+        if TLS in data and not self._temporary:
+            raise StudyError(
+                f"{path}: tls is `temporary`, with slurm; name other certificates in Dask's"
+                " configuration (distributed.comm.tls; docs/cluster.md shows a file)"
+            )
+        self._encrypted = bool(config.get("distributed.comm.require-encryption", None))
+        if not (self._encrypted or self._temporary or insecure):
+            raise StudyError(
+                f"{path}: its workers would listen on their network without encryption; name"
+                " certificates in Dask's configuration (docs/cluster.md says how), or add"
+                " --insecure in a network where you trust everybody"
+            )
 
     @contextmanager
     def running(self) -> Iterator[SpecCluster]:
@@ -380,35 +389,7 @@ class ClusterFile:
             **self._given,
             scheduler_options=scheduler,
             worker_extra_args=[*words, *extra],
-            security=True if self._temporary else Security() if self.tls else None,
-        )
-
-    def _certificates(self, given: object) -> dict[str, Any]:
-        """Dask's configuration of certificates. Raises ``StudyError`` if there are none."""
-        from dask import config
-
-        if isinstance(given, Mapping) and {*given} == {*TLS_KEYS}:
-            files = {key: str(Path(str(given[key])).expanduser()) for key in TLS_KEYS}
-            for key, file in files.items():
-                if not Path(file).is_file():
-                    raise StudyError(f"{self._path}: tls: there is no {key} {file} here")
-            pair = {"cert": files["cert"], "key": files["key"]}
-            return {
-                "distributed.comm.tls.ca-file": files["ca-file"],
-                **{f"distributed.comm.tls.{r}": pair for r in ("client", "scheduler", "worker")},
-                "distributed.comm.require-encryption": True,
-                "distributed.comm.default-scheme": TLS,
-            }
-        if given is not None and not self._temporary:
-            raise StudyError(
-                f"{self._path}: tls has ca-file, cert and key; with slurm it may be temporary"
-            )
-        encrypted = config.get("distributed.comm.require-encryption", None)
-        if encrypted or self._temporary or self._insecure:
-            return {}
-        raise StudyError(
-            f"{self._path}: its workers would listen on their network without encryption; add tls:"
-            " (docs/cluster.md says how), or --insecure in a network where you trust everybody"
+            security=True if self._temporary else Security() if self._encrypted else None,
         )
 
 

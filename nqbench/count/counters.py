@@ -184,9 +184,12 @@ class ChunkCounter(ABC):
 
 
 class LocalCounter(ChunkCounter):
-    """Chunks in ``_threads`` threads of this process, each for a range at a time."""
+    """Chunks in threads of this process, each for a range at a time, by a function ``count``."""
 
-    _threads: int
+    def __init__(
+        self, threads: int, count: Callable[[ChunkedBoard, ChunkRange, bool], ChunkSum]
+    ) -> None:
+        self._threads, self._count = threads, count
 
     def parts(
         self, board: ChunkedBoard, left: Sequence[int], checked: float | None
@@ -216,10 +219,6 @@ class LocalCounter(ChunkCounter):
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
         """What counts this board here."""
 
-    @abstractmethod
-    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
-        """Count chunks."""
-
 
 class CpuCounter(LocalCounter):
     """Chunks on ``threads`` cores (0: all); again by a search without the rule, which weighs whole
@@ -230,16 +229,13 @@ class CpuCounter(LocalCounter):
     launches = False
 
     def __init__(self, threads: int = 0) -> None:
-        self._threads = threads or cpu_count()
+        super().__init__(threads or cpu_count(), count_on_core)
 
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:  # noqa: ARG002
         return ChunkSlot(CPU, self._threads, 4 * self._threads)
 
     def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002
         return 1
-
-    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
-        return count_on_core(board, chunks, again)
 
 
 def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
@@ -342,10 +338,10 @@ class KernelCounter(LocalCounter):
     """
 
     launches = True
-    _threads = AHEAD
 
     def __init__(self, launcher: KernelLauncher, n: int) -> None:
         """``n``: the board that it will count."""
+        super().__init__(AHEAD, launcher.count)
         device = launcher.device
         self._launcher, self._choice = launcher, launcher.choice(n)
         self.name = f"{self._choice.system} on {device.spec}"
@@ -355,6 +351,3 @@ class KernelCounter(LocalCounter):
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
         rate = chunk_rate(board, self._choice, self._launcher.device.facts)
         return ChunkSlot(self.name, 1, AHEAD, rate, sure=False)
-
-    def _count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
-        return self._launcher.count(board, chunks, again)

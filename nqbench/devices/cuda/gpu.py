@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,7 +52,7 @@ class Gpu(Device):
         self._context: Any = None
         self._blocking: BlockingKernel | None = None
         self._cannot_block = False
-        self._flush: L2Flush | None = None
+        self._flush: Callable[[], None] | None = None
 
     def blocking_kernel(self) -> BlockingKernel | None:
         """Keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
@@ -69,12 +70,28 @@ class Gpu(Device):
         """Stop blocking the stream in this process, after it was not released in time."""
         self._blocking, self._cannot_block = None, True
 
-    def l2_flush(self) -> L2Flush:
-        """The L2 flush. Raises ``DeviceError`` if it is not possible."""
+    def l2_flush(self) -> Callable[[], None]:
+        """Empties the L2 cache, in the order of the stream and without waiting.
+
+        Raises ``DeviceError`` if its size is unknown or memory is short.
+        """
         if self._flush is None:
             device = find_device(self.cuda, self.index)
             l2_bytes = int(device.get_attribute(self.cuda.device_attribute.L2_CACHE_SIZE))
-            self._flush = L2Flush(self.cuda, self.spec, l2_bytes)
+            nbytes = FLUSH_TIMES * l2_bytes
+            if l2_bytes <= 0:
+                raise DeviceError(
+                    f"{self.spec} does not report the size of its L2 cache, so it cannot be"
+                    " flushed; measure with l2: hot"
+                )
+            try:
+                buffer = self.cuda.mem_alloc(nbytes)
+            except self.cuda.MemoryError as error:
+                raise DeviceError(
+                    f"{self.spec} has no {nbytes} bytes of memory left for flushing its L2 cache;"
+                    " measure with l2: hot, or a smaller configuration"
+                ) from error
+            self._flush = partial(self.cuda.memset_d8, buffer, 0, nbytes)
         return self._flush
 
     def close(self) -> None:
@@ -173,27 +190,3 @@ class BlockingKernel:
     def expired(self) -> bool:
         """Whether it last ended at its limit instead of by the CPU; call it after the end."""
         return bool(self._flags[1])
-
-
-class L2Flush:
-    """Empties the L2 cache. Raises ``DeviceError`` if its size is unknown or memory is short."""
-
-    def __init__(self, cuda: Any, spec: str, l2_bytes: int) -> None:
-        if l2_bytes <= 0:
-            raise DeviceError(
-                f"{spec} does not report the size of its L2 cache, so it cannot be flushed;"
-                " measure with l2: hot"
-            )
-        self._cuda = cuda
-        self.nbytes = FLUSH_TIMES * l2_bytes
-        try:
-            self._buffer = cuda.mem_alloc(self.nbytes)
-        except cuda.MemoryError as error:
-            raise DeviceError(
-                f"{spec} has no {self.nbytes} bytes of memory left for flushing its L2 cache;"
-                " measure with l2: hot, or a smaller configuration"
-            ) from error
-
-    def queue(self) -> None:
-        """Write the buffer, in the order of the stream and without waiting."""
-        self._cuda.memset_d8(self._buffer, 0, self.nbytes)

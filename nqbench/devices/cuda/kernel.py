@@ -20,7 +20,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.device import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.gpu import ABANDONED, DEFAULT_CARVEOUT, Gpu, L2Flush, late
+from nqbench.devices.cuda.gpu import ABANDONED, DEFAULT_CARVEOUT, Gpu, late
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.errors import DeviceError
 from nqbench.multi_launch import symbol_bytes
@@ -90,7 +90,7 @@ class CudaKernel(CudaPrepared):
 
     def __init__(self, device: Gpu, plan: KernelPlan, compiled: Mapping[str, Compiled]) -> None:
         super().__init__(device, label_of(plan), plan.buffers)
-        self._flush: L2Flush | None = None
+        self._flush: Callable[[], None] | None = None
         self._kernel: LoadedKernel | None = None
         self._make: Callable[[], float] | None = None
         try:
@@ -132,8 +132,7 @@ class CudaKernel(CudaPrepared):
             self.device.translated(f"launch of {self._label}"),
             cuda_driver.profiled(profiling),
         ):
-            flush = None if self._flush is None else self._flush.queue
-            finish = self._kernel.queue_timed(self._arguments, flush)
+            finish = self._kernel.queue_timed(self._arguments, self._flush)
             if timeout_s is not None:
                 self._wait(timeout_s)
             kernel_s, blocked = finish()
