@@ -18,7 +18,7 @@ from typing import Final
 from nqbench.cluster import host
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.host import CORES, TaskRequest, TaskResult
-from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask
+from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask, ask_others
 from nqbench.devices.registry import choose_device
 from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
@@ -196,27 +196,23 @@ class RemoteWorkers:
 
     def _second_opinion(self, job: Job, result: TaskResult, first: Done) -> Reply:
         """A wrong answer is the worker's fault if another worker gives the right one."""
-        reason = f"{first.measurement.reason}; another worker's answer is right"
         request = self._request(job)
         run = f"{request.run} check"  # the processes of that worker's own round stay
-        second = self._jobs.overruled(
-            [result.address],
-            (
-                (replace(request, run=run, open=Open(spec)), who)
-                for spec, who in self._device.elsewhere(result.address)
-            ),
-            lambda other: (
-                isinstance(other.reply, Done)
-                and other.reply.measurement.status not in ("wrong", "skipped")
-            ),
-            lambda _: reason,
+        others = (
+            (replace(request, run=run, open=Open(spec)), who)
+            for spec, who in self._device.elsewhere(result.address)
         )
-        if second is None:
+        second = ask_others(self._cluster, host.carry_out, others)
+        if second is None or not isinstance(second.reply, Done):
             return Reply(first.measurement, result.process)
+        found = second.reply.measurement
+        if found.status in ("wrong", "skipped"):
+            return Reply(first.measurement, result.process)
+        reason = f"{first.measurement.reason}; another worker's answer is right"
+        self._cluster.evict(result.address, reason)
         if not self._device.pooled:
             raise DeviceLost(f"{self._device.name} is taken out: {reason}")
-        assert isinstance(second.reply, Done)
-        return Reply(second.reply.measurement, second.process)
+        return Reply(found, second.process)
 
 
 class ClusterSite:

@@ -232,29 +232,6 @@ class RemoteJobs(Generic[Job, Request, Result]):
         self._flights.clear()
         self._results.clear()
 
-    def overruled(
-        self,
-        doubted: Iterable[str],
-        others: Iterable[tuple[Request, Who]],
-        right: Callable[[Result], bool],
-        reason: Callable[[Result], str],
-    ) -> Result | None:
-        """The right answer of another device: the ``doubted`` workers are then evicted.
-
-        ``others`` are asked until one answers; ``None`` if none does, or its answer is not right.
-        """
-        for request, who in others:
-            try:
-                second = ask(self._cluster, self._task, request, who)
-            except DeviceLost:  # that one alone: a lost scheduler is noticed by the next look
-                continue
-            if not right(second):
-                return None
-            for address in doubted:
-                self._cluster.evict(address, reason(second))
-            return second
-        return None
-
     def _ended(self) -> tuple[Job, Result | None] | None:
         for future, result in self._completed.next_batch(block=False):
             if str(future.key) in self._flights and future.status == "finished":
@@ -287,3 +264,13 @@ def ask(cluster: Cluster, task: Callable[[Request], Result], request: Request, w
     if ended[1] is None:
         raise DeviceLost(f"worker {', '.join(who[1])} has left")
     return ended[1]
+
+
+def ask_others(
+    cluster: Cluster, task: Callable[[Request], Result], others: Iterable[tuple[Request, Who]]
+) -> Result | None:
+    """The result of the first of these that does not leave; ``None`` if all do."""
+    for request, who in others:
+        with suppress(DeviceLost):  # that one alone: a lost scheduler is noticed by the next look
+            return ask(cluster, task, request, who)
+    return None

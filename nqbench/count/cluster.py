@@ -13,7 +13,7 @@ from pathlib import Path
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite, wanted
 from nqbench.cluster.host import CORES, alone, here
-from nqbench.cluster.members import Cluster, RemoteJobs
+from nqbench.cluster.members import Cluster, RemoteJobs, ask_others
 from nqbench.count import counters, solutions
 from nqbench.count.choice import choice_for
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
@@ -142,19 +142,13 @@ class ClusterCounter(counters.ChunkCounter):
             for other in self._slots.values()
             if not {*other.who[1]} & {*workers}
         )
-
-        def reason(second: ChunkSum | str) -> str:
-            assert isinstance(second, ChunkSum)
-            sums = f"its sums of {found.count} chunks are {found.weights} and {found.again}"
-            return f"{sums}; another device has {second.again}"
-
-        agreed = self._jobs.overruled(
-            workers,
-            others,
-            lambda second: isinstance(second, ChunkSum) and second.again == second.weights,
-            reason,
-        )
-        return agreed is not None
+        second = ask_others(self._cluster, count_part, others)
+        if not isinstance(second, ChunkSum) or second.again != second.weights:
+            return False
+        sums = f"its sums of {found.count} chunks are {found.weights} and {found.again}"
+        for address in workers:
+            self._cluster.evict(address, f"{sums}; another device has {second.again}")
+        return True
 
 
 def count_on(
