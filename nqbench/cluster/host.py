@@ -209,31 +209,27 @@ class Host:
             pool = self._idle[key].pop() if self._idle.get(key) else None
         for old in earlier:
             old.close()
+        keep = False
         try:
             pool = pool or WorkerPool(spec)
             with self._lock:
                 self._check_run(task.run)
                 self._busy[id(pool)] = (task.run, pool)
             yield pool
-        except BaseException:
-            if pool is not None:
-                self._give_back(key, pool, keep=False)
-            raise
-        self._give_back(key, pool, keep=True)
-
-    def _give_back(self, key: ProcessKey, pool: WorkerPool, *, keep: bool) -> None:
-        with self._lock:
-            self._busy.pop(id(pool), None)
-            keep = keep and not self._is_ended(key[0])
+            keep = True
+        finally:
+            with self._lock:
+                self._busy.pop(id(pool), None)
+                self._used = time.monotonic()
+                keep = keep and not self._is_ended(task.run)
+                if keep and pool is not None:
+                    self._idle.setdefault(key, []).append(pool)
             if keep:
-                self._idle.setdefault(key, []).append(pool)
-            self._used = time.monotonic()
-        if keep:
-            timer = threading.Timer(IDLE_S, self._close_idle)
-            timer.daemon = True
-            timer.start()
-        else:
-            pool.close()
+                timer = threading.Timer(IDLE_S, self._close_idle)
+                timer.daemon = True
+                timer.start()
+            elif pool is not None:
+                pool.close()
 
     def _is_ended(self, run: str) -> bool:
         return run.partition(" ")[0] in self._ended

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nqbench.compiler.static import Progress, StaticRow
     from nqbench.device import Device
     from nqbench.facts import DeviceFacts
-    from nqbench.plan import Buffer, Outputs, Plan
+    from nqbench.plan import Outputs, Plan
     from nqbench.point import Level, Point
     from nqbench.workloads.base import Compared, Workload
 
@@ -96,7 +96,9 @@ def launch(
         resolved = workload.resolve(levels, name, device.facts).factors
         plan = workload.plan(resolved, name, device.facts)
         if isinstance(plan, OwnPlan):
-            plan = replace(plan, buffers=tuple(map(_fetched, plan.buffers)))
+            # Every buffer comes back, and a launch may change it.
+            fetched = (replace(b, output=True, restore=b.data is not None) for b in plan.buffers)
+            plan = replace(plan, buffers=tuple(fetched))
         runs_on = CpuDevice() if plan.on_cpu and not device.cpu_plans else device
         prepared = stack.enter_context(runs_on.prepare(plan))
         if warm_up:
@@ -133,11 +135,6 @@ def launch(
         split_s=plan.split_s,
         outputs=outputs,
     )
-
-
-def _fetched(buffer: Buffer) -> Buffer:
-    """A buffer that comes back, and that a launch may change."""
-    return replace(buffer, output=True, restore=buffer.data is not None)
 
 
 def _compared(

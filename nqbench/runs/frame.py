@@ -78,9 +78,8 @@ def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
     ``StoreError``.
     """
     if isinstance(runs, Path | str):
-        manifest, found, messages = _read(Path(runs))
-        table = to_table(found)
-        table.attrs |= {"manifest": manifest, "messages": messages}
+        table = load([runs])
+        (table.attrs["manifest"],) = table.attrs.pop("manifests").values()
         return table
     read = {str(run): _read(Path(run)) for run in runs}
     table = to_table([row for _, found, _ in read.values() for row in found])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, cast
 
 from nqbench import errors
 from nqbench.devices.command import CALLER_PATH, CAUSES, signal_name
@@ -270,13 +270,8 @@ class WorkerPool:
         self._slots = [WorkerSlot() for _ in range(self.size)]
         first = self._replacement() if self.again else _start(self.spec)
         self._slots[0].worker = first
-        self._hello = first.hello
-
-    @property
-    def hello(self) -> messages.Hello:
+        self.hello = cast(messages.Hello, first.hello)
         """What the device is. Workers that compile have none and must not be asked."""
-        assert self._hello is not None
-        return self._hello
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs, each given out only when a worker is free for it."""
