@@ -89,8 +89,8 @@ def how_measured(data: Dataset, records: Sequence[Record]) -> list[PageBlock]:
         "started": data.manifest.get("created"),
     }
     said = (
-        "The simulator counts what the kernels do. It is deterministic: a second measurement would"
-        " only repeat the first."
+        "The simulator counts what the kernels do. It is deterministic: a second run would only"
+        " repeat the first."
         if data.simulated
         else "A measurement is one point in one round: its value is the median of its samples. The"
         " round is the unit of replication, so intervals are over rounds."

@@ -52,13 +52,6 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
-    """Where blocks for HTML pages alone begin, or end."""
-
-    begins: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Paragraph:
     """Plain text; ``lead``: the answer that a page opens with."""
 
@@ -235,7 +228,7 @@ class Details:
     points: tuple[PointDetail, ...]
 
 
-Text = Web | Heading | Paragraph | Bullets | Cards | Origin
+Text = Heading | Paragraph | Bullets | Cards | Origin
 PageBlock = Text | Shown | Picture | Beside | Tiles | Facts | Code | Details
 
 
@@ -261,22 +254,22 @@ def anchor(run: str, key: str) -> str:
 
 
 def markdown(blocks: Sequence[PageBlock]) -> str:
-    """The blocks as GitHub Markdown, without those that only HTML pages have."""
+    """The blocks as GitHub Markdown, without those that only HTML pages have, and without headings
+    that nothing follows."""
     texts: list[str] = []
-    web = False
+    heads: list[Heading] = []
     known = [block.source for block in blocks if isinstance(block, Origin)]
     for block in blocks:
-        if isinstance(block, Web):
-            web = block.begins
-        elif not web:
-            texts += _markdown(block, known)
+        if isinstance(block, Heading):
+            heads = [*(head for head in heads if head.level < block.level), block]
+        elif made := _markdown(block, known):
+            texts += [f"{'#' * head.level} {exporters.escape(head.text)}" for head in heads] + made
+            heads = []
     return "\n\n".join(texts).rstrip() + "\n"
 
 
 def _markdown(block: PageBlock, known: Collection[Source]) -> list[str]:
     match block:
-        case Heading(level, text):
-            return [f"{'#' * level} {exporters.escape(text)}"]
         case Paragraph(text):
             return [exporters.escape(text)]
         case Bullets(texts):
@@ -296,7 +289,9 @@ def _markdown(block: PageBlock, known: Collection[Source]) -> list[str]:
             return [body] * block.inline + _links(block.files, block.size)
         case Picture(alt, link):
             return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
-        case Web() | Beside() | Tiles() | Facts() | Code() | Details():
+        case Code(text, title):
+            return [f"```\n{text}\n```"] * (not title)
+        case Heading() | Beside() | Tiles() | Facts() | Details():
             return []
 
 
@@ -384,22 +379,10 @@ class Page:
         self._home = home
         self._out = out
         self._taken: set[str] = set()
-        self._web = False
         self._pictures = 0
         self.run = ""
         self.files: list[Path] = []
         self.blocks: list[PageBlock] = []
-
-    @contextmanager
-    def only_html(self) -> Iterator[None]:
-        """What is added inside is for HTML pages alone, and is not written as files."""
-        before, self._web = self._web, True
-        self.add(Web(True))
-        try:
-            yield
-        finally:
-            self._web = before
-            self.add(Web(before))
 
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
@@ -433,14 +416,12 @@ class Page:
             self.heading(table.title, level, folded=folded)
         notes = tuple(note for note in table.notes if note not in said)
         shown = replace(table.shown or table, notes=notes)
-        files: Files = ()
-        if not self._web:
-            # LaTeX takes one table of each label, and runs of one study on one device share them.
-            label = unused(table.label, self._taken)
-            labelled = replace(table, name=table.name + label.removeprefix(table.label))
-            name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
-            texts = {form: export(labelled) for form, export in self._exporters.items()}
-            files = self._files(name, {form: _text(text) for form, text in texts.items()})
+        # LaTeX takes one table of each label, and runs of one study on one device share them.
+        label = unused(table.label, self._taken)
+        labelled = replace(table, name=table.name + label.removeprefix(table.label))
+        name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
+        texts = {form: export(labelled) for form, export in self._exporters.items()}
+        files = self._files(name, {form: _text(text) for form, text in texts.items()})
         anchors = tuple(anchor(self.run, key) if key else "" for key in shown.points)
         sized = table.shown is not None and any(c.name == "N" for c in shown.columns)
         made = Shown(shown, sized, anchors, inline, files, size)
@@ -462,10 +443,8 @@ class Page:
         """
         if level:
             self.heading(drawing.title, level, folded=folded)
-        files: Files = ()
-        if not self._web:
-            saved = dict.fromkeys(self._figure_formats, partial(save, drawing, source=source))
-            files = self._files(f"figure-{drawing.name}", saved)
+        saved = dict.fromkeys(self._figure_formats, partial(save, drawing, source=source))
+        files = self._files(f"figure-{drawing.name}", saved)
         links = dict(files)
         shown = next((links[name] for name in _SHOWN_FIRST if name in links), "")
         svg = self.inline(drawing, titled=not level) if html else ""

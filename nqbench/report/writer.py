@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +19,7 @@ from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
-from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph
+from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph, Shown
 from nqbench.report.papers.tables import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import results
@@ -137,17 +136,14 @@ class _RunPage:
         self._opening()
         for title in SECTIONS:
             if title == CLOSED[0] and self.page.wants_html:
-                with self.page.only_html():
-                    self.page.heading("Every point", folded=True)
-                    points = circumstances.details(self.data, self.run.records, self.page.run)
-                    self.page.add(*points)
+                self.page.heading("Every point", folded=True)
+                points = circumstances.details(self.data, self.run.records, self.page.run)
+                self.page.add(*points)
             self._section(title)
         if self.not_made:
             self.page.heading("What could not be made", folded=True)
             self.page.add(Bullets(tuple(self.not_made)))
-        if self.page.wants_html:
-            with self.page.only_html():
-                self._circumstances()
+        self._circumstances()
         return self.not_made
 
     def _made(self) -> Iterator[Made]:
@@ -195,11 +191,6 @@ class _RunPage:
             page.add(Cards(tuple(found)))
         if shown := opening.hero(answer, page):
             page.add(shown)
-        for made in self.made:
-            if made.item.form == "figure" and made.item.name in FIRST:
-                for drawing in made.parts:
-                    if not _is_crossed(drawing):
-                        page.drawing(drawing, self.source, level=0, html=False)
         page.heading("Findings")
         page.add(Bullets(tuple(self.run.findings)))
         if data.name in paper_names():
@@ -211,7 +202,10 @@ class _RunPage:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
         kinds, page = SECTIONS[title], self.page
         parts = [(made, part) for made in self.made if made.kind in kinds for part in made.parts]
-        parts = [one for one in parts if self._belongs(title, *one)]
+        crossed = title == "Interactions"
+        parts = [
+            one for one in parts if one[0].kind != "figure effects" or crossed == _crossed(one[1])
+        ]
         parts.sort(key=lambda one: kinds.index(one[0].kind))
         if not parts:
             return
@@ -219,25 +213,22 @@ class _RunPage:
         known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
         page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
         for made, part in parts:
-            self._part(made, part, alone=len(parts) == 1, section=title)
+            alone = sum(not self._opens(*one) for one in parts) == 1
+            self._part(made, part, alone=alone, section=title)
 
-    def _belongs(self, title: str, made: Made, part: Any) -> bool:
-        """Whether a part stands in a section: figures that open the page do not stand again."""
-        if made.item.form == "table" or made.item.name not in FIRST:
-            return True
-        if title == "Interactions" or _is_crossed(part):
-            return title == "Interactions" and _is_crossed(part)
+    def _opens(self, made: Made, part: Any) -> bool:
+        """Whether a figure opens the HTML page: it does not stand there again."""
+        if made.item.form == "table" or made.item.name not in FIRST or _crossed(part):
+            return False
         answers = made.item.of in (self.run.answer.sweep, None) and not made.item.value
-        return not answers or (made.item.name == "effects" and self.data.simulated)
+        return answers and not (made.item.name == "effects" and self.data.simulated)
 
     def _part(self, made: Made, part: Any, *, alone: bool, section: str) -> None:
         page = self.page
         if made.item.form == "figure":
-            above = made.item.name in FIRST and not _is_crossed(part)  # of a Markdown page
-            with page.only_html() if above else nullcontext():
-                page.drawing(
-                    part, self.source, level=3, folded=above and made.item.name == "effects"
-                )
+            opens = self._opens(made, part)
+            folded = made.item.name == "effects" and not _crossed(part)
+            page.drawing(part, self.source, level=0 if opens else 3, folded=folded, html=not opens)
             return
         level = 3
         if not made.item.title:
@@ -252,8 +243,8 @@ class _RunPage:
         every = replace(part, shown=None, title=f"All interactions: {part.size}")
         if part.shown.rows:
             page.table(part, level=level, **named)
-            with page.only_html():
-                page.table(every, level=3, said=part.notes, folded=True)
+            page.heading(every.title, 3, folded=True)
+            page.add(Shown(replace(every, notes=()), inline=False))
         else:
             page.add(Paragraph("No interaction changes an effect by 10% or more."))
             page.table(every, level=3, folded=True, **named)
@@ -261,7 +252,8 @@ class _RunPage:
     def _circumstances(self) -> None:
         """How the numbers came about: a closed box each."""
         run, data, page = self.run, self.data, self.page
-        page.heading("How it was measured", folded=True)
+        how = "counted" if data.simulated else "measured"
+        page.heading(f"How it was {how}", folded=True)
         page.add(*circumstances.how_measured(data, run.records))
         page.heading("Device and environment", folded=True)
         page.add(*circumstances.device_facts(data), *circumstances.device_state(run.records))
@@ -270,7 +262,7 @@ class _RunPage:
         page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
 
 
-def _is_crossed(drawing: Drawing) -> bool:
+def _crossed(drawing: Drawing) -> bool:
     """Whether it shows interactions."""
     return drawing.name.endswith("-interactions")
 

@@ -26,6 +26,7 @@ REPORT: Final = [
 ]
 CLOSED: Final = [
     *("Every point", "Resources", "What did not run, and why", "How it was measured"),
+    "How it was counted",
     *("Device and environment", "How to repeat it"),
 ]
 ORDER: Final = ["Findings", "Effects", "Interactions", "Launch parameters", "Scaling", "Results"]
