@@ -173,7 +173,7 @@ def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
 
 def _factor(value: float) -> str:
     """A factor in few characters: ``2x``, ``1.05x``, ``20kx``; ``1`` for none."""
-    text = short(value, _PLAIN) if value >= 10_000 else f"{value:g}"
+    text = short(value, _PLAIN) if value >= 1000 else f"{value:g}"
     return text if value == 1 else f"{text}x"
 
 

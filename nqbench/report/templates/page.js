@@ -5,7 +5,7 @@
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const COLOURS = ["#2f86c5", "#d9680f", "#0f9e78", "#c274a4", "#b98900", "#4a9bc9"];
-  const FEW_ROWS = 6; // fewer rows than this need no filter
+  const FEW_ROWS = 10; // fewer rows than this need no filter
   const MOST_LEVELS = 15; // a column with more distinct texts gets no filter
   const LONGEST_LEVEL = 60; // longer texts are sentences, which the search finds
   const MOST_ROWS = 25; // rows of a table before its button for all of them, as in page.css
@@ -404,7 +404,7 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && tip.remove());
   }
 
-  // On a narrow screen a row is a card whose cells say their column, and a tap enlarges a figure.
+  // On a narrow screen a row is a card whose cells say their column.
   function fitNarrow() {
     for (const table of all("table.rows")) {
       const names = all("thead th", table).map((head) => head.textContent.replace(/ [↕↑↓]$/, ""));
@@ -414,8 +414,6 @@
           if (!first && !cell.classList.contains("lead")) cell.dataset.label = names[i];
         });
     }
-    for (const figure of all(".drawing:not(.narrow, .wide)"))
-      figure.addEventListener("click", () => figure.classList.toggle("large"));
   }
 
   // A link to a point opens what is folded around it.
