@@ -9,6 +9,7 @@ from typing import Final
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
+from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.report.figures import effects, style
@@ -65,24 +66,12 @@ def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
         (Column("math / total", "ratio", spread=True), lambda b: b.math),
         (Column("memory / total", "ratio", spread=True), lambda b: b.memory),
         (Column("(math + memory) / total", "ratio", spread=True), lambda b: b.both),
-        (Column("occupancy total, math, memory"), _occupancies),
-        (Column("verdict"), lambda b: b.judged.word),
+        (Column("verdict"), lambda b: b.judged.word + ("" if b.matched else " *")),
         (Column("because"), lambda b: b.judged.reason),
     )
     unmatched = () if all(b.matched for b in found) else (UNMATCHED,)
     notes = (METHOD, RULE, interval_note(False, data.rounds), *unmatched)
     return Table("bottleneck", title, columns, rows, source_of(data), notes)
-
-
-def _occupancies(found: Bottleneck) -> str:
-    """Computed occupancy of the full kernel and its variants."""
-    texts = []
-    for variant in VARIANTS:
-        point = found.points.get(variant)
-        value = point.detail("occupancy_part") if point else None
-        same = point is None or point.detail("occupancy_matched") in (None, 1)
-        texts.append("-" if value is None else f"{float(value):.0%}" + ("" if same else "*"))
-    return ", ".join(texts)
 
 
 def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
@@ -111,7 +100,7 @@ def bottleneck_figure(data: Dataset, item: ReportItem) -> list[style.PreparedFig
         levels = [f"{name} {one.levels.get(name, '-')}" for name in factors]
         row = f"{', '.join([one.system, *levels])}, N = {one.n}: {one.judged.word}"
         for name, part in (("without memory", one.math), ("without arithmetic", one.memory)):
-            marks += [effects.mark(row, name, part, TIME)] if part is not None else []
+            marks += [effects.mark(row, name, Difference(part, TIME))] if part is not None else []
     if not marks:
         raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
     verdicts = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in found)

@@ -81,19 +81,6 @@ class RunReport:
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The tables or the figures of an item."""
-
-    item: ReportItem
-    parts: Sequence[Any]
-
-    @property
-    def kind(self) -> str:
-        """As the keys of a report list: ``table effects``."""
-        return f"{self.item.form} {self.item.name}"
-
-
 def write_report(
     runs: Sequence[ReadRun],
     out: Path,
@@ -146,8 +133,8 @@ class _RunPage:
         self._circumstances()
         return self.not_made
 
-    def _made(self) -> Iterator[Made]:
-        """The items of the study's list, and the usual ones that it leaves out."""
+    def _made(self) -> Iterator[tuple[ReportItem, Any]]:
+        """The tables and figures of the study's list, and the usual ones that it leaves out."""
         listed = items_of(self.data)
         asked = {(item.form, item.name) for item in listed}
         sweep = self.run.answer.sweep
@@ -157,7 +144,7 @@ class _RunPage:
             if self.data.simulated and item.name == "resources":
                 continue  # no simulator has any; `nqbench static` does
             try:
-                made = Made(item, _draw(prepare(self.data, item)))
+                parts = _draw(prepare(self.data, item))
             except AnalysisError as error:
                 if item in listed and self.data.study.get("report"):
                     name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
@@ -167,8 +154,8 @@ class _RunPage:
                     )
                     self.not_made.append(f"{name}. Not made: {error}{hint}.")
                 continue
-            if item in listed or item.name != "interactions" or made.parts[0].shown.rows:
-                yield made
+            if item in listed or item.name != "interactions" or parts[0].shown.rows:
+                yield from ((item, part) for part in parts)
 
     def _opening(self) -> None:
         """The question, the answer, the figures, the findings."""
@@ -201,43 +188,45 @@ class _RunPage:
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
         kinds, page = SECTIONS[title], self.page
-        parts = [(made, part) for made in self.made if made.kind in kinds for part in made.parts]
         crossed = title == "Interactions"
         parts = [
-            one for one in parts if one[0].kind != "figure effects" or crossed == _crossed(one[1])
+            (item, part)
+            for kind in kinds
+            for item, part in self.made
+            if f"{item.form} {item.name}" == kind
+            and (kind != "figure effects" or crossed == _crossed(part))
         ]
-        parts.sort(key=lambda one: kinds.index(one[0].kind))
         if not parts:
             return
-        launch = {name for made, _ in parts for name in (made.item.x, made.item.y) if name}
+        launch = {name for item, _ in parts for name in (item.x, item.y) if name}
         known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
         page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
-        for made, part in parts:
-            alone = sum(not self._opens(*one) for one in parts) == 1
-            self._part(made, part, alone=alone, section=title)
+        alone = sum(not self._opens(*one) for one in parts) == 1
+        for item, part in parts:
+            self._part(item, part, alone=alone, section=title)
 
-    def _opens(self, made: Made, part: Any) -> bool:
+    def _opens(self, item: ReportItem, part: Any) -> bool:
         """Whether a figure opens the HTML page: it does not stand there again."""
-        if made.item.form == "table" or made.item.name not in FIRST or _crossed(part):
+        if item.form == "table" or item.name not in FIRST or _crossed(part):
             return False
-        answers = made.item.of in (self.run.answer.sweep, None) and not made.item.value
-        return answers and not (made.item.name == "effects" and self.data.simulated)
+        answers = item.of in (self.run.answer.sweep, None) and not item.value
+        return answers and not (item.name == "effects" and self.data.simulated)
 
-    def _part(self, made: Made, part: Any, *, alone: bool, section: str) -> None:
+    def _part(self, item: ReportItem, part: Any, *, alone: bool, section: str) -> None:
         page = self.page
-        if made.item.form == "figure":
-            opens = self._opens(made, part)
-            folded = made.item.name == "effects" and not _crossed(part)
+        if item.form == "figure":
+            opens = self._opens(item, part)
+            folded = item.name == "effects" and not _crossed(part)
             page.drawing(part, self.source, level=0 if opens else 3, folded=folded, html=not opens)
             return
         level = 3
-        if not made.item.title:
-            answers = part.shown and made.item.of in (self.run.answer.sweep, None)
+        if not item.title:
+            answers = part.shown and item.of in (self.run.answer.sweep, None)
             plain = answers or part.title == section or (alone and not self.data.sweeps[1:])
             level = 0 if plain else 3
         named: dict[str, Any] = {"size": f"{part.size}: ", "said": {*self.said}}
         self.said.update(part.notes)
-        if made.item.name != "interactions":
+        if item.name != "interactions":
             page.table(part, level=level, **named)
             return
         every = replace(part, shown=None, title=f"All interactions: {part.size}")

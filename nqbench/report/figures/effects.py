@@ -15,6 +15,7 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial import effects as factorial
+from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import gain, ratio_axis, timed_as
@@ -71,12 +72,13 @@ def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     crossed: list[Panel] = []
     for what in shown:
         found = factorial.effects(data, sweep, what, sizes=item.n)
-        changes = [(f"{e.factor}: {e.base} → {e.level}", e, e.totals) for e in found]
-        mains.append((what, [_mark(*change, f"N={change[1].n}") for change in changes]))
+        marks = [mark(f"{e.factor}: {e.base} → {e.level}", f"N={e.n}", e.difference) for e in found]
+        mains.append((what, marks))
         with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
             both = factorial.interactions(data, sweep, what, sizes=item.n)
             pairs = [(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i) for i in both]
-            crossed.append((what, [_mark(name, i, None, f"N={i.n}") for name, i in pairs]))
+            marks = [mark(s, f"N={i.n}", Difference(i.ratio, i.quantity)) for s, i in pairs]
+            crossed.append((what, marks))
     title = title_of(data, item, f"What each change is worth, sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     said = f"Dot plot of every {{}} on {', '.join(what.label for what in shown)}."
@@ -92,22 +94,9 @@ def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     return list(figures)
 
 
-def _mark(
-    row: str, found: factorial.FactorEffect, totals: tuple[float, float] | None, series: str
-) -> Mark:
-    return mark(row, series, found.ratio, found.quantity, totals)
-
-
-def mark(
-    row: str,
-    series: str,
-    ratio: Estimate,
-    what: Quantity,
-    totals: tuple[float, float] | None = None,
-) -> Mark:
-    """The mark of a quantity, new over old."""
-    said = str(wording.Difference(ratio, what, totals))
-    return Mark(row, series, gain(ratio, what), said, ratio.value)
+def mark(row: str, series: str, found: Difference) -> Mark:
+    """The mark of a difference."""
+    return Mark(row, series, gain(found.ratio, found.quantity), str(found), found.ratio.value)
 
 
 def dots(
@@ -243,10 +232,10 @@ def worth(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
         if data.simulated:
             found = [change.effects[q.name] for q in answer.quantities if q.name in change.effects]
             told = [e for e in found if not wording.is_few(e.totals, e.quantity)]
-            marks += [_mark(_row(change), e, e.totals, e.quantity.plain) for e in told]
+            marks += [mark(_row(change), e.quantity.plain, e.difference) for e in told]
         else:
             sizes = change.by_size(answer.quantities[0])
-            marks += [_mark(_row(change), e, e.totals, f"N={n}") for n, e in sizes.items()]
+            marks += [mark(_row(change), f"N={n}", e.difference) for n, e in sizes.items()]
     rows = [row for row, _ in words]
     series = list(dict.fromkeys(mark.series for mark in marks))[-MOST_SERIES:]
     if data.simulated:

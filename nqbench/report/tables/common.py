@@ -10,7 +10,7 @@ from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.report.table import Cell, Column, Field
+from nqbench.report.table import Column, Field
 
 PROGRAM_NOTE = (
     "The kernel time of a program (rows with a time `other`) covers a whole run with all its"
@@ -27,10 +27,7 @@ MODELLED_NOTE = (
 
 def factor_fields(factors: Sequence[str]) -> list[Field[PointResult]]:
     """A column per factor with the levels of points."""
-    return [
-        (Column(name), partial(lambda name, point: str(point.level(name)), name))
-        for name in factors
-    ]
+    return [(Column(name), partial(lambda name, p: str(p.level(name)), name)) for name in factors]
 
 
 def value_fields(shown: Sequence[Quantity]) -> list[Field[PointResult]]:
@@ -71,16 +68,6 @@ def interval_note(simulated: bool, rounds: int, shown: Sequence[Quantity] = ()) 
     )
 
 
-def plain(value: Any) -> Cell:
-    """A recorded fact as a cell."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if hasattr(value, "item"):
-        item = value.item()
-        return item if isinstance(item, str | int | float) else str(item)
-    return str(value)
-
-
 def varied_levels(rows: Sequence[Any]) -> list[str]:
     """Factors that distinguish rows of one ``system`` and size ``n``; each has its ``levels``."""
     seen: dict[tuple[str, int, str], set[str]] = {}
@@ -93,8 +80,7 @@ def varied_levels(rows: Sequence[Any]) -> list[str]:
 
 def level_fields(rows: Sequence[Any]) -> list[Field[Any]]:
     """A column for each of those factors, with the levels of rows."""
-
-    def level(row: Any, name: str) -> str:
-        return str(row.levels.get(name, "-"))
-
-    return [(Column(name), partial(level, name=name)) for name in varied_levels(rows)]
+    return [
+        (Column(name), partial(lambda name, row: str(row.levels.get(name, "-")), name))
+        for name in varied_levels(rows)
+    ]

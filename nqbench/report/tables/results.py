@@ -223,7 +223,7 @@ def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     rows: dict[tuple[tuple[Cell, ...], tuple[Cell, ...]], list[int]] = {}
     for point in points:
         levels = tuple(str(point.level(name)) for name in factors)
-        found = tuple(common.plain(point.detail(name)) for name in present)
+        found = tuple(point.detail(name) for name in present)
         rows.setdefault((levels, found), []).append(point.n)
     cells = tuple(
         (*levels, ", ".join(map(str, sizes)), *found) for (levels, found), sizes in rows.items()
