@@ -16,7 +16,7 @@ from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Compa
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.findings import superlative
-from nqbench.analysis.wording import Difference, amount, short
+from nqbench.analysis.wording import amount, short
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
@@ -121,6 +121,7 @@ def best_variants(findings: Findings) -> list[Table]:
     }
     if timed:
         what = findings.rankings[0].quantity
+        ahead = Column("ahead of the next", "ratio", spread=True, plain=FASTEST)
         made = tabulate(
             sorted(timed.values(), key=lambda one: -one[0].n),
             (Column("N", "number"), lambda one: one[0].n),
@@ -130,12 +131,10 @@ def best_variants(findings: Findings) -> list[Table]:
             (Column(what.label, "time", spread=True), lambda one: one[2].value),
             (
                 Column("ahead of the next", "ratio", spread=True, plain=FASTEST),
-                lambda one: Difference(
-                    one[2].lead.inverse(), what, verdict="" if one[2].clear else "unclear"
-                ),
+                lambda one: one[2].lead,
             ),
             (Column("next"), lambda one: short(one[2].next)),
-            (Column("told apart"), lambda one: "yes" if one[2].clear else "no"),
+            (Column("told apart"), lambda one: "no" if one[2].lead.verdict else "yes"),
         )
         notes = (
             "Variants of one size give the same answer; a configuration in several sweeps is one",

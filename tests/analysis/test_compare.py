@@ -151,9 +151,9 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: compare_runs(ONE, ONE, NAMES, value="bank_conflicts"),
      "no point of old and new has bank_conflicts on both sides; they have time, split"),
     (lambda: compare_levels(ONE, "colour", ("a", "b")),
-     "varies no such factor; it has sweep, memory"),
+     "varies no such factor; choose from sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),
-     "no level 'locale'; it has global, shared"),
+     "no level 'locale'; did you mean 'global'?"),
 )  # fmt: skip
 
 

@@ -36,15 +36,14 @@ from nqbench.point import PART
 class Leader:
     """The fastest of several variants on one side, and the next.
 
-    ``lead``   time of the next over that of the fastest
-    ``clear``  whether its interval, widened for the number of variants, excludes 1
+    ``lead``  the fastest against the next: ``unclear`` if its interval, widened for the number of
+              variants, has 1
     """
 
     name: str
     value: estimate.Estimate
     next: str
-    lead: estimate.Estimate
-    clear: bool
+    lead: Difference
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,11 +111,12 @@ def _best_variants(
         leaders = []
         for side, data in enumerate(sides):
             one, two = sorted(seen.values(), key=lambda p: p[side].value(what))[:2]
-            lead = _contrast(data, one[side], two[side], what).estimate()
+            ratio = _contrast(data, one[side], two[side], what).estimate()
             value = one[side].estimate(what)
             assert value is not None
-            clear = lead.differs_from(1, len(seen))
-            leaders.append(Leader(called[one.first], value, called[two.first], lead, clear))
+            word = "" if ratio.differs_from(1, len(seen)) else "unclear"
+            lead = Difference(ratio.inverse(), what, verdict=word)
+            leaders.append(Leader(called[one.first], value, called[two.first], lead))
         yield BestVariant(group[0].first.n, len(seen), (leaders[0], leaders[1]))
 
 

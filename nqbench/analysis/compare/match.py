@@ -9,11 +9,10 @@ from typing import Final, NamedTuple
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
 from nqbench.errors import StudyError
+from nqbench.system.suggest import suggestion
 
 Names = tuple[str, str]
 """What the two sides of a comparison are called, the reference first."""
-SHOWN: Final = 8
-"""Levels that a sentence lists before it says how many more there are."""
 LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
 """Statuses of points without a value that do not mean that the code failed."""
 
@@ -69,12 +68,12 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     recorded = _recorded(data.points)
     if factor not in ("sweep", *recorded):
-        known = ", ".join(["sweep", *(f for f in recorded if f != "n")])
-        raise StudyError(f"by {factor}: {data.name} varies no such factor; it has {known}")
+        said = suggestion(factor, ["sweep", *(f for f in recorded if f != "n")])
+        raise StudyError(f"by {factor}: {data.name} varies no such factor; {said}")
     for level in levels:
         if level not in present:
-            listed = ", ".join(present[:SHOWN]) + (", ..." if len(present) > SHOWN else "")
-            raise StudyError(f"by {factor}: {data.name} has no level {level!r}; it has {listed}")
+            said = suggestion(level, present)
+            raise StudyError(f"by {factor}: {data.name} has no level {level!r}; {said}")
     factors = [f for f in recorded if f != factor]
     pairs: list[Matched] = []
     missing: list[Missing] = []

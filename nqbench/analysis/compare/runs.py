@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED
@@ -24,9 +24,6 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
 
-PointVerdict = Literal[
-    "faster", "slower", "same", "unclear", "equal", "better", "worse", "fewer", "more"
-]
 TIME_VERDICTS: Final = ("faster", "slower", "same", "unclear")
 JUDGED_COUNTS: Final = ("equal", "better", "worse")
 PLAIN_COUNTS: Final = ("equal", "fewer", "more")
@@ -47,14 +44,14 @@ class ComparedPoint:
     first: Estimate
     second: Estimate
     ratio: Estimate
-    verdict: PointVerdict
+    verdict: str
     p: float = math.nan
     reason: str = ""
 
     @property
     def difference(self) -> Difference:
         """The second side against the first, for people."""
-        word: str = self.verdict if self.verdict in ("same", "unclear") else ""
+        word = self.verdict if self.verdict in ("same", "unclear") else ""
         gap = self.second.value - self.first.value
         if gap and self.ratio.exact and 1 / wording.SAME < self.ratio.value < wording.SAME:
             word = f"{gap:+,.3g}" if abs(gap) < 1 else f"{gap:+,.0f}"
@@ -180,7 +177,7 @@ def _check_kinds(sides: tuple[Dataset, Dataset], names: match.Names) -> None:
         )
 
 
-def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdict, float]]:
+def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[str, float]]:
     """Verdict and corrected p of each contrast, corrected for all of them together.
 
     ``same`` goes first: a significant difference within the margin is one that the user has called
@@ -188,9 +185,9 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdi
     """
     different = estimate.adjusted([c.p_different() for c in contrasts])
     outside = estimate.adjusted([c.p_outside(margin) for c in contrasts])
-    found: list[tuple[PointVerdict, float]] = []
+    found: list[tuple[str, float]] = []
     for c, p, beyond in zip(contrasts, different, outside, strict=True):
-        verdict: PointVerdict = "unclear"
+        verdict = "unclear"
         if beyond <= ALPHA:  # never true of NaN
             verdict = "same"
         elif p <= ALPHA:
@@ -286,7 +283,7 @@ def _counts(pairs: Sequence[match.Matched], what: Quantity) -> ComparedQuantity:
     for pair in pairs:
         one, two = _estimates(pair, what)
         value = two.value / one.value if one.value else math.inf
-        verdict: PointVerdict = "more" if two.value > one.value else "fewer"
+        verdict = "more" if two.value > one.value else "fewer"
         if one.value == two.value:
             value, verdict = 1.0, "equal"
         elif what.better:

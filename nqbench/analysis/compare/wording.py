@@ -74,7 +74,7 @@ def _fastest(ranking: changes.Ranking) -> str:
     called = [wording.short(leader.name) for leader in top.leaders]
     if top.same:
         told = f"the same is fastest on both: {called[0]}"
-    elif not any(leader.clear for leader in top.leaders):
+    elif all(leader.lead.verdict for leader in top.leaders):
         told = "none is clearly fastest on either"
     else:
         each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
@@ -148,8 +148,8 @@ def _other_sizes(found: Sequence[changes.BestVariant]) -> Iterator[str]:
             f"{n} (of those with another answer)" if n == top.n else str(n)
             for n in sorted({one.n for one in differ})
         )
-        clear = any(lead.clear for one in differ for lead in one.leaders)
-        doubt = "" if clear else ", without a clear lead on either"
+        unclear = all(leader.lead.verdict for one in differ for leader in one.leaders)
+        doubt = ", without a clear lead on either" if unclear else ""
         yield f"At N = {sizes} another variant is fastest on each{doubt}."
 
 
