@@ -129,10 +129,7 @@ def best_variants(findings: Findings) -> list[Table]:
             (Column("on"), lambda one: one[1]),
             (Column("fastest"), lambda one: short(one[2].name)),
             (Column(what.label, "time", spread=True), lambda one: one[2].value),
-            (
-                Column("ahead of the next", "ratio", spread=True, plain=FASTEST),
-                lambda one: one[2].lead,
-            ),
+            (ahead, lambda one: one[2].lead),
             (Column("next"), lambda one: short(one[2].next)),
             (Column("told apart"), lambda one: "no" if one[2].lead.verdict else "yes"),
         )
