@@ -15,6 +15,7 @@ from nqbench.analysis.data.quantities import metrics_of, quantity
 from nqbench.analysis.factorial.effects import DECISIVE
 from nqbench.devices.registry import open_simulator
 from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
+from nqbench.measure.run_state import Listener
 from nqbench.measure.variants import workload_of
 from nqbench.plan import Kernel
 from nqbench.point import labels
@@ -73,9 +74,8 @@ def check_points(
     """
     began = start = time.monotonic()
     launch = launch_factors(points[0].workload) if points else ()
-    found = Checked()
-    if listener is not None:
-        listener.stage("checking every access in the simulator", len(points))
+    found, listener = Checked(), listener or Listener()
+    listener.stage("checking every access in the simulator", len(points))
     pairs = list(zip(labels(points, launch), points, strict=True))
     if limit_s is not None:
         Random(0).shuffle(pairs)  # so that all levels come early
@@ -88,8 +88,7 @@ def check_points(
         else:
             _check_point(found, label, point, device, left_s)
             start = start if number else time.monotonic()
-        if listener is not None:
-            listener.advanced()
+        listener.advanced()
     found.wall_s = time.monotonic() - began
     return found
 
@@ -164,16 +163,15 @@ def side_by_side(
     if len(points) == len(sides) <= 2 or len(points) == 2:
         return points, ""
     device, rows, refused = open_simulator(spec), {}, []
-    if listener is not None:
-        listener.stage("count every candidate in the simulator", len(points))
+    listener = listener or Listener()
+    listener.stage("count every candidate in the simulator", len(points))
     for point in points:
         try:
             first = _explained(point.label(), point, device)[0]
             rows[id(point)] = {**first.counters, **point.factors, **point.derived}
         except NqbenchError as error:
             refused.append(error)
-        if listener is not None:
-            listener.advanced()
+        listener.advanced()
     groups = [[point for point in group if id(point) in rows] for group in groups]
     if not all(groups):
         raise refused[0]

@@ -80,10 +80,8 @@ def budget_seconds(text: str | None) -> float | None:
     """``--budget`` in seconds: a duration as in a study, ``10m`` or ``1m30s``."""
     from nqbench.study import duration_s
 
-    if text is None:
-        return None
     try:
-        return duration_s(text)
+        return None if text is None else duration_s(text)
     except StudyError as error:
         raise StudyError(f"--budget: {error.message}") from error
 

@@ -77,6 +77,22 @@ def driver(error: int = 0, count: int = 1, cuda: int = 13) -> dict[str, ProbeRes
     return {"driver": ProbeResult({"error": error, "cuda": [cuda, 0], "count": count})}
 
 
+def visible(gpus: str) -> dict[str, Any]:
+    return {"environment": {"CUDA_VISIBLE_DEVICES": gpus}}
+
+
+def nvml(**found: Any) -> dict[str, Any]:
+    return {"answers": {"nvml": ProbeResult(found)}}
+
+
+def card(kind: str) -> dict[str, Any]:
+    return {"answers": {"driver": NO_LIBRARY}, "files": {VENDOR: "0x10de\n", CLASS: f"{kind}\n"}}
+
+
+def empty(form: str, *words: object) -> dict[str, Any]:
+    return {"files": {form.format(word): "" for word in words}}
+
+
 CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("Python", {"version": (3, 10, 14)}, "missing", "3.10.14", "3.11"),
     ("Python", {}, "ok", "3.13.0", ""),
@@ -93,48 +109,27 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("PyCUDA", {"answers": {"pycuda": BROKEN}}, "missing", "cuFoo", "make setup   (builds it"),
     ("PyCUDA", {"answers": {"pycuda": BROKEN, "driver": NO_LIBRARY}}, "missing", "", "the driver"),
     ("NVIDIA driver", {}, "ok", "serves CUDA up to 13.0, 1 GPU", ""),
-    (
-        "NVIDIA driver",
-        {"answers": {"nvml": ProbeResult({"driver": "580.95"})}},
-        *("ok", "580.95, serves CUDA up to 13.0", ""),
-    ),
+    ("NVIDIA driver", nvml(driver="580.95"), "ok", "580.95, serves CUDA up to 13.0", ""),
     ("NVIDIA driver", {"answers": driver(100)}, "missing", "CUDA error 100", "--gpus all"),
     ("NVIDIA driver", {"answers": driver(999)}, "missing", "CUDA error 999", "nvidia-smi"),
     ("NVIDIA driver", {"answers": driver(count=0)}, "missing", "sees no GPU", "--gpus all"),
     ("NVIDIA driver", {"answers": {"driver": BROKEN}}, "missing", "cuFoo", "nvidia-smi"),
     ("NVIDIA driver", {"answers": {"driver": NO_LIBRARY}}, "missing", "no NVIDIA card", "sim"),
-    (
-        "NVIDIA driver",
-        {"answers": {"driver": NO_LIBRARY}, "files": {VENDOR: "0x10de\n", CLASS: "0x030200\n"}},
-        *("missing", "an NVIDIA card is in this machine", "drivers"),
-    ),
-    (
-        "NVIDIA driver",  # the card's audio function
-        {"answers": {"driver": NO_LIBRARY}, "files": {VENDOR: "0x10de\n", CLASS: "0x040300\n"}},
-        *("missing", "no NVIDIA card", "sim"),
-    ),
+    ("NVIDIA driver", card("0x030200"), "missing", "NVIDIA card is in this machine", "drivers"),
+    ("NVIDIA driver", card("0x040300"), "missing", "no NVIDIA card", "sim"),  # its audio function
     (
         "NVIDIA driver",
         {"answers": {"driver": NO_LIBRARY}, "files": {MODULE: "NVRM"}},
         *("missing", "is not visible here", "--gpus all"),
     ),
-    (
-        "CUDA_VISIBLE_DEVICES",
-        {"environment": {"CUDA_VISIBLE_DEVICES": ""}},
-        *("warning", "hides every GPU", "unset"),
-    ),
-    (
-        "CUDA_VISIBLE_DEVICES",
-        {"environment": {"CUDA_VISIBLE_DEVICES": "2,3"}},
-        *("ok", "2,3: cuda:0 is the first", ""),
-    ),
+    ("CUDA_VISIBLE_DEVICES", visible(""), "warning", "hides every GPU", "unset"),
+    ("CUDA_VISIBLE_DEVICES", visible("2,3"), "ok", "2,3: cuda:0 is the first", ""),
     ("compiler fits the GPU", {"answers": driver(cuda=12)}, "missing", "12.0", "CUDA 12 compiler"),
     (
-        "compiler fits the GPU",
-        {"answers": {"nvml": ProbeResult({"gpus": [{"index": 1, "capability": [7, 0]}]})}},
+        *("compiler fits the GPU", nvml(gpus=[{"index": 1, "capability": [7, 0]}])),
         *("missing", "sm_70 (GPU 1)", "make setup"),
     ),
-    ("NVML", {"answers": {"nvml": ProbeResult({"gpus": [{"capability": None}]})}}, "ok", "1 G", ""),
+    ("NVML", nvml(gpus=[{"capability": None}]), "ok", "1 GPU", ""),
     (
         "NVML",
         {"answers": {"nvml": ProbeResult(failure="pynvml is not installed")}},
@@ -155,20 +150,14 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("results folder", {"files": {"results": ""}}, "missing", "cannot be written", "--out"),
     ("ncu", {}, "missing", "not installed", "install NVIDIA Nsight Compute"),
     (
-        "ncu",
-        {
-            "files": {
-                f"opt/nvidia/nsight-compute/{version}/ncu": "" for version in ("2024.1", "2025.3")
-            }
-        },
-        *("missing", "2025.3/ncu is not on the PATH", "2025.3:$PATH"),
+        *("ncu", empty("opt/nvidia/nsight-compute/{}/ncu", "2024.1", "2025.3"), "missing"),
+        *("2025.3/ncu is not on the PATH", "2025.3:$PATH"),
     ),
     ("counter permission", {"files": {MODULE: ""}}, "warning", "does not say", "query-metrics"),
     ("ceilings", {}, "missing", "no GPU", "nqbench run ceilings"),
-    (
-        "ceilings",  # a simulated one is none
-        {"files": {f"local/{d}/ceilings/manifest.json": "" for d in ("cuda-1", "sim-mini")}},
-        *("ok", "measured on cuda-1", ""),
+    (  # a simulated one is none
+        *("ceilings", empty("local/{}/ceilings/manifest.json", "cuda-1", "sim-mini"), "ok"),
+        *("measured on cuda-1", ""),
     ),
 ]
 

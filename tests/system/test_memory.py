@@ -14,17 +14,6 @@ from nqbench.measure.worker.pool import _ending
 ROOT = Path(__file__).parents[2]
 
 
-def limited(limit_bytes: int, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-
-    return subprocess.run(
-        [sys.executable, "-m", "nqbench", *words],
-        capture_output=True, text=True, cwd=cwd, check=False,
-        preexec_fn=limit,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("words", "megabytes", "code"),
     [
@@ -36,8 +25,14 @@ def limited(limit_bytes: int, *words: str, cwd: Path) -> subprocess.CompletedPro
     ],
 )
 def test_too_little_ends_at_once(tmp_path: Path, words: str, megabytes: int, code: int) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
     study = str(ROOT / "configs" / "quick.yaml")
-    done = limited(megabytes << 20, *words.replace("STUDY", study).split(), cwd=tmp_path)
+    command = [sys.executable, "-m", "nqbench", *words.replace("STUDY", study).split()]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False, preexec_fn=limit
+    )
     assert done.returncode == code
     assert ("not enough memory" in done.stderr, "ulimit -v" in done.stderr) == (code > 0, code > 0)
     assert done.stderr.count("\n") == (code > 0)
