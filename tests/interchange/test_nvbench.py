@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,42 +90,35 @@ def test_a_skipped_state_keeps_its_reason(tmp_path: Path) -> None:
 
 
 MEAN = "nv/cold/time/gpu/mean"
+STATE = "benchmarks 0 states 0"
+GONE = object()
+DAMAGED = (
+    ("benchmarks", GONE, "is not a result of nvbench"),
+    ("meta version json major", 2, "json.major is 2: input should be 1"),
+    ("benchmarks", [], "holds no benchmark with a state"),
+    ("benchmarks", "x", "benchmarks is 'x': input should be a valid array"),
+    ("benchmarks 0 name", GONE, "benchmarks[0].name is missing"),
+    (f"{STATE} summaries", [{"data": []}], "states[0].summaries[0].tag is missing"),
+    (f"{STATE} summaries", [summary(MEAN, "fast")],
+     "summaries[0].data[0].value is 'fast': input should be a valid number"),
+    (f"{STATE} summaries", [summary(MEAN, "-1.0")],
+     f"tag '{MEAN}' value is -1.0: a positive number"),
+    (f"{STATE} summaries", [], f"tag '{MEAN}' value is None: a positive"),
+    (f"{STATE} axis_values 0 type", "int128", "does not match any of the expected tags"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda f, s: f.clear(), "is not a result of nvbench"),
-        (
-            lambda f, s: f["meta"]["version"]["json"].update(major=2),
-            "json.major is 2: input should be 1",
-        ),
-        (lambda f, s: f.update(benchmarks=[]), "holds no benchmark with a state"),
-        (lambda f, s: f.update(benchmarks="x"), "benchmarks is 'x': input should be a valid array"),
-        (lambda f, s: f["benchmarks"][0].pop("name"), r"benchmarks\[0\]\.name is missing"),
-        (
-            lambda f, s: s.update(summaries=[{"data": []}]),
-            r"states\[0\]\.summaries\[0\]\.tag is missing",
-        ),
-        (
-            lambda f, s: s.update(summaries=[summary(MEAN, "fast")]),
-            r"summaries\[0\]\.data\[0\]\.value is 'fast': input should be a valid number",
-        ),
-        (
-            lambda f, s: s.update(summaries=[summary(MEAN, "-1.0")]),
-            rf"tag '{MEAN}' value is -1\.0: a positive number",
-        ),
-        (lambda f, s: s.update(summaries=[]), f"tag '{MEAN}' value is None: a positive"),
-        (
-            lambda f, s: s["axis_values"][0].update(type="int128"),
-            r"axis_values\[0\] is .*'int128'.* does not match any of the expected tags",
-        ),
-    ],
-)
-def test_damage_is_named(tmp_path: Path, change: Any, message: str) -> None:
-    made = result()
-    change(made, made["benchmarks"][0]["states"][0])
-    with pytest.raises(InterchangeError, match=message):
+@pytest.mark.parametrize(("where", "value", "message"), DAMAGED)
+def test_damage_is_named(tmp_path: Path, where: str, value: Any, message: str) -> None:
+    made: Any = result()
+    *path, last = (int(key) if key.isdecimal() else key for key in where.split())
+    node = made
+    for key in path:
+        node = node[key]
+    node[last] = value
+    if value is GONE:
+        del node[last]
+    with pytest.raises(InterchangeError, match=re.escape(message)):
         open_results(write(tmp_path / "r.json", made))
 
 

@@ -18,14 +18,7 @@ from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from nqbench.workloads.local_search.searches import invalid_moves, moves_of
 from tests.builders import MINI, Builder
-from tests.papers.runs import (
-    MACHINE,
-    SEARCH,
-    V,
-    gtx480,
-    search_levels,
-    value_of,
-)
+from tests.papers.runs import MACHINE, SEARCH, V, gtx480, search_levels, value_of
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,8 @@ H100 = load_model("sm_90").facts
 
 
 def test_words_of_the_command_line() -> None:
-    study = variants_study(
-        ["ceilings.fma", "steps=7", "ceilings.int_add", "block_size=64"], [64, 128]
-    )
+    words = ["ceilings.fma", "steps=7", "ceilings.int_add", "block_size=64"]
+    study = variants_study(words, [64, 128])
     points = expand(study, H100)
     assert [p.system for p in points[::3]] == ["ceilings.fma", "ceilings.int_add"] * 2
     assert {(p.factors["steps"], p.factors["block_size"]) for p in points} == {(7, 64)}
@@ -123,12 +122,9 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     assert [b.system for b in found] == ["ceilings.fma", "ceilings.copy"]
     for one in found:
         assert one.math is not None
-        times = {part: point.estimate(TIME) for part, point in one.points.items()}
-        math, full = times["math_only"], times["full"]
-        assert math is not None
-        assert full is not None
+        math, full = (one.points[part].value(TIME) for part in ("math_only", "full"))
         # A ratio of geometric means is the geometric mean of the ratios.
-        assert one.math.value == pytest.approx(math.value / full.value)
+        assert one.math.value == pytest.approx(math / full)
         assert one.matched
     (table,) = tabulate(data, ITEM)
     assert [row[0] for row in table.rows] == ["ceilings.fma", "ceilings.copy"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +62,18 @@ def column(points: list[Point], *factors: str) -> list[tuple[object, ...]]:
             [(4, 256, 8), (5, 320, 8)],
             id="expressions read n, other factors, the system and the device",
         ),
+        pytest.param(
+            "n: 10\nmatrix: {depth: [auto, 5]}\nexclude: {depth: auto}",
+            "depth",
+            [(5,)],
+            id="an excluded level matches as written",
+        ),
+        pytest.param(
+            "n: 10\nmatrix: {depth: [auto, 5]}\nexclude: {depth: 2}",
+            "depth",
+            [(5,)],
+            id="and as resolved",
+        ),
     ],
 )
 def test_levels(tmp_path: Path, text: str, factors: str, expected: list[object]) -> None:
@@ -75,10 +86,8 @@ def test_sweeps_keep_the_order_of_the_file_and_their_own_sizes(tmp_path: Path) -
         "- {name: z, n: 10, fixed: {depth: 4}}\n- {name: a, system: beta2011.pool}\n"
     )
     points = points_of(tmp_path, text)
-    assert [(p.sweep, p.n, p.system) for p in points] == [
-        ("z", 10, None),
-        ("a", 11, "beta2011.pool"),
-    ]
+    found = [(p.sweep, p.n, p.system) for p in points]
+    assert found == [("z", 10, None), ("a", 11, "beta2011.pool")]
     assert {p.study for p in points} == {"s"}
     assert {p.workload for p in points} == {"counting"}
 
@@ -198,12 +207,6 @@ def test_exclude_removes_what_would_be_infeasible(tmp_path: Path) -> None:
         assert column(points_of(tmp_path, text + condition), "memory") == [("shared",)]
 
 
-def test_an_excluded_level_matches_as_written_and_as_resolved(tmp_path: Path) -> None:
-    text = HEAD + "matrix: {depth: [auto, 5]}\n"
-    for condition in ("exclude: {depth: auto}", "exclude: {depth: 2}"):
-        assert column(points_of(tmp_path, text + condition), "depth") == [(5,)]
-
-
 def test_infeasible_points_are_kept_with_their_reason(tmp_path: Path) -> None:
     text = HEAD + "matrix: {block_size: [128, 512]}\ninfeasible: skip"
     fits, skipped = points_of(tmp_path, text)
@@ -230,12 +233,8 @@ def test_a_dash_leaves_a_factor_to_the_system_without_it(tmp_path: Path) -> None
         "matrix:\n  system: [alpha2010.base, beta2011.pool]\n  pool_size: ['-', 64, 128]\n"
         "where: (system == 'alpha2010.base') == (pool_size == '-')"
     )
-    points = points_of(tmp_path, text)
-    assert [(p.system, p.factors["pool_size"]) for p in points] == [
-        ("alpha2010.base", "-"),
-        ("beta2011.pool", 64),
-        ("beta2011.pool", 128),
-    ]
+    found = [(p.system, p.factors["pool_size"]) for p in points_of(tmp_path, text)]
+    assert found == [("alpha2010.base", "-"), ("beta2011.pool", 64), ("beta2011.pool", 128)]
 
 
 def test_the_limit_of_points(tmp_path: Path) -> None:
@@ -247,12 +246,3 @@ def test_the_limit_of_points(tmp_path: Path) -> None:
     )
     with pytest.raises(StudyError, match=rf"20,002 combinations.*{MAX_POINTS:,}"):
         points_of(tmp_path, large % 10_001)
-
-
-def test_limits_come_from_the_device(tmp_path: Path) -> None:
-    study = study_of(tmp_path, HEAD + "fixed: {block_size: 512}")
-    large = replace(SIM, shared_per_block=232_448)
-    first = expand(study, large, workload=FakeWorkload())
-    assert expand(study, large, workload=FakeWorkload()) == first
-    with pytest.raises(StudyError, match="65536 bytes"):
-        expand(study, SIM, workload=FakeWorkload())

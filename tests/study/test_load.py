@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,19 +41,11 @@ def test_measure_and_report(tmp_path: Path) -> None:
     )
     assert study.measure == Measure(0.02, 3, 90.0, 5, 0, 0.5)
     heatmap, results, effects = study.report
-    assert heatmap == ReportItem(
-        "figure", "heatmap", of="s", x="depth", y="block_size", value="kernel", n=(10, 12)
-    )
+    options = {"of": "s", "x": "depth", "y": "block_size", "value": "kernel"}
+    assert heatmap == ReportItem("figure", "heatmap", n=(10, 12), **options)
     assert results == ReportItem("table", "results")
     assert effects.n == (10, 11, 12)
-    assert heatmap.as_json() == {
-        "figure": "heatmap",
-        "of": "s",
-        "x": "depth",
-        "y": "block_size",
-        "value": "kernel",
-        "n": [10, 12],
-    }
+    assert heatmap.as_json() == {"figure": "heatmap", **options, "n": [10, 12]}
 
 
 def test_plain_form_is_json_without_the_folder(tmp_path: Path) -> None:
@@ -78,11 +69,8 @@ def test_anchors_and_merge_keys(tmp_path: Path) -> None:
         "- name: a\n  fixed: &base {depth: 4, memory: shared}\n"
         "- name: b\n  fixed: {<<: *base, memory: global}\n"
     )
-    points = points_of(tmp_path, text)
-    assert [(p.factors["memory"], p.factors["depth"]) for p in points] == [
-        ("shared", 4),
-        ("global", 4),
-    ]
+    found = [(p.factors["memory"], p.factors["depth"]) for p in points_of(tmp_path, text)]
+    assert found == [("shared", 4), ("global", 4)]
 
 
 def test_numbers_with_an_exponent_need_no_point() -> None:
@@ -99,31 +87,14 @@ def test_a_mistake_behind_an_alias_is_shown_where_the_alias_stands(tmp_path: Pat
         points_of(tmp_path, text)
 
 
-DURATIONS = {"10s": 10, "500ms": 0.5, "2m": 120, "1.5h": 5400, "1m30s": 90, "3 min": 180}
-
-
-@pytest.mark.parametrize(
-    ("read", "right", "wrong", "said"),
-    [
-        (
-            duration_s,
-            DURATIONS,
-            ["", "10", "s", "-1s", "1d", "0s", "9999h", "1e3s", 10, None],
-            "duration",
-        ),
-        (
-            fraction,
-            {"0.5%": 0.005, "1 %": 0.01, "50%": 0.5},
-            ["", "1", "0%", "51%", "-1%", "1%%", 0.5, None],
-            "percentage",
-        ),
-    ],
-)
-def test_durations_and_percentages(
-    read: Callable[[object], float], right: dict[str, float], wrong: list[object], said: str
-) -> None:
-    for text, value in right.items():
-        assert read(text) == pytest.approx(value)
-    for one in wrong:
-        with pytest.raises(StudyError, match=said):
-            read(one)
+def test_durations_and_percentages() -> None:
+    right = {"10s": 10, "500ms": 0.5, "2m": 120, "1.5h": 5400, "1m30s": 90, "3 min": 180}
+    assert {text: duration_s(text) for text in right} == pytest.approx(right)
+    right = {"0.5%": 0.005, "1 %": 0.01, "50%": 0.5}
+    assert {text: fraction(text) for text in right} == pytest.approx(right)
+    for wrong in ("", "10", "s", "-1s", "1d", "0s", "9999h", "1e3s", 10, None):
+        with pytest.raises(StudyError, match="duration"):
+            duration_s(wrong)
+    for share in ("", "1", "0%", "51%", "-1%", "1%%", 0.5, None):
+        with pytest.raises(StudyError, match="percentage"):
+            fraction(share)
