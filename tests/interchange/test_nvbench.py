@@ -92,7 +92,7 @@ def test_a_skipped_state_keeps_its_reason(tmp_path: Path) -> None:
 MEAN = "nv/cold/time/gpu/mean"
 STATE = "benchmarks 0 states 0"
 GONE = object()
-DAMAGED = (
+DAMAGED: tuple[tuple[str, Any, str], ...] = (
     ("benchmarks", GONE, "is not a result of nvbench"),
     ("meta version json major", 2, "json.major is 2: input should be 1"),
     ("benchmarks", [], "holds no benchmark with a state"),
