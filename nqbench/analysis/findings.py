@@ -37,7 +37,9 @@ def findings(run: Answer | Dataset | Path | str) -> list[str]:
     if data.points and all(PART in p.levels for p in data.points):
         return [verdict_text(found) for found in bottlenecks(data)]
     if not answer.best or len(answer.whole) < 2:
-        return [_nothing(answer)]
+        ok = sum(point.ok for point in data.points)
+        counted = f"{ok} of {many(len(data.points), 'point')} finished"
+        return [f"No finding: {counted}, and none has an alternative to compare with."]
     rest = [s for s in (programs(answer), interaction(answer), answer.turns, answer.limits) if s]
     changed = [c for c in answer.changes if any(map(answer.matters, c.effects.values()))]
     rest = rest[: max(WANTED - 1 - len(changed), MOST_BESIDE)]
@@ -47,12 +49,6 @@ def findings(run: Answer | Dataset | Path | str) -> list[str]:
     if data.rounds == 1 and not data.simulated:
         told = ["One round has no intervals, so no change is judged: `rounds: 2` or more."]
     return [opening(answer), *told, *rest]
-
-
-def _nothing(answer: Answer) -> str:
-    ok = sum(p.ok for p in answer.data.points)
-    counted = f"{ok} of {many(len(answer.data.points), 'point')} finished"
-    return f"No finding: {counted}, and none has an alternative to compare with."
 
 
 def opening(answer: Answer) -> str:

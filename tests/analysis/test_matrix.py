@@ -168,6 +168,9 @@ def test_words_and_reasons_stand_where_there_is_no_number() -> None:
     ((where, why),) = row.reasons
     assert where == "H100 PCIe"
     assert "N=18" in why
+    bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
+    with pytest.raises(AnalysisError, match="no effect can be computed from simulated: give timed"):
+        effects_matrix([bare])
 
 
 def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
@@ -182,12 +185,6 @@ def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
     row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
     values = [cell.value.value for cell in measured(row) if cell.value]
     assert values == pytest.approx([10 / 3, 2, 10 / 3], rel=0.01)
-
-
-def test_what_has_no_effect_is_refused() -> None:
-    bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
-    with pytest.raises(AnalysisError, match="no effect can be computed from simulated: give timed"):
-        effects_matrix([bare])
 
 
 @pytest.mark.parametrize(

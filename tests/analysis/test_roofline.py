@@ -209,14 +209,11 @@ def test_a_program_is_set_by_the_kernel_that_takes_most_of_its_time() -> None:
     table = roofline_table([found], [], SOURCE)
     assert [column.name for column in table.columns][:2] == ["system", "kernel"]
     assert table.rows[0][1] == "evaluate"
-
-
-def test_a_profilers_first_launch_of_that_kernel_has_its_own_time() -> None:
+    # A profiler's first launch of that kernel has its own time.
     profile = {"key": "k", "dram_bytes@evaluate": 64.0, "fp32_operations@evaluate": 8.0,
                "integer_thread_instructions@evaluate": 4.0, "duration_ns@evaluate": 5e8,
                "dram_bytes": 1.0, "duration_ns": 1.0}  # fmt: skip
-    run = replace(Observed(Path("run"), program(TWO, timed=True)), profiles=(profile,))
-    (found,), _ = roof_points(run, ROOF)
+    (found,), _ = roof_points(replace(run, profiles=(profile,)), ROOF)
     assert found.kernel == "evaluate"
     assert found.time.value == pytest.approx(0.5)
     assert found.work == {"bytes": 64.0, "float": 8.0, "integer": 4.0}

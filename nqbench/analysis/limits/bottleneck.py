@@ -108,17 +108,9 @@ def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
             of = f"{time_text(EMPTY_S, 1)} of its {time_text(total.value, 3)}"
             short = f"an empty launch takes {of}: judge it at a larger N too"
             judged = Judged(judged.word, f"{judged.reason}; {short}")
-    return Bottleneck(
-        system=full.name,
-        n=full.n,
-        levels={k: v for k, v in full.levels.items() if k != PART},
-        points=points,
-        math=math,
-        memory=memory,
-        both=both,
-        matched=all(p.detail("occupancy_matched") in (None, 1) for p in points.values()),
-        judged=judged,
-    )
+    levels = {k: v for k, v in full.levels.items() if k != PART}
+    matched = all(p.detail("occupancy_matched") in (None, 1) for p in points.values())
+    return Bottleneck(full.name, full.n, levels, points, math, memory, both, matched, judged)
 
 
 def _ratio(points: Mapping[Variant, PointResult], *parts: Variant) -> Estimate | None:
