@@ -23,7 +23,7 @@ def given_levels(
     """The given levels, each checked, without those that do not apply (``-``).
 
     Raises ``StudyError`` for a name that does not exist or a size ``n`` that is missing,
-    ``InfeasibleError`` for a number out of range. The workload checks the range of ``n``.
+    ``InfeasibleError`` for a number out of range.
     """
     if system is not None and system not in systems:
         raise StudyError(
@@ -32,16 +32,19 @@ def given_levels(
     explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
     for name, level in explicit.items():
         check_level(workload, factors, name, level)
-    if not isinstance(explicit.get("n"), int):
+    n = explicit.get("n")
+    if not isinstance(n, int):
         raise StudyError(f"a point of workload {workload} needs a number n")
+    least, most = factors["n"].number or (n, n)
+    if not least <= n <= most:
+        raise InfeasibleError(f"n: {n} is outside {least} to {most}; choose n in that range", "n")
     return explicit
 
 
 def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: Level) -> None:
     """Refuse an unknown factor, a level that it does not have, a number out of its range.
 
-    Raises ``StudyError``, and ``InfeasibleError`` for a number. The range of ``n`` is left to the
-    workload, whose systems may differ in it.
+    Raises ``StudyError``, and ``InfeasibleError`` for a number other than ``n``.
     """
     if name not in factors:
         raise StudyError(f"workload {workload} has no factor {name!r}; {suggestion(name, factors)}")
@@ -78,13 +81,6 @@ def applied(
         if name != "n" and name not in own:
             raise InfeasibleError(f"{name}: {level} means nothing to {who}; leave {name} out", name)
     return {**dict.fromkeys(factors, NOT_APPLICABLE), **own, **given}
-
-
-def check_size(factors: Mapping[str, Factor], n: int) -> None:
-    """Refuse a size out of the range of the factor ``n``: ``InfeasibleError``."""
-    least, most = factors["n"].number or (n, n)
-    if not least <= n <= most:
-        raise InfeasibleError(f"n: {n} is outside {least} to {most}; choose n in that range", "n")
 
 
 def check_block(

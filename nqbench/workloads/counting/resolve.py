@@ -24,7 +24,6 @@ from nqbench.workloads.levels import (
     Levels,
     applied,
     blocks_held,
-    check_size,
     given_levels,
     number,
 )
@@ -114,7 +113,6 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     """
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
     n = number(explicit, "n")
-    check_size(FACTORS, n)
     if n < MIN_N:
         said = f"n: {n} is less than the {MIN_N} of the kernels; use a cpu.* system for it"
         raise InfeasibleError(said, "n")
@@ -171,7 +169,6 @@ def _check_unrolled(levels: Levels) -> None:
 def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
-    check_size(FACTORS, number(explicit, "n"))
     return applied(FACTORS, {}, explicit, system)
 
 

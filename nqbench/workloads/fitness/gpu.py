@@ -69,54 +69,49 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
             "gpu_cdp launches kernels from a kernel (dynamic parallelism), which is not simulated;"
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )
+    more: Numbers = {}
     if scheme in HISTOGRAMS:
-        return {**_resolve_histogram(levels, device), **counts.traffic(levels)}
-    if levels["block_size"] == "auto":
-        levels["block_size"] = 512  # the paper's
-    check_block(levels, device, _BLOCKS)
-    threads = counts.pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
-    # One queen has no pairs; a grid has at least one block.
-    blocks = max(1, limits.check_grid(levels, threads, device))
-    sent = counts.QUEEN_BYTES * n + (
-        counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
-    )
-    results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
-    limits.check_bytes(levels, device, sent + results, sent if scheme == "gpu_fine1" else 0)
-    derived: Numbers = {
-        "blocks": blocks,
-        "gpu_threads": blocks * number(levels, "block_size"),
-        "device_bytes": sent + results,
-        "transfer_bytes": sent + results,
-        **counts.traffic(levels),
-    }
+        blocks, moved, needed, more = _resolve_histogram(levels, device)
+    else:
+        if levels["block_size"] == "auto":
+            levels["block_size"] = 512  # the paper's
+        check_block(levels, device, _BLOCKS)
+        threads = counts.pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
+        # One queen has no pairs; a grid has at least one block.
+        blocks = max(1, limits.check_grid(levels, threads, device))
+        listed = counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
+        sent = counts.QUEEN_BYTES * n + listed
+        moved = needed = sent + RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
+        limits.check_bytes(levels, device, needed, sent if listed else 0)
     if scheme == "gpu_cdp":
         limits.check_nesting(levels)
         threshold = number(levels, "threshold")
-        derived["sub_threads"] = counts.sub_threads(n, threshold)
-        derived["sub_kernels"] = counts.sub_kernels(n, threshold, number(levels, "nesting"))
-    return derived
+        more["sub_threads"] = counts.sub_threads(n, threshold)
+        more["sub_kernels"] = counts.sub_kernels(n, threshold, number(levels, "nesting"))
+    return {
+        "blocks": blocks,
+        "gpu_threads": blocks * number(levels, "block_size"),
+        "device_bytes": needed,
+        "transfer_bytes": moved,
+        **counts.traffic(levels),
+        **more,
+    }
 
 
-def _resolve_histogram(levels: Levels, device: DeviceFacts) -> Numbers:
-    """Check against the device, resolve ``auto`` in place; the derived numbers."""
+def _resolve_histogram(levels: Levels, device: DeviceFacts) -> tuple[int, int, int, Numbers]:
+    """Blocks, bytes copied, bytes of device memory, and the bytes of the counters."""
     _, words = resolve_counters(levels, device)
     check_block(levels, device, _BLOCKS)
     n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
     sent, shared = counts.QUEEN_BYTES * _fours(n) * batch, levels["counters"] == "shared"
-    needed = sent + (0 if shared else counts.WORD_BYTES * words * batch) + RESULT_BYTES * batch
+    counters, moved, blocks = counts.WORD_BYTES * words, sent + RESULT_BYTES * batch, batch
+    needed = moved + (0 if shared else counters * batch)
     limits.check_bytes(levels, device, needed, 2 * sent)  # the boards, and their padded copy
-    blocks = batch
     if not shared:
         blocks = batch * -(-_fours(n) // (4 * block))
         limits.check_grid(levels, max(blocks * block, words * batch // 4), device)
-    return {
-        "blocks": blocks,
-        "gpu_threads": blocks * block,
-        "shared_bytes": counts.WORD_BYTES * words + STATIC_BYTES if shared else 0,
-        "counter_bytes": counts.WORD_BYTES * words,
-        "device_bytes": needed,
-        "transfer_bytes": sent + RESULT_BYTES * batch,
-    }
+    taken = counters + STATIC_BYTES if shared else 0
+    return blocks, moved, needed, {"shared_bytes": taken, "counter_bytes": counters}
 
 
 def resolve_counters(levels: Levels, device: DeviceFacts) -> tuple[int, int]:

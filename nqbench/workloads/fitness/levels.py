@@ -14,7 +14,7 @@ from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import check_valid_exists
 from nqbench.workloads.fitness.counts import PAIR_BYTES, pairs
 from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS, Scheme
-from nqbench.workloads.levels import Levels, applied, check_size, given_levels, number
+from nqbench.workloads.levels import Levels, applied, given_levels, number
 
 
 def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
@@ -45,7 +45,6 @@ def fill_levels(
     """
     explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
     scheme, n = find_scheme(explicit, system), number(explicit, "n")
-    check_size(FACTORS, n)
     own = {**scheme.levels, "scheme": scheme.name}
     levels = applied(FACTORS, own, explicit, system or f"scheme: {scheme.name}")
     if "board" in scheme.levels:

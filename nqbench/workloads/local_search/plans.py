@@ -58,7 +58,6 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
         "local_search", factors.FACTORS, factors.SYSTEMS, given, system
     )
     n = number(explicit, "n")
-    levels_of.check_size(factors.FACTORS, n)
     own: Levels = {**factors.GENERAL, **(factors.SYSTEMS[system] if system else {})}
     who = str(system)
     if system not in factors.CPU_SYSTEMS:

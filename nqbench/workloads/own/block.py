@@ -20,6 +20,7 @@ NOT_COMPUTED: Final = ("factors", "systems", "metrics")
 BRACES: Final = re.compile(r"\{([^{}]*)\}")
 NUMPY_FILE: Final = ".npy"
 MAX_LEVEL: Final = 2**31 - 1
+MAX_SIZE: Final = 2**63 - 1
 Part = Mapping[str, Any]
 
 
@@ -93,7 +94,7 @@ class Block:
         if "range" in about:
             ends = (about["range"][0], about["range"][1])
         elif not levels:
-            ends = (1 if name == "n" else 0, MAX_LEVEL)
+            ends = (1, MAX_SIZE) if name == "n" else (0, MAX_LEVEL)
         return Factor(
             name,
             str(about.get("meaning", "size of the problem" if name == "n" else name)),
