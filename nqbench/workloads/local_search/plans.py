@@ -166,16 +166,8 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     if system in factors.CPU_SYSTEMS:
         return _cpu_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":
-        return _indexed(instance, levels, device, about)
+        return _indexed(instance, levels, about)
     return _tiled(instance, levels, about)
-
-
-def blocks_of(levels: Mapping[str, Level], device: DeviceFacts) -> int:
-    """Blocks of the evaluation of ``kernel: indexed``."""
-    level = levels["blocks"]
-    if isinstance(level, Mapping):
-        return level["per_sm"] * device.multiprocessors
-    return int(level)
 
 
 def grid_of(levels: Mapping[str, Level]) -> tuple[int, int]:
@@ -200,24 +192,22 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     moves = (n - 1) * (n - 2) // 2
     numbers: dict[str, int | float | str] = {"moves_per_iteration": moves, **traffic(levels)}
     if levels["kernel"] == "indexed":
-        blocks = blocks_of(levels, device)
+        level = levels["blocks"]
+        each = level["per_sm"] * device.multiprocessors if isinstance(level, Mapping) else level
+        blocks = int(each)
         threads = blocks * number(levels, "block_size")
         numbers |= {"blocks": blocks, "threads": threads, "moves_per_thread": -(-moves // threads)}
     elif levels["kernel"] != "-":
         across, up = grid_of(levels)
+        # Of a tile: coordinates of its positions and of one more at each end, and the costs of its
+        # edges, for all rows that its last group may reach.
+        rows = number(levels, "tile_y") + GROUP - 1
         numbers |= {
             "blocks": across * up,
             "threads": across * up * number(levels, "block_size"),
-            "dynamic_shared_bytes": shared_bytes(levels),
+            "dynamic_shared_bytes": 8 * (rows + 2) + 4 * rows,
         }
     return numbers
-
-
-def shared_bytes(levels: Mapping[str, Level]) -> int:
-    """Shared memory of a tile: coordinates of its positions and of one more at each end, and the
-    costs of its edges, for all rows that its last group may reach."""
-    rows = number(levels, "tile_y") + GROUP - 1
-    return 8 * (rows + 2) + 4 * rows
 
 
 def _cpu_plan(
@@ -241,23 +231,19 @@ def _tour(instance: Instance) -> plan.Buffer:
 
 
 def _indexed(
-    instance: Instance,
-    levels: Levels,
-    device: DeviceFacts,
-    about: Mapping[str, int | float | str],
+    instance: Instance, levels: Levels, about: Mapping[str, int | float | str]
 ) -> plan.MultiLaunchPlan:
     """The paper's two kernels; ``deltas`` and ``moves`` have one word per evaluation thread."""
     n, mapping = np.uint32(instance.n), levels["mapping"]
-    blocks, size = blocks_of(levels, device), number(levels, "block_size")
-    apply_size, threads = number(levels, "apply_size"), blocks * size
+    apply_size, threads = number(levels, "apply_size"), int(about["threads"])
     moves = int(about["moves_per_iteration"])
     cache = cast(plan.CachePreference, levels["cache"])
     evaluation = plan.Kernel(
         SOURCE,
         f"evaluation<Full, Moves::{levels['moves']}, Mapping::{mapping}>",
         ("tour", "cities", n, np.uint32(moves), "deltas", "moves", "invalid"),
-        (blocks, 1, 1),
-        (size, 1, 1),
+        (int(about["blocks"]), 1, 1),
+        (number(levels, "block_size"), 1, 1),
         cache=cache,
     )
     apply = plan.Kernel(
@@ -306,7 +292,7 @@ def _tiled(
             ("tour", *common, "state", np.uint32(tiles_with_moves(levels))) if resident else common,
             (across, up, 1),
             (number(levels, "block_size"), 1, 1),
-            shared_bytes=shared_bytes(levels),
+            shared_bytes=int(about["dynamic_shared_bytes"]),
             cache=cast(plan.CachePreference, levels["cache"]),
         )
     }
