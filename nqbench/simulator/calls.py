@@ -131,11 +131,8 @@ class _Flattening:
         while pending:
             body = pending.pop()
             names = [r.name for v in body.variables.values() for _, r in v.references]
-            calls: list[str] = []
-            for item in body.body:
-                if isinstance(item, Instruction) and item.opcode in ("mov", "call"):
-                    found = calls if item.opcode == "call" else names
-                    found += [o.name for o in item.operands if isinstance(o, Name)]
+            names += [o.name for o in _operands(body, "mov") if isinstance(o, Name)]
+            calls = [o.name for o in _operands(body, "call") if isinstance(o, Name)]
             for name in (*names, *calls):
                 function = self._function(name)
                 if function is not None:
@@ -332,17 +329,15 @@ class _Flattening:
         pending = [name]
         while pending:
             function = self.find(pending.pop())
-            for item in function.body if function else ():
-                if not isinstance(item, Instruction) or item.opcode != "call":
-                    continue
-                names = [o.name for o in item.operands if isinstance(o, Name)]
-                if any(isinstance(o, Register) for o in item.operands):
-                    names += self.kernel.functions  # through a pointer: any of them
-                for name_ in names:
-                    inner = self._function(name_)
-                    if inner is not None and name_ not in found:
-                        found[name_] = inner
-                        pending.append(name_)
+            called = _operands(function, "call") if function else []
+            names = [o.name for o in called if isinstance(o, Name)]
+            if any(isinstance(o, Register) for o in called):
+                names += self.kernel.functions  # through a pointer: any of them
+            for other in names:
+                inner = self._function(other)
+                if inner is not None and other not in found:
+                    found[other] = inner
+                    pending.append(other)
         return found
 
     def _enter(self, call: _Call, machine: _Machine, name: str) -> None:
@@ -455,6 +450,12 @@ class _Flattening:
     def _fresh(self, stem: str) -> str:
         self.count += 1
         return f"{stem}#{self.count}"
+
+
+def _operands(function: PtxKernel, opcode: str) -> list[Operand]:
+    """Of all instructions of one opcode."""
+    body = (item for item in function.body if isinstance(item, Instruction))
+    return [operand for item in body if item.opcode == opcode for operand in item.operands]
 
 
 def _local(function: PtxKernel) -> list[ptx.PtxVariable]:

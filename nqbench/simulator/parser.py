@@ -16,6 +16,7 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
 _LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
+_COMMA = re.compile(r",(?![^\[{(]*[\]})])")
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
 _FLOATS = {("0f", 10): "f32", ("0d", 18): "f64"}
 """Floats are written as their bits; the type by how they begin and how long they are."""
@@ -239,17 +240,7 @@ class _Body:
 
 def _split(text: str) -> list[str]:
     """Split at commas that are outside brackets."""
-    parts, depth, current = [], 0, ""
-    for char in text:
-        depth += (char in "[{(") - (char in "]})")
-        if char == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += char
-    if current.strip():
-        parts.append(current.strip())
-    return parts
+    return [part.strip() for part in _COMMA.split(text) if part.strip()]
 
 
 VARIABLE = re.compile(
