@@ -59,19 +59,15 @@ def test_a_linked_kernel_is_executable_and_holds_the_runtime(source: Path, arch:
     assert again.image == made.image
 
 
-def test_without_the_mark_a_nested_launch_does_not_compile(source: Path) -> None:
-    with pytest.raises(CompileError, match="device-side kernel launch"):
-        compile_cubin(source, "parent<4>", "sm_90")
-
-
-def test_ptx_stays_unlinked(source: Path) -> None:
+def test_ptx_stays_unlinked_and_without_the_mark_nothing_compiles(source: Path) -> None:
     request = CompileRequest("ptx", source, "parent<4>", "sm_90", device_launch=True)
     (made,) = compile_many([request])
     assert not isinstance(made, CompileError)
     assert b".extern .func" in made.image
     assert LAUNCHER in made.image
-    with pytest.raises(CompileError):
-        compile_ptx(source, "parent<4>", "sm_90")
+    for compiling in (compile_ptx, compile_cubin):
+        with pytest.raises(CompileError, match="device-side kernel launch"):
+            compiling(source, "parent<4>", "sm_90")
 
 
 def test_the_static_report_takes_such_kernels(source: Path) -> None:

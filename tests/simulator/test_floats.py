@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -126,24 +125,16 @@ def operands() -> list[Array]:
     ]
 
 
-def at(ordinal: int) -> float:
-    """Floats in their order: 0 is zero, 1 the least above it, -1 the greatest below."""
-    magnitude = float(np.array(abs(ordinal), np.uint32).view(np.float32))
-    return math.copysign(magnitude, ordinal)
-
-
 def rounded(exact: Fraction, towards: str) -> float:
     """The float that a direction asks for, found by walking from a near one."""
     with np.errstate(over="ignore"):
-        near = np.array(min(max(float(exact), -1e39), 1e39)).astype(np.float32)
-    bits = int(near.view(np.uint32))
-    ordinal = bits if bits < 1 << 31 else (1 << 31) - bits
-    while at(ordinal) > exact:
-        ordinal -= 1
-    while at(ordinal + 1) <= exact:
-        ordinal += 1
+        near = np.float32(min(max(float(exact), -1e39), 1e39))
+        while float(near) > exact:
+            near = np.nextafter(near, np.float32(-np.inf))
+        while float(above := np.nextafter(near, np.float32(np.inf))) <= exact:
+            near = above
     up = exact < 0 if towards == "rz" else towards == "rp"
-    return at(ordinal + (up and at(ordinal) != exact))
+    return float(above if up and float(near) != exact else near)
 
 
 EXACT: dict[str, Callable[..., Any]] = {

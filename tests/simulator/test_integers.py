@@ -58,10 +58,6 @@ def permute(a: int, b: int, selector: int) -> int:
     return out
 
 
-def top_bit(a: int, bits: int = 32) -> int:
-    return a.bit_length() - 1 if a else -1
-
-
 def funnel(low: int, high: int, n: int, left: bool, wrap: bool) -> int:
     n = n % 32 if wrap else min(n, 32)
     pair = high << 32 | low
@@ -127,9 +123,12 @@ WORDS: list[Case] = [
     ("popc.b32 {d}, {a}", lambda a, b, c: a.bit_count()),
     ("clz.b32 {d}, {a}", lambda a, b, c: 32 - a.bit_length()),
     ("brev.b32 {d}, {a}", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
-    ("bfind.u32 {d}, {a}", lambda a, b, c: top_bit(a)),
-    ("bfind.s32 {d}, {a}", lambda a, b, c: top_bit(a if signed(a) >= 0 else ~a & 2**32 - 1)),
-    ("bfind.shiftamt.u32 {d}, {a}", lambda a, b, c: 31 - top_bit(a) if a else -1),
+    ("bfind.u32 {d}, {a}", lambda a, b, c: a.bit_length() - 1),
+    (
+        "bfind.s32 {d}, {a}",
+        lambda a, b, c: (a ^ -(a >> 31) & 2**32 - 1).bit_length() - 1,
+    ),
+    ("bfind.shiftamt.u32 {d}, {a}", lambda a, b, c: 32 - a.bit_length() if a else -1),
 ]
 
 SAFE: list[Case] = [
