@@ -288,7 +288,8 @@ def _points(comparison: Comparison, section: ComparedQuantity, source: Source, w
             f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
         ]
     title = f"{what.label}: {sides[1]} against {sides[0]}"
-    name = slug("points", which, _file_part(section))
+    # Times of CPU programs get separate files.
+    name = slug("points", which, what.label if what == CPU_TIME else what.name)
     return Table(name, title, columns, rows, source, (*notes, *comparison.notes))
 
 
@@ -301,8 +302,3 @@ def _missing(comparison: Comparison, source: Source, which: str) -> Table:
     )
     title = f"Not compared: {comparison.names[1]} against {comparison.names[0]}"
     return Table(slug("missing", which), title, columns, rows, source)
-
-
-def _file_part(section: ComparedQuantity) -> str:
-    """The quantity as part of a file name; times of CPU programs get separate files."""
-    return CPU_TIME.label if section.quantity == CPU_TIME else section.quantity.name

@@ -116,7 +116,14 @@ def compare_datasets(
             "a comparison needs two runs, or one run and, with `by`, two levels of a factor:"
             " system=zhang2011.low_divergence,zhang2011.pool_distributed"
         )
-    factor, *levels = [""] if by is None else parse_levels(by)
+    factor, _, text = (by or "").partition("=")
+    levels = [level.strip() for level in text.split(",") if level.strip()]
+    if by is not None and (len(levels) < 2 or len(set(levels)) < len(levels)):
+        raise StudyError(
+            f"by {by!r}: needs a factor and two different levels or more, the reference first:"
+            " memory=global,shared"
+        )
+    factor = factor.strip()
     called = [f"{factor} {level}" for level in levels] or run_names(runs, names)
 
     def pair(one: int, two: int) -> Comparison:
@@ -185,18 +192,6 @@ def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
     same = len(list(shared))  # the folder that all of them are in
     own = ["/".join(path[same:]) for path in parts]
     return own or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
-
-
-def parse_levels(by: str) -> list[str]:
-    """``memory=global,shared`` as factor, reference, other levels. Raises ``StudyError``."""
-    factor, _, text = by.partition("=")
-    levels = [level.strip() for level in text.split(",") if level.strip()]
-    if len(levels) < 2 or len(set(levels)) < len(levels):
-        raise StudyError(
-            f"by {by!r}: needs a factor and two different levels or more, the reference first:"
-            " memory=global,shared"
-        )
-    return [factor.strip(), *levels]
 
 
 def parse_percentage(text: str, option: str) -> float:
