@@ -72,9 +72,7 @@ def _nothing(points: Sequence[Point], facts: DeviceFacts) -> tuple[str, KeyPath]
             f"nothing would run: no sweep gives values for a device of kind '{facts.kind}';"
             f" add {facts.kind}: [...] to n, or choose another device"
         ), ("n",)
-    first, many = points[0].label(), len(points)
-    who = f"all {many} points are skipped, the first ({first})"
-    who = who if many > 1 else f"the only point ({first}) is skipped"
+    who = f"all points ({len(points)}) are skipped, the first ({points[0].label()})"
     return f"nothing would run on {facts.name}: {who} because {points[0].skip}", ("sweeps",)
 
 

@@ -275,13 +275,8 @@ def _check_zip(source: ParsedFile, sweep: Sweep) -> None:
         lengths = {factor: len(axis.on(kind)) for factor, axis in sweep.zip.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{factor} has {length}" for factor, length in lengths.items())
-            # An axis that does not depend on the kind of device has one tuple for all kinds.
-            same = all(len(set(map(id, axis.by_kind.values()))) == 1 for axis in sweep.zip.values())
-            raise source.error(
-                f"the lists under zip run side by side, so they need equal lengths: {counts}"
-                f"{'' if same else f' on a {kind} device'}",
-                (*sweep.path, "zip"),
-            )
+            said = f"the lists under zip run side by side, so they need equal lengths: {counts}"
+            raise source.error(f"{said} on a {kind} device", (*sweep.path, "zip"))
 
 
 def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measure:
@@ -289,15 +284,15 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
         with source.at(("measure", key), f"'{key}': "):
             return read_as(getattr(file, key))
 
-    def named(key: str) -> tuple[str, ...]:
-        return _sweep_names(source, key, getattr(file, key), sweeps)
-
     states = file.l2 if isinstance(file.l2, list) else [file.l2]
     if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
         said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
         raise source.error(said, ("measure", "l2"))
-    counted = named("counted")
-    if counted and file.counters == "none":
+    named = {
+        key: _sweep_names(source, key, getattr(file, key), sweeps)
+        for key in ("counted", "long", "variants")
+    }
+    if named["counted"] and file.counters == "none":
         said = "'counted' needs a counter: add 'counters: ncu'"
         raise source.error(said, ("measure", "counted"))
     return Measure(
@@ -309,9 +304,7 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
         timeout_s=given("timeout", forms.duration_s),
         l2=tuple(states),
         counters=file.counters,
-        counted=counted,
-        long=named("long"),
-        variants=named("variants"),
+        **named,
     )
 
 

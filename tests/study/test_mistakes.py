@@ -284,7 +284,7 @@ def test_whole_files(content: bytes, said: str, tmp_path: Path) -> None:
 
 def test_nothing_runs_on_this_device(tmp_path: Path) -> None:
     with pytest.raises(
-        StudyError, match=r"study\.yaml:\d+: nothing would run on test CPU: the only"
+        StudyError, match=r"study\.yaml:\d+: nothing would run on test CPU: all points \(1\)"
     ):
         points_of(tmp_path, BASE, CPU)
     with pytest.raises(StudyError, match=r"study\.yaml:2: nothing would run: .* 'cpu'"):

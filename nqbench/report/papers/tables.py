@@ -344,9 +344,7 @@ def _notes(
         yield f"paper: {devices}"
     if any(s.quantity != "jobs" for s in table.series):
         yield COMPARE_RATIOS
-        if paper.timed == "total":
-            yield TOTALS
-        yield interval_note(run.data.simulated, run.data.rounds)
+        yield from _intervals(paper, run)
     if any(cell.printed_ratio.startswith("(") for cell in cells):
         yield IN_BRACKETS
     for cell in cells:
@@ -394,8 +392,7 @@ def reproduced(
 
 def general_notes(paper: Paper, run: Observed) -> tuple[str, ...]:
     """The notes that most tables of a run share, for the page to say once."""
-    notes = [COMPARE_RATIOS, interval_note(run.data.simulated, run.data.rounds), IN_BRACKETS]
-    return (*notes, TOTALS) if paper.timed == "total" else tuple(notes)
+    return (COMPARE_RATIOS, *_intervals(paper, run), IN_BRACKETS)
 
 
 FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
