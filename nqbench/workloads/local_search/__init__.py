@@ -133,9 +133,7 @@ class LocalSearch(Workload):
                 " local_search.fused, whose evaluation is the same"
             )
         kernel = alone(plan, EVALUATION, cleared=(INVALID, HINTS), outputs=(DELTAS, BEST, INVALID))
-        about, key = plan.about, plans.NO_BEST
-        instance, n, seed = str(about["instance"]), int(about["n"]), int(about["seed"])
-        changes = _first_change(instance, n, seed)
+        changes, key = _first_change(plan.about), plans.NO_BEST
         if len(changes):  # just above the key of the best move of the start tour: ``packed``
             key = int(np.nextafter(changes[0], np.float32(0)).view(np.uint32) ^ _SIGN) << 32
         known = np.array([key], np.uint64)
@@ -156,8 +154,7 @@ class LocalSearch(Workload):
 
     def variant_expected(self, factors: Mapping[str, Level]) -> int:
         """The same by the reference search: the change of its first move, if it makes one."""
-        n, seed = number(factors, "n"), number(factors, "seed")
-        changes = _first_change(str(factors["instance"]), n, seed)
+        changes = _first_change(factors)
         return int(changes[0].view(np.uint32)) if len(changes) else 0
 
     def work(self, factors: Mapping[str, Level]) -> float:
@@ -197,11 +194,12 @@ def _instance(plan: Plan) -> Instance:
     return load_instance(str(about["instance"]), int(about["n"]), int(about["seed"]))
 
 
-def _first_change(instance: str, n: int, seed: int) -> NDArray[np.float32]:
+def _first_change(point: Mapping[str, Any]) -> NDArray[np.float32]:
     """The change of the best move of the start tour; empty if no move is one."""
-    from nqbench.workloads.local_search.searches import reference_search  # numba: slow to import
+    from nqbench.workloads.local_search import searches  # numba: slow to import
 
-    return reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes
+    instance, n, seed = str(point["instance"]), int(point["n"]), int(point["seed"])
+    return searches.reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes
 
 
 WORKLOAD: Final = LocalSearch()

@@ -218,7 +218,8 @@ def fork_join(board: NDArray[Any], threshold: int, workers: int = 0) -> int:
     where one thread needs 46 microseconds, suggest that the paper's pool was not running before.
     """
     queens, workers = fixed(board), workers or cpu_count()
-    nodes = 2 << leaf_level(queens.size, threshold)
+    # As many levels as halvings after which no range holds more than ``threshold`` queens.
+    nodes = 2 << (-(-queens.size // threshold) - 1).bit_length()
     ends = np.zeros(workers * 2 * LINE, np.int64)
     deques = np.zeros(workers * CAPACITY, np.int64)
     sums = np.zeros(nodes, np.int64)
@@ -233,11 +234,3 @@ def fork_join(board: NDArray[Any], threshold: int, workers: int = 0) -> int:
     run(0)
     join_threads()
     return int(sums[0])
-
-
-def leaf_level(n: int, threshold: int) -> int:
-    """Least number of halvings after which no range holds more than ``threshold`` queens."""
-    level = 0
-    while -(-n >> level) > threshold:  # the ceiling of n / 2**level
-        level += 1
-    return level
