@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -117,42 +117,36 @@ class Report:
         return row.feature in NEEDED[self.kind]
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What is examined; tests substitute their own.
-
-    ``root``     where ``/proc`` and ``/sys`` are
-    ``results``  folder that results would go to
-    ``ask``      gives the answers of all questions, see ``probe``
-    """
-
-    root: Path = Path("/")
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    results: Path = Path("results")
-    ask: Callable[[], probe.ProbeResults] = lambda: probe.ask_all()
-    load_1min: Callable[[], float] = lambda: os.getloadavg()[0]
-
-
-def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
+def examine(
+    device: str = "auto",
+    *,
+    root: Path = Path("/"),
+    environment: Mapping[str, str] = os.environ,
+    results: Path = Path("results"),
+    ask: Callable[[], probe.ProbeResults] = lambda: probe.ask_all(),
+    load: Callable[[], float] = lambda: os.getloadavg()[0],
+) -> Report:
     """Look at everything; ``device`` is ``auto``, ``cuda``, ``cuda:N``, ``sim``, ``cpu``.
 
     ``auto`` is the GPU where there is a sign of one (driver, kernel module or card), even if it
     cannot be used, else the simulator. Raises ``DeviceUnavailable`` for anything else.
+
+    Tests give other surroundings: where ``/proc`` and ``/sys`` are, the environment, the folder of
+    results, the answers of all questions, the load of the last minute.
     """
     if not re.fullmatch(r"cuda(:\d+)?|sim(:.*)?|cpu|auto", device):
         raise DeviceUnavailable(
             f"doctor knows no device {device!r}; write --device auto, cuda:0, sim or cpu"
         )
-    around = around or Surroundings()
     # The load is read first: the questions themselves are work.
-    load_1min = around.load_1min()
-    answers = around.ask()
-    path, cache = around.environment.get("PATH"), cache_folder() / "kernels"
+    load_1min = load()
+    answers = ask()
+    path, cache = environment.get("PATH"), cache_folder() / "kernels"
     seen = {
         **facts.of_software(answers),
-        **facts.of_driver(answers, around.root, around.environment),
-        **facts.of_profiler(around.root, path),
-        **facts.of_system(around.root, load_1min, cache, around.results),
+        **facts.of_driver(answers, root, environment),
+        **facts.of_profiler(root, path),
+        **facts.of_system(root, load_1min, cache, results),
     }
     kind, why = cast("DeviceKind", device.partition(":")[0]), "asked for"
     if device == "auto":
@@ -160,7 +154,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
         device = {"cuda": "cuda:0"}.get(kind, kind)
     if kind == "cuda":
         count = answers["driver"].value.get("count", 0)
-        seen |= {"device": device, **facts.of_wanted_gpu(device, count, around.results)}
+        seen |= {"device": device, **facts.of_wanted_gpu(device, count, results)}
     gpus = map(facts.of_gpu, answers["nvml"].value.get("gpus", ()))
     groups = [("software", seen), ("driver", seen), *(("gpu", gpu) for gpu in gpus)]
     groups += [("profiler", seen), ("system", seen)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import pytest
 
 from nqbench.doctor import examine, probe
 from nqbench.doctor.probe import ProbeResult, ProbeResults
-from nqbench.doctor.report import Surroundings
 from tests.cli.call import call
 from tests.doctor import fake_pynvml
 
-Around = Callable[[ProbeResults], Surroundings]
+Around = Callable[[ProbeResults], dict[str, Any]]
 Server = dict[str, ProbeResult]
 
 ABSENT = ProbeResult(failure="not installed")
@@ -46,29 +44,30 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def around(tmp_path: Path) -> Around:
-    def make(answers: ProbeResults) -> Surroundings:
-        return Surroundings(tmp_path, {"PATH": ""}, tmp_path, lambda: answers, lambda: 0.0)
+    def make(answers: ProbeResults) -> dict[str, Any]:
+        there = {"root": tmp_path, "environment": {"PATH": ""}, "results": tmp_path}
+        return {**there, "ask": lambda: answers, "load": lambda: 0.0}
 
     return make
 
 
 def test_laptop_without_a_gpu_can_use_the_simulator(around: Around) -> None:
-    report = examine(around=around(LAPTOP))
+    report = examine(**around(LAPTOP))
     assert (report.device, report.usable) == ("sim", True)
     missing = {row.name for row in report.rows if row.state == "missing"}
     assert {"NVIDIA driver", "PyCUDA", "ncu"} <= missing
-    assert not examine("cuda:0", around(LAPTOP)).usable
+    assert not examine("cuda:0", **around(LAPTOP)).usable
 
 
 def test_server_can_use_its_gpu(server: Server, around: Around) -> None:
-    report = examine(around=around(server))
+    report = examine(**around(server))
     assert (report.device, report.usable) == ("cuda:0", True)
-    assert [row.name for row in examine("cuda:3", around(server)).lacking] == ["cuda:3"]
+    assert [row.name for row in examine("cuda:3", **around(server)).lacking] == ["cuda:3"]
     names = {row.name for row in report.rows}
     assert "GPU 0 clocks" in names
     assert "CUDA_VISIBLE_DEVICES" not in names
-    hidden = replace(around(server), environment={"CUDA_VISIBLE_DEVICES": "1"})
-    assert "CUDA_VISIBLE_DEVICES" in {row.name for row in examine(around=hidden).rows}
+    hidden = around(server) | {"environment": {"CUDA_VISIBLE_DEVICES": "1"}}
+    assert "CUDA_VISIBLE_DEVICES" in {row.name for row in examine(**hidden).rows}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_server_can_use_its_gpu(server: Server, around: Around) -> None:
 def test_what_a_device_needs(
     device: str, name: str, usable: bool, server: Server, around: Around
 ) -> None:
-    report = examine(device, around(server | {name: ProbeResult(failure="broken")}))
+    report = examine(device, **around(server | {name: ProbeResult(failure="broken")}))
     assert report.usable is usable
     assert all(row.remedy for row in report.lacking)
 
@@ -99,7 +98,7 @@ def test_a_card_without_a_driver_is_chosen(around: Around, tmp_path: Path) -> No
     card.mkdir(parents=True)
     (card / "vendor").write_text("0x10de\n")
     (card / "class").write_text("0x030000\n")
-    report = examine(around=around(LAPTOP))
+    report = examine(**around(LAPTOP))
     assert report.device == "cuda:0"
     assert "NVIDIA driver" in report.summary()
 

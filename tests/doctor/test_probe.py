@@ -9,7 +9,6 @@ import pytest
 
 from nqbench.doctor import examine, probe
 from nqbench.doctor.probe import QUESTIONS
-from nqbench.doctor.report import Surroundings
 from tests.cli.call import ROOT
 
 
@@ -67,5 +66,5 @@ def test_all_questions_have_a_command_that_answers(
     assert answers["llvmlite"].failure == "SystemError: dynamic module not initialised"
     assert "ZeroDivisionError" in answers["nvml"].failure
     assert not any("\n" in answer.failure for answer in answers.values())
-    report = examine("sim", Surroundings(ask=lambda: answers))
+    report = examine("sim", ask=lambda: answers)
     assert report.summary() == "sim cannot be used: llvmlite, numba"
