@@ -109,7 +109,7 @@ def test_on_a_phone_the_number_comes_first(page: Page) -> None:
     for box in page.locator("details.under, details.box").all():
         box.evaluate("one => { one.open = true; }")
     wide = page.evaluate(
-        "[...document.querySelectorAll('table, .drawing svg')].filter(one =>"
+        "[...document.querySelectorAll('table, .drawing')].filter(one =>"
         " one.checkVisibility() && one.getBoundingClientRect().right > innerWidth)"
         ".map(one => one.textContent.slice(0, 99))"
     )
@@ -126,7 +126,7 @@ def test_on_a_phone_the_number_comes_first(page: Page) -> None:
 
 def test_figures_have_colours_of_their_own_in_the_dark(page: Page) -> None:
     fills = "name => [...document.querySelectorAll(name)].map(one => getComputedStyle(one).fill)"
-    around, cells = (".hero .drawing:not(.narrow) text", ".drawing [id*=cell] path")
+    around, cells = (".hero .drawing:not(.narrow) text", ".drawing path[data-tip]")
     light = [page.evaluate(fills, name) for name in (around, cells)]
     page.emulate_media(color_scheme="dark")
     dark = [page.evaluate(fills, name) for name in (around, cells)]

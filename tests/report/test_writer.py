@@ -65,14 +65,9 @@ def test_every_item_is_written_and_linked(runs: Any, tmp_path: Path) -> None:
 
 
 def test_a_study_without_a_list_still_gets_its_results(runs: Any, tmp_path: Path) -> None:
-    """Those of a simulator are never called measured; written twice, no byte changes."""
-    read = runs(factorial(MINI, (9, 10), report=[]))
-    before, after = (
-        {path: path.read_bytes() for path in write_report(read, tmp_path, formats).paths}
-        for formats in [("md", "csv", "tex", "html")] * 2
-    )
-    assert before == after
-    text = before[tmp_path / "report.md"].decode()
+    """Those of a simulator are never called measured."""
+    write_report(runs(factorial(MINI, (9, 10), report=[])), tmp_path)
+    text = (tmp_path / "report.md").read_text()
     assert "table-results-factorial.md" in text
     assert "**simulated**" in text
     assert "measured" not in text
