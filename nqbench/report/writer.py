@@ -65,8 +65,6 @@ SECTIONS: Final = {
 }
 """What stands in the sections of a page, in this order; the last two are closed."""
 CLOSED: Final = ("Resources", "What did not run, and why")
-LAUNCH: Final = ("Parameters", "Launch parameters")
-"""A section, and its name where all of its axes are of the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +185,17 @@ class _RunPage:
 
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
-        kinds, page = SECTIONS[title], self.page
         crossed = title == "Interactions"
         parts = [
             (item, part)
-            for kind in kinds
+            for kind in SECTIONS[title]
             for item, part in self.made
             if f"{item.form} {item.name}" == kind
             and (kind != "figure effects" or crossed == _crossed(part))
         ]
         if not parts:
             return
-        launch = {name for item, _ in parts for name in (item.x, item.y) if name}
-        known = LAUNCH[title == LAUNCH[0] and launch <= {*self.data.launch}]
-        page.heading(known if title == LAUNCH[0] else title, folded=title in CLOSED)
+        self.page.heading(title, folded=title in CLOSED)
         alone = sum(not self._opens(*one) for one in parts) == 1
         for item, part in parts:
             self._part(item, part, alone=alone, section=title)

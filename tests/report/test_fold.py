@@ -29,7 +29,7 @@ CLOSED: Final = [
     "How it was counted",
     *("Device and environment", "How to repeat it"),
 ]
-ORDER: Final = ["Findings", "Effects", "Interactions", "Launch parameters", "Scaling", "Results"]
+ORDER: Final = ["Findings", "Effects", "Interactions", "Parameters", "Scaling", "Results"]
 
 
 def own() -> Builder:

@@ -68,22 +68,16 @@ def _one(
     system = {p.system for p in points if p.system}
     about = f"{system.pop()}, " if len(system) == 1 else ""
     hatched = "hatched: infeasible or failed; " if any(not p.ok for p in points) else ""
-    subtitle = f"{about}N={n}; {_outlined(shown)}{hatched}darker: higher"
+    # Of a counter no value is "best", only lowest or highest.
+    most = ", ".join(what.label for what in shown if what.better == "higher")
+    outlined = f"lowest (highest for {most})" if most else "lowest"
+    outlined = "highest" if all(what.better == "higher" for what in shown) else outlined
+    subtitle = f"{about}N={n}; outlined: {outlined}; {hatched}darker: higher"
     title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
     title = title[0].upper() + title[1:]
     name = slug("heatmap", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
     return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
-
-
-def _outlined(shown: Sequence[Quantity]) -> str:
-    """What the outlines mean: of a counter no value is "best", only lowest or highest."""
-    words = {"lower": "lowest", "higher": "highest"}
-    kinds = {what.better for what in shown if what.better}
-    if len(kinds) == 1:
-        return f"outlined: {words[kinds.pop()]}; "
-    odd = ", ".join(what.label for what in shown if what.better == "higher")
-    return f"outlined: lowest (highest for {odd}); " if kinds else ""
 
 
 def _grid(points: Sequence[PointResult], x: str, y: str) -> Grid:
