@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswer
-from nqbench.measure.measurement import Measurement
+from nqbench.measure.measurement import Measurement, outputs_of
 from nqbench.measure.variants import workload_of
 from nqbench.point import labels
 from nqbench.workloads import launch_factors
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from nqbench.compiler.static import Progress, StaticRow
     from nqbench.device import Device
     from nqbench.facts import DeviceFacts
-    from nqbench.plan import Outputs, Plan
+    from nqbench.plan import Outputs
     from nqbench.point import Level, Point
-    from nqbench.workloads.base import Compared, Workload
+    from nqbench.workloads.base import Workload
 
 SYSTEM: Final = "system"
 """Key of the named system among the factors, as in a study; the others override its levels."""
@@ -106,7 +106,11 @@ def launch(
         done = prepared.launch()
         outputs = prepared.fetch()
         resources = dict(prepared.resources)
-        compared = _compared(workload, device, plan, outputs, resolved) if check else None
+        compared = None
+        if check:
+            of_right = workload.reference(resolved)
+            right = None if of_right is None else outputs_of(workload, of_right, device)
+            compared = workload.compared(plan, outputs, right)
     answer, expected = workload.answer(plan, outputs), workload.expected(resolved)
     findings = dict(workload.findings(plan, outputs))
     fault = findings.pop(FAULT, "") or "do not trust this device; run the GPU tests"
@@ -135,23 +139,6 @@ def launch(
         split_s=plan.split_s,
         outputs=outputs,
     )
-
-
-def _compared(
-    workload: Workload,
-    device: Device,
-    plan: Plan,
-    outputs: Outputs,
-    factors: Mapping[str, Level],
-) -> Compared | None:
-    """The outputs compared with the right ones; another configuration may have to make these."""
-    of_right, right = workload.reference(factors), None
-    if of_right is not None:
-        other = workload.plan(of_right, None, device.facts)
-        with device.prepare(other) as prepared:
-            prepared.launch()
-            right = prepared.fetch()
-    return workload.compared(plan, outputs, right)
 
 
 def compile_point(point: Point, facts: DeviceFacts) -> Measurement:

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.device import Launch, Prepared
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan
+from nqbench.device import Device, Launch, Prepared
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Outputs, Plan
+from nqbench.point import Level
 from nqbench.vocabulary import Status
+from nqbench.workloads.base import Workload
 
 PRINTED: Final = "printed"
 """In ``telemetry``: what a kernel's printf gave, its first ``MAX_PRINTED`` characters."""
@@ -89,6 +91,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def outputs_of(
+    workload: Workload, factors: Mapping[str, Level], device: Device, timeout_s: float | None = None
+) -> Outputs:
+    """The outputs of one launch of a configuration, which are right for another one."""
+    with device.prepare(workload.plan(factors, None, device.facts)) as prepared:
+        prepared.launch(timeout_s)
+        return prepared.fetch()
 
 
 SUMS = ("kernel", "total", "other")

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from nqbench.errors import DeviceUnavailable
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Reply, WorkerPool
@@ -138,11 +137,6 @@ def test_several_workers_share_the_jobs_and_leaving_early_leaves_none_behind() -
     assert len(pids) >= 2
     pool.close()
     assert all(wait_gone(pid) for pid in pids)
-
-
-def test_a_device_that_is_not_here_is_said_in_the_runner() -> None:
-    with pytest.raises(DeviceUnavailable, match="no parameter 'colour'"):
-        WorkerPool("fake:colour=1")
 
 
 ORPHAN = """

@@ -24,6 +24,7 @@ from nqbench.measure.measurement import (
     PRINTED,
     PROFILED,
     Measurement,
+    outputs_of,
     phases_of,
     plain,
     scalars,
@@ -234,10 +235,8 @@ class Session:
         if wanted not in self._references:
             self._beat()
             try:
-                plan = workload.plan(factors, None, self.device.facts)
-                with self.device.prepare(plan) as prepared:
-                    prepared.launch(timeout_s)
-                    self._references = {wanted: prepared.fetch()}
+                found = outputs_of(workload, factors, self.device, timeout_s)
+                self._references = {wanted: found}
             except errors.NqbenchError as error:
                 failed = errors.LaunchError(
                     f"the reference that it is checked against failed: {error}"
