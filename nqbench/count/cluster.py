@@ -13,7 +13,7 @@ from pathlib import Path
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.devices import ClusterSite, wanted
 from nqbench.cluster.host import CORES, alone, here
-from nqbench.cluster.members import Cluster, RemoteJobs, ask_others
+from nqbench.cluster.members import Cluster, RemoteJobs, Who, ask_others
 from nqbench.count import counters, solutions
 from nqbench.count.choice import choice_for
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
@@ -70,47 +70,32 @@ class ClusterCounter(counters.ChunkCounter):
 
     def _look(self) -> None:
         """Add devices that joined, and forget those that left."""
-        members = self._cluster.look()
-        for slot in self._there():
-            self._slots.setdefault(slot.name, slot)
+        members, cpu = self._cluster.look(), self._wanted == CPU
+        found: list[tuple[str, int, DeviceFacts | None, str, Who]]
+        if self._wanted == "cuda":
+            found = [
+                (gpu.name, 1, gpu.hello.facts, gpu.hello.spec, ({gpu.resource: 1 / AHEAD}, there))
+                for gpu in self._site.devices()
+                if (there := gpu.there())
+            ]
+        else:  # the cores of the workers for the CPU or a simulator
+            facts = None if cpu else facts_for(self._wanted)
+            found = [
+                (m.label, m.cores if cpu else 1, facts, self._wanted, ({CORES: 1}, [m.address]))
+                for m in members.values()
+            ]
+        for name, parallel, device, spec, who in found:
+            if name not in self._slots:
+                board, rate = self._board, 0.0
+                if device is not None:
+                    rate = chunk_rate(board, choice_for(device, board.n)[0], device)
+                slot = ChunkSlot(name, parallel, AHEAD * parallel, rate, spec=spec, who=who)
+                self._slots[name] = slot
         for name, slot in list(self._slots.items()):
             if not {*slot.who[1]} & {*members}:
                 del self._slots[name]
         if not self._slots:
             raise DeviceLost("no device of the cluster is left; what was finished is kept")
-
-    def _there(self) -> list[ChunkSlot]:
-        """The GPUs that are there, or the cores of the workers for the CPU or a simulator."""
-        if self._wanted == "cuda":
-            return [
-                ChunkSlot(
-                    device.name,
-                    parallel=1,
-                    ahead=AHEAD,
-                    rate=self._rate(device.hello.facts),
-                    spec=device.hello.spec,
-                    who=({device.resource: 1 / AHEAD}, device.there()),
-                )
-                for device in self._site.devices()
-                if device.name not in self._slots
-            ]
-        cpu = self._wanted == CPU
-        return [
-            ChunkSlot(
-                member.label,
-                parallel=member.cores if cpu else 1,
-                ahead=AHEAD * (member.cores if cpu else 1),
-                rate=0.0 if cpu else self._rate(facts_for(self._wanted)),
-                spec=self._wanted,
-                who=({CORES: 1}, [member.address]),
-            )
-            for member in self._cluster.look().values()
-            if member.label not in self._slots
-        ]
-
-    def _rate(self, device: DeviceFacts) -> float:
-        choice, _ = choice_for(device, self._board.n)
-        return chunk_rate(self._board, choice, device)
 
     def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
         asked = ChunkRequest(self._cluster.run, slot.spec, self._board.n, chunks, again)

@@ -189,9 +189,6 @@ COMPILE_SHARE: Final = 0.5
 RESERVE: Final = 2.0
 """Time kept free for one round while points are still verified, over its predicted time: on a busy
 machine a worker's start and a measurement vary by this much."""
-END_SLACK_S: Final = 3.0
-"""Time a run may take beyond ``--budget`` to end its workers and write their results. Workers are
-killed at the end, so this does not depend on what they do."""
 
 
 @dataclass

@@ -130,17 +130,13 @@ class Stages:
             if self._round(kept, round_, max(planned, round_)):
                 longest_s = max(longest_s, left_s - self.budget.left_s())
 
-    def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
-        """The visiting order of a round: random, but the same when the run is resumed."""
-        shuffled = list(tasks)
-        random.Random(f"{self.seed}:{round_}").shuffle(shuffled)
-        return shuffled
-
     def _round(self, tasks: Sequence[Task], round_: int, planned: int) -> bool:
         """One round of those ``planned``; returns whether anything was left to do."""
+        order = list(tasks)  # random, but the same when the run is resumed
+        random.Random(f"{self.seed}:{round_}").shuffle(order)
         pending = [
             (place, task)
-            for place, task in enumerate(self.order(tasks, round_))
+            for place, task in enumerate(order)
             if not self.state.done(task, round_) and self._trouble[task.key] < MAX_CRASHES
         ]
         if not pending:
