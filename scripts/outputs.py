@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -48,26 +49,8 @@ def main() -> int:
     return 0
 
 
-def written(page: Path) -> str:
-    """The page's text with what its commands print now. Raises ``RuntimeError`` if one fails."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for linked in LINKED:
-            (folder / linked).parent.mkdir(exist_ok=True)
-            (folder / linked).symlink_to(ROOT / linked)
-        shutil.copytree(ROOT / "examples", folder / "examples")
-        return BLOCK.sub(lambda block: _run(block[1], folder), page.read_text(encoding="utf-8"))
-
-
-def _run(block: str, folder: Path) -> str:
-    """The commands of a block, each with its output."""
-    commands = re.findall(r"^\$ (nqbench .*)$", block, re.MULTILINE)
-    return "".join(f"$ {command}\n{printed(command, folder)}" for command in commands)
-
-
-def printed(command: str, folder: Path) -> str:
-    """What a command prints on standard output, masked."""
-    words = shlex.split(command, comments=True)[1:]
+def as_process(words: list[str], folder: Path) -> tuple[int, str, str]:
+    """Exit code, output and errors of ``nqbench WORDS``, run in the folder."""
     done = subprocess.run(
         [sys.executable, "-m", "nqbench", *words],
         env={**os.environ, **TERMINAL},
@@ -76,9 +59,32 @@ def printed(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    if done.returncode not in CODES:
-        raise RuntimeError(f"{command} ends with {done.returncode}: {done.stderr}")
-    text = done.stdout
+    return done.returncode, done.stdout, done.stderr
+
+
+def written(page: Path, run: Callable[[list[str], Path], tuple[int, str, str]] = as_process) -> str:
+    """The page's text with what its commands print now. Raises ``RuntimeError`` if one fails."""
+
+    def shown(block: re.Match[str]) -> str:
+        commands = re.findall(r"^\$ nqbench (.*)$", block[1], re.MULTILINE)
+        return "".join(
+            f"$ nqbench {one}\n{_printed(*run(shlex.split(one, comments=True), folder))}"
+            for one in commands
+        )
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for linked in LINKED:
+            (folder / linked).parent.mkdir(exist_ok=True)
+            (folder / linked).symlink_to(ROOT / linked)
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        return BLOCK.sub(shown, page.read_text(encoding="utf-8"))
+
+
+def _printed(code: int, text: str, errors: str) -> str:
+    """What a command printed on standard output, masked."""
+    if code not in CODES:
+        raise RuntimeError(f"a command ends with {code}: {errors}")
     for form, instead in MASKED.items():
         text = re.sub(form, instead, text, flags=re.MULTILINE)
     return HEADLINE.sub(

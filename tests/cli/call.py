@@ -33,7 +33,7 @@ class Done(NamedTuple):
         return self.out + self.err
 
 
-def call(*words: object, cwd: Path | None = None) -> Done:
+def call(*words: object, cwd: Path | None = None, **environment: str) -> Done:
     """Run a command in this process, and measure in it too: starting workers takes the longest.
 
     Where worker processes are the subject, ``process`` runs the command.
@@ -42,7 +42,7 @@ def call(*words: object, cwd: Path | None = None) -> Done:
     with contextlib.ExitStack() as stack:
         stack.enter_context(in_process())
         stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))
-        stack.enter_context(mock.patch.dict(os.environ, SURROUNDINGS))
+        stack.enter_context(mock.patch.dict(os.environ, SURROUNDINGS | environment))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))

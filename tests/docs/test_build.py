@@ -14,6 +14,7 @@ import yaml
 import nqbench
 from nqbench.papers import load_paper
 from scripts import outputs, paper_tables, reference
+from tests.cli.call import Done, call
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 MAX_WORDS = 26_000
@@ -44,10 +45,13 @@ def test_what_the_program_writes_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("page", outputs.PAGES, ids=lambda page: page.stem)
-def test_the_outputs_shown_are_what_the_commands_print(page: Path) -> None:
+def test_the_outputs_shown_are_what_the_commands_print(page: Path, undrawn: None) -> None:
+    def run(words: list[str], folder: Path) -> Done:
+        return call(*words, cwd=folder, **outputs.TERMINAL)
+
     text = page.read_text(encoding="utf-8")
     assert text.count("\n$ nqbench") >= 4
-    assert text == outputs.written(page), f"{page} is not up to date; run `make docs`"
+    assert text == outputs.written(page, run), f"{page} is not up to date; run `make docs`"
 
 
 def test_the_pages_are_no_longer_than_they_may_be() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import typer
-from matplotlib.figure import Figure
 
 from nqbench.cli.app import app
 from tests.cli.call import call
@@ -24,23 +23,14 @@ LINES = [f"{name}: {command.line[:70]}" for name, command in NOT_RUN]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder like a checkout, with results of its own; figures are drawn as SVG alone."""
-    monkeypatch.setattr(Figure, "savefig", saved)
+def folder(tmp_path: Path, undrawn: None) -> Path:
+    """A folder like a checkout, with results of its own."""
     for name in ("configs", "experiments", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "reference").symlink_to(ROOT / "results" / "reference")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     return tmp_path
-
-
-def saved(figure: Figure, to: Any, *, save: Any = Figure.savefig, **options: Any) -> None:
-    """Embedding fonts in a PDF takes longer than all the rest of a small run."""
-    if options.get("format") == "svg":
-        save(figure, to, **options)
-    else:
-        Path(to).touch()
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("results")])
