@@ -40,8 +40,12 @@ _external: dict[str, ExternalWorkload] = {}
 
 def names() -> tuple[str, ...]:
     """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
-    found = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
-    return (*sorted(found - {OWN}), *sorted(_installed().keys() - found))
+    return (*sorted(_packages() - {OWN}), *sorted(_installed().keys() - _packages()))
+
+
+@cache  # every phase of every quantity asks for all workloads
+def _packages() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 
 
 @cache
