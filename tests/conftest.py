@@ -94,3 +94,19 @@ def no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AnalysisError("not here")
 
     monkeypatch.setattr(counts, "count", refuse)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made and saved empty: how they look is the subject of tests/report."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    def saved(_: Figure, to: Any, **options: Any) -> None:
+        if hasattr(to, "write"):
+            to.write('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
+        else:
+            Path(to).touch()
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda *_: None)

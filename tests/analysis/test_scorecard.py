@@ -17,6 +17,8 @@ from tests.builders import device
 from tests.papers.runs import tiny_paper, zhang
 from tests.report.papers.test_reproduced import simulated
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 
 

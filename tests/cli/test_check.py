@@ -14,6 +14,8 @@ from nqbench.study import expand, load_study
 from tests.cli.call import call
 from tests.simulator.harness import KERNELS
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STUDY = """\
 name: planted

@@ -21,6 +21,8 @@ from nqbench.cli.app import COMMANDS, HIDDEN, REMOVED_COMMANDS, RENAMED
 from nqbench.measure.run_state import RunOutcome
 from tests.cli.call import ROOT, SURROUNDINGS, call, process
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 TINY = """\
 name: tiny
 about: One kernel on one small board

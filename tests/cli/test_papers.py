@@ -13,6 +13,8 @@ from nqbench.cli import papers as commands
 from nqbench.errors import NothingRuns
 from tests.cli.call import ROOT, call
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = """\
 name: zhang2011
 about: Two kernels on one small board

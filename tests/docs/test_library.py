@@ -15,6 +15,8 @@ from benchmarks.in_process import in_process
 from nqbench.errors import AnalysisError, NqbenchError, StoreError, StudyError
 from tests.toys import FAKE
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
 

@@ -22,6 +22,8 @@ from nqbench.vocabulary import COUNTERS
 from tests.study.fake import H100
 from tests.toys import run_here
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 

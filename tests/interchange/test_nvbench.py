@@ -18,6 +18,8 @@ from nqbench.errors import InterchangeError, StoreError
 from nqbench.interchange import import_run, open_results, open_runs
 from tests.cli.call import call
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def summary(tag: str, value: Any, kind: str = "float64") -> dict[str, Any]:
     return {"tag": tag, "name": "x", "data": [{"name": "value", "type": kind, "value": value}]}

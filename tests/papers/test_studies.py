@@ -15,6 +15,8 @@ from nqbench.study import expand, load_study
 from nqbench.workloads.counting import counts
 from tests.papers.runs import complete_run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 OLD_CARDS = "cannot run kernels"
 ALLOWED = {
     "brodtkorb_part1": {},

@@ -26,6 +26,8 @@ from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD as CEILINGS
 from tests.toys import TOY, run_here
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ITEM = ReportItem("table", "bottleneck")
 H100 = load_model("sm_90").facts
 

@@ -16,6 +16,8 @@ from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
 from tests.toys import run_here
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SIGNS = Path(__file__).parents[2] / "examples" / "signs"
 METADATA = "Metadata-Version: 2.1\nName: signs-kernel\nVersion: 1.0\n"
 POINTS = "[nqbench.workloads]\nsigns = own_signs:WORKLOAD\nbroken = own_broken:WORKLOAD\n"

@@ -21,6 +21,8 @@ from nqbench.study import expand, load_study
 from tests.cli.call import call
 from tests.toys import run_here
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SOURCE = """
 #include "factor.cuh"
 __constant__ float weights[4];
