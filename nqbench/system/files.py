@@ -78,7 +78,7 @@ def printable(name: str | Path) -> str:
 
 def shown_path(path: str | Path) -> str:
     """A path fit for a page that others read: from the working directory, else ``FOLDER/NAME``."""
-    path = Path(path)
+    path = Path(printable(path))
     if not path.is_absolute():
         return path.as_posix()
     if path.is_relative_to(here := Path.cwd()):
