@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 from numba.core import compiler_lock
 
 from nqbench.errors import AnalysisError
 
 CACHE = "NQBENCH_CACHE_DIR"
+settings.register_profile("any machine", deadline=None)  # an example is not late on a busy one
+settings.load_profile("any machine")
 GPU_TESTS = Path(__file__).with_name("gpu")
 
 

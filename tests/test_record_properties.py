@@ -17,9 +17,7 @@ from nqbench.vocabulary import COUNTERS, STATUSES
 from nqbench.workloads import phases as known_phases
 
 KEYS = ("k1", "k2", "k3")
-anything = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+anything = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 texts = st.text(max_size=12) | st.just("path/\udcff of no encoding")
 seconds = st.floats(1e-9, 1e6)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nqbench.analysis.compare.runs import compare_runs
@@ -124,7 +124,6 @@ def test_damage_is_named(tmp_path: Path, where: str, value: Any, message: str) -
         open_results(write(tmp_path / "r.json", made))
 
 
-@settings(deadline=None)  # files on a busy disk
 @given(st.data())
 def test_any_value_anywhere_ends_in_points_or_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

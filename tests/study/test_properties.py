@@ -77,7 +77,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=75, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=75, suppress_health_check=list(HealthCheck))
 @given(study=studies(), device=st.sampled_from([SIM, CUDA]))
 def test_valid_studies_expand(
     study: dict[str, Any], device: Any, tmp_path_factory: pytest.TempPathFactory

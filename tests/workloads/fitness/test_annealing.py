@@ -68,7 +68,7 @@ def test_chances_of_acceptance_are_metropolis() -> None:
     assert table[3, 1] / 2**32 == pytest.approx(math.exp(-2 / (0.5 * 0.8**3)), abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), st.integers(2, 40))
 def test_the_difference_of_every_exchange_is_exact(data: st.DataObject, n: int) -> None:
     board = np.array(data.draw(st.permutations(range(n))), np.int32)
@@ -88,7 +88,7 @@ def _differ(pair: tuple[int, int]) -> bool:
     return pair[0] != pair[1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(2, 24), st.integers(0, 10**6), st.integers(0, 400))
 def test_full_evaluation_and_differences_walk_alike(n: int, seed: int, limit: int) -> None:
     cooling = Cooling(0.5, 0.01, 0.8, 20, limit)
