@@ -19,10 +19,11 @@ def test_every_symmetry_gives_the_known_counts(n: int, symmetry: groups.Symmetry
 
 @pytest.mark.parametrize(("n", "whole"), [(10, 252), (16, 12870), (11, 2772), (13, 12012)])
 def test_weights_stand_for_all_groups(n: int, whole: int) -> None:
-    for symmetry, share in (("mirror", 2), ("quarter", 4)):
+    shares: dict[groups.Symmetry, int] = {"mirror": 2, "quarter": 4}
+    for symmetry, share in shares.items():
         found = groups.groups(n, symmetry)
         assert found.weight.sum() == whole
-        assert whole / share <= len(found) < whole / share * 1.1
+        assert whole / share <= len(found) < whole / share * 1.15
         assert not np.any(found.upper & found.lower)
 
 
