@@ -124,6 +124,10 @@ def compile_request(request: CompileRequest) -> Compiled:
             raise  # they compile as they stand: what does not is a mistake
         image, symbols, log = DevicePart(program, headers).build(error)
     symbol = symbols.pop(request.entry)
+    start = f".text.{symbol}" if request.kind == "cubin" else f".entry {symbol}("
+    if start.encode() not in image:
+        said = f"kernel {request.entry} is only declared there; name the file that has its body"
+        raise CompileError(f"{source.name}: {said} under `source:`")
     if request.device_launch and request.kind == "cubin":
         image = nvjitlink.link(image, symbol, request.arch)
     made = Compiled(image, symbol, log, symbols)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.compiler import nvrtc
-from nqbench.compiler.bindings import cuda_headers
+from nqbench.compiler.bindings import cuda_headers, requirements
 from nqbench.compiler.includes import Header, included_names
-from nqbench.compiler.standins import STANDINS
+from nqbench.compiler.standins import STANDINS, host_libraries, whole_cub
 from nqbench.errors import CompileError
 
 ROUNDS: Final = 24
@@ -28,16 +28,26 @@ HOST_HEADER: Final = 20
 100 at a time, and the headers of OpenGL would have thousands."""
 OPTIONS: Final = (
     *("--device-as-default-execution-space", "--pre-include=nqbench/host.h"),
-    *("-D__linux__", "-D__unix__", "-Dregister="),
+    *("-D__linux__", "-D__unix__", "-Dregister=", "-D__extension__="),
 )
 """Members of classes without a mark compile as device code, and every source sees what nvcc shows
-to each. ``register`` means nothing to nvcc, and C++17 has it no more."""
+to each. ``register`` and ``__extension__`` mean nothing to nvcc, and NVRTC has them not."""
+_NOT_FOUND: Final = "#warning not found\n"
+"""Text of a header that no folder has: the compiler says which of them a program includes."""
+_QUIET: Final = frozenset({"-w", "--disable-warnings"})
+_SHOWN_HEADERS: Final = 3
+_UNDEFINED: Final = re.compile(r'identifier "(\w+)" is undefined')
+_PACKAGES: Final = {
+    re.compile(r"(?:cub|thrust|cuda)/"): "nvidia-cuda-cccl",
+    re.compile(r"curand_"): "nvidia-curand",
+}
+"""Where headers of NVIDIA's libraries for kernels are."""
 
 _TOKEN: Final = re.compile(
     r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)"""
     r"""|(?P<directive>(?<![^\n])[ \t]*\#(?:\\\r?\n|//[^\n]*|/\*.*?\*/|[^\n])*)"""
     r"""|(?P<text>R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
-    r"""|(?P<sign>[{}();=~])"""
+    r"""|(?P<sign>[{}();=~:\[])"""
     r"""|(?P<word>\w+)""",
     re.DOTALL,
 )
@@ -237,12 +247,23 @@ class DevicePart:
     compile: classes of the host, kernels with textures."""
 
     def __init__(self, program: nvrtc.CompileRequest, headers: Sequence[Header]) -> None:
-        texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
+        first = {h.path: h.name for h in reversed(headers)}
+        # One file under two names would be two files to `#pragma once`.
+        self.aliases = {h.name: first[h.path] for h in headers if first[h.path] != h.name}
+        own = {h.name: h.text for h in headers if h.name not in self.aliases}
+        texts = {str(program.source): program.text, **own}
         self.marks = marks = marks_of(*texts.values())
         self.program = program
         base_name = program.entry.partition("<")[0].rpartition("::")[2].strip()
         self.entry = re.compile(rf"\b{re.escape(base_name)}\b")
         self.missing = _missing(texts)
+        included = (name for text in texts.values() for name in included_names(text))
+        self.hosts = dict.fromkeys(host_libraries(included), "")
+        """Headers of CUDA's that only a host compiler can read; which of theirs NVRTC refused."""
+        whole = whole_cub(texts.values(), cuda_headers())
+        self.cub = {"cub/cub.cuh": whole} if whole else {}
+        self.causes: dict[str, str] = {}
+        """The error for which a type or variable is left out, by the text of its piece."""
         self.files = {}
         for name, text in texts.items():
             found = pieces(text, marks)
@@ -268,31 +289,64 @@ class DevicePart:
                 said = said or self._in_device_code(error)
                 if not self._drop(error):
                     break
-        text = self._said(said, last)
-        raise CompileError("; ".join([*self._absent(), text])) from first
-
-    def _absent(self) -> list[str]:
-        """The headers that were taken to be empty, from which the errors may follow."""
-        said = []
-        if gone := [f"{name} ({at})" for name, at in self.missing.items() if ":" in at]:
-            where = "; put it beside the kernel, or name its folder under `include:`"
-            said.append(f"not found: {', '.join(gone)}{where}")
-        if hosts := [f"{name} ({at})" for name, at in self.missing.items() if ":" not in at]:
-            why = "does not compile without a host compiler; include only what kernels need"
-            said.append(f"{', '.join(hosts)} {why}, such as cub/block/block_reduce.cuh")
-        return said
+        raise CompileError(self._said(said, last)) from first
 
     def _said(self, errors: list[str], last: nvrtc.Rejected) -> str:
-        """The errors in code of the device, or what the compiler said last."""
-        return nvrtc.sentence(self.program, errors) if errors else str(last)
+        """The errors in code of the device, or what the compiler said last. What an undefined name
+        follows from comes first, and headers that the program includes and that are not there."""
+        text, error = str(last), next((text for *_, text in last.errors), "")
+        if errors:
+            while (found := _UNDEFINED.search(errors[0])) and (cause := self._cause(found[1])):
+                errors = [cause]
+            error = errors[0]
+            text = nvrtc.sentence(self.program, errors)
+        return "; ".join([text, *self._absent(last.log, *nvrtc.place_of(error))])
+
+    def _cause(self, name: str) -> str:
+        """Why a type or variable of this name was left out, once; else empty."""
+        for text in self.causes:
+            if re.search(rf"\b{name}\b\s*(?:[;={{(\[:]|$)", text):
+                return self.causes.pop(text)
+        return ""
+
+    def _absent(self, log: str, file: str, line: int) -> list[str]:
+        """The headers that were taken to be empty, from which an error may follow."""
+        said = []
+        used = [name for name in self.missing if f"{name}(1): warning" in log]
+        for library, package in _PACKAGES.items():
+            if names := [name for name in used if library.match(name)]:
+                (needed,) = requirements(package)
+                said.append(f"{names[0]} is not installed: pip install '{needed}'")
+                used = [name for name in used if name not in names]
+        found = [n for n in used if self.missing[n][0] in (file, str(self.program.source))]
+        if found := found[:_SHOWN_HEADERS]:
+            names = [f"{n} ({Path(self.missing[n][0]).name}:{self.missing[n][1]})" for n in found]
+            where = "put it beside the kernel, or name its folder under `include:`"
+            said.append(f"not found: {', '.join(names)}; {where}")
+        text = self.files[file].text.split("\n")[line - 1] if file in self.files else ""
+        names = [
+            name + (f" ({at})" if at else "")
+            for name, at in self.hosts.items()
+            if at or f"{name.partition('/')[0]}::" in text
+        ]
+        if names:
+            why = "needs a host compiler; include only what kernels need"
+            said.append(f"{', '.join(names)} {why}, such as cub/block/block_reduce.cuh")
+        return said
 
     def _left(self) -> nvrtc.CompileRequest:
         headers = {name: file.left for name, file in self.files.items()}
         return replace(
             self.program,
             text=headers.pop(str(self.program.source)),
-            headers={**dict.fromkeys(self.missing, ""), **headers},
-            options=(*OPTIONS, *self.program.options),
+            headers={
+                **dict.fromkeys(self.missing, _NOT_FOUND),
+                **dict.fromkeys(self.hosts, ""),
+                **self.cub,
+                **{name: f'#include "{own}"\n' for name, own in self.aliases.items()},
+                **headers,
+            },
+            options=(*OPTIONS, *(o for o in self.program.options if o not in _QUIET)),
         )
 
     def _drop(self, error: nvrtc.Rejected) -> bool:
@@ -314,6 +368,8 @@ class DevicePart:
             head = piece.start, piece.end if body < 0 else body
             if piece.device and self.entry.search(file.text, *head):
                 continue  # the kernel: its errors may follow from others
+            if not piece.function:
+                self.causes.setdefault(file.text[piece.start : piece.end], text)
             hosts = errors[name] > HOST_HEADER and not any(p.device for p in file.pieces)
             bad.append((file, file.pieces if hosts else (self._part(file, piece, line),)))
         for file, gone in bad:
@@ -346,14 +402,14 @@ class DevicePart:
         """Take headers of CUDA's for the host to be empty, where errors are in them."""
         texts = [file.text for file in self.files.values()]
         wanted = {name for text in texts for name in included_names(text)}
-        before = len(self.missing)
+        before = len(self.hosts)
         for place, *_ in error.errors:
             for folder in cuda_headers():
                 if Path(place).is_relative_to(folder):
                     top = Path(place).relative_to(folder).parts[0]
-                    found = {n for n in wanted if n.split("/")[0] == top} - set(self.missing)
-                    self.missing.update(dict.fromkeys(found, Path(place).name))
-        return len(self.missing) > before
+                    found = {n for n in wanted if n.split("/")[0] == top} - set(self.hosts)
+                    self.hosts.update(dict.fromkeys(found, Path(place).name))
+        return len(self.hosts) > before
 
     def _in_device_code(self, error: nvrtc.Rejected) -> list[str]:
         """The errors in code of the device, or in a texture; unknown names first, as they cause
@@ -380,11 +436,11 @@ def _replaceable(text: str, function: bool) -> str:
     return found[1].rpartition("::")[2] if found else ""
 
 
-def _missing(texts: Mapping[str, str]) -> dict[str, str]:
-    """Where the names stand that are included and that no folder has."""
+def _missing(texts: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """File and line of the names that are included and that no folder has."""
     folders = cuda_headers()
     return {
-        name: f"{Path(file).name}:{line}"
+        name: (file, line)
         for file, text in texts.items()
         for name, line in included_names(text).items()
         if name not in {*STANDINS, *texts}

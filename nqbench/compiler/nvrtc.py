@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from nqbench.compiler.bindings import cuda_headers, load_bindings
-from nqbench.compiler.standins import STANDINS
+from nqbench.compiler.includes import included_names
+from nqbench.compiler.standins import FIRST, STANDINS, host_libraries
 from nqbench.errors import CompileError, DeviceUnavailable
 
 ImageKind = Literal["ptx", "cubin"]
@@ -58,9 +59,10 @@ class CompileRequest:
 
 
 class Rejected(CompileError):
-    """A source that does not compile. ``errors`` have file, line and text."""
+    """A source that does not compile. ``errors`` have file, line and text; ``log`` is NVRTC's."""
 
     errors: tuple[tuple[str, int, str], ...] = ()
+    log: str = ""
 
 
 @functools.cache
@@ -130,6 +132,7 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
             error = Rejected(_refusal(program, status, log))
             found = filter(None, map(_PLACE.match, log.splitlines()))
             error.errors = tuple((m[1], int(m[2]), m[0]) for m in found)
+            error.log = log
             raise error
         symbols = {
             name: _checked(nvrtc.nvrtcGetLoweredName(handle, expression.encode()), f"find {name}")
@@ -142,11 +145,13 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
 
 def _standins(program: CompileRequest) -> dict[str, str]:
     """Those that no file of the user's and none of CUDA's goes by."""
-    folders = (program.source.parent, *program.include, *cuda_headers())
+    own = (program.source.parent, *program.include)
+    hosts = dict.fromkeys(host_libraries(included_names(program.text)), "")
     return {
         name: text
-        for name, text in STANDINS.items()
-        if not any((folder / name).is_file() for folder in folders)
+        for name, text in {**STANDINS, **hosts}.items()
+        if not any((folder / name).is_file() for folder in own)
+        and (name in {*FIRST, *hosts} or not any((f / name).is_file() for f in cuda_headers()))
     }
 
 
@@ -208,13 +213,20 @@ def _refusal(program: CompileRequest, status: Any, log: str) -> str:
 
 
 def sentence(program: CompileRequest, errors: list[str]) -> str:
-    """What is wrong with a program, by the first errors."""
+    """What is wrong with a program, by the first errors: an undefined name is the only one, as the
+    others mostly follow from it."""
     errors = [_without_folders(program, line) for line in errors]
     for text, meaning in _EXPLAINED.items():
         errors = [line.replace(text, f"{text} ({meaning})") for line in errors]
-    shown = "; ".join(errors[:_SHOWN_ERRORS])
-    more = len(errors) - _SHOWN_ERRORS
+    count = 1 if errors[0].endswith("is undefined") else _SHOWN_ERRORS
+    shown, more = "; ".join(errors[:count]), len(errors) - count
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
+
+
+def place_of(error: str) -> tuple[str, int]:
+    """File and line that an error names; an empty name if it names none."""
+    found = _PLACE.match(error)
+    return (found[1], int(found[2])) if found else ("", 0)
 
 
 def _without_folders(program: CompileRequest, text: str) -> str:

@@ -74,7 +74,7 @@ def check_arguments(
 def parameter_types(kernel: Kernel, symbol: str) -> tuple[str, ...]:
     """The types of a kernel's parameters as C++ has them; empty if nothing tells."""
     if symbol.startswith("_Z"):
-        shown = _demangled(symbol)
+        shown = demangled(symbol)
     else:
         text = _COMMENT.sub(" ", read_source(kernel.source))
         found = re.findall(rf"__global__[^;{{}}]*?\b{re.escape(symbol)}(\s*\([^()]*\))", text)
@@ -97,7 +97,7 @@ def parameter_types(kernel: Kernel, symbol: str) -> tuple[str, ...]:
 
 
 @cache
-def _demangled(symbol: str) -> str:
+def demangled(symbol: str) -> str:
     """A symbol as C++ writes it; empty where no C++ library is at hand."""
     try:
         demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle

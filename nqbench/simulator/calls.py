@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
+from nqbench.compiler.signature import demangled
 from nqbench.simulator import cfg, liveness, ptx
 from nqbench.simulator.layout import align
 from nqbench.simulator.liveness import results, sources
@@ -275,10 +276,11 @@ class _Flattening:
         at, item = call.at, call.item
         function = self.find(name)
         if function is None:
-            why = "has no body in this module"
+            why = "is only declared in this file (name the one that has it under `sources:`)"
             if name.startswith(LAUNCHES):
                 why = "launches a kernel from a kernel, which is not simulated"
-            raise ptx.UnsupportedPtx(f"a call of {name}, which {why},", item.where)
+            shown = demangled(name) or name
+            raise ptx.UnsupportedPtx(f"a call of {shown}, which {why},", item.where)
         self._emit(item, "call", item.modifiers)
         if at.machine is not None and name in at.machine.members:
             self._jump(call, at.machine, name)

@@ -12,7 +12,8 @@ from nqbench.simulator.cfg import BasicBlock
 
 NO_RESULT = frozenset(
     {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",
-     "nanosleep", "brkpt", "discard", "applypriority", "cp"}
+     "nanosleep", "brkpt", "discard", "applypriority", "cp",
+     "griddepcontrol"}
 )  # fmt: skip
 """Opcodes whose first operand is not a destination."""
 RETURNING_NOTHING = ("init", "inval", "expect_tx")  # of ``mbarrier``

@@ -370,5 +370,5 @@ def _combined(
 MEMORY: dict[str, writer.Handler] = {
     "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
-    "nanosleep": nothing,
+    "nanosleep": nothing, "griddepcontrol": nothing,
 }  # fmt: skip
