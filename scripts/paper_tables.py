@@ -59,24 +59,29 @@ def effect(page: Path, cells: Sequence[str]) -> list[str]:
     if not there:
         load_paper(paper).claim(claim)
         return [cells[0], shown, n, *[NONE] * 3, "not judged"]
-    words = {device: verdict(row) for device, row in zip(DEVICES, found, strict=True) if row}
+    whole = judged(paper, by_size=False)
+    words = {}
+    for device, row in zip(DEVICES, found, strict=True):
+        if row:  # the claim's word; that of this size alone where it differs
+            word, here = verdict(whole[claim, "", row["device"]]), verdict(row)
+            words[device] = word if word == here else f"{word} (this N: {here})"
     if len(set(words.values())) > 1 or len(there) == 1:
-        word = "; ".join(f"{word} ({device})" for device, word in words.items())
+        word = "; ".join(f"{device}: {word}" for device, word in words.items())
     else:
-        word = verdict(there[0])
-    if asked := there[0].get("asked_of", "").removeprefix("compute capability "):
-        word += f"; asked of {asked}"
+        word = next(iter(words.values()))
+    word += "*" * bool(there[0].get("asked_of"))
     values = [measured(row) if row else NONE for row in found]
     return [cells[0], shown, n, published(paper, there[0]["paper"]), *values, word]
 
 
 @cache
-def judged(paper: str) -> dict[tuple[str, str, str], Row]:
-    """Rows of a paper's committed verdicts by claim, N and device."""
-    name = f"table-claims-{paper.replace('_', '-')}-by-size.csv"
+def judged(paper: str, *, by_size: bool = True) -> dict[tuple[str, str, str], Row]:
+    """Rows of a paper's committed verdicts by claim, N (empty if not ``by_size``) and device."""
+    name = f"table-claims-{paper.replace('_', '-')}{'-by-size' * by_size}.csv"
     file = ROOT / "plots" / "reference" / "papers" / paper / name
     with file.open(encoding="utf-8", newline="") as lines:
-        return {(row["claim"], row["N"], row["device"]): row for row in csv.DictReader(lines)}
+        rows = csv.DictReader(lines)
+        return {(row["claim"], row.get("N", ""), row["device"]): row for row in rows}
 
 
 def measured(row: Row) -> str:

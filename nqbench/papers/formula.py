@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
@@ -60,6 +62,8 @@ OF_TIME: Final = frozenset(
 )
 """Functions that need measured times."""
 
+OVER_ONE: Final = frozenset({"ratio", "ranking", "crossover", "invariance", "bound"})
+"""Kinds of claims whose values are 1 without an effect."""
 UNSAMPLED: Final = frozenset({"levels", "fails", "sizes_of"})
 """Of these, functions whose value does not change when rounds are resampled."""
 
@@ -142,6 +146,41 @@ def parse(text: str) -> Formula:
     found = expressions.parse(text, CLAIMS)
     names = frozenset(n.id for n in ast.walk(found.tree) if isinstance(n, ast.Name))
     return Formula(found.text, found.tree, names)
+
+
+def with_limits(condition: Formula, factor: float, kind: str, unit: str) -> Formula:
+    """A claim's condition with the distance of each limit from no effect times ``factor``.
+
+    No effect is 1 for ratios and bands about 1, the middle of other bands, the whole of shares and
+    percentages above one half, and else 0. Equalities and computed limits stay.
+    """
+    return replace(condition, tree=_Limits(factor, kind, unit).visit(deepcopy(condition.tree)))
+
+
+class _Limits(ast.NodeTransformer):
+    def __init__(self, factor: float, kind: str, unit: str) -> None:
+        self.factor, self.kind, self.whole = factor, kind, 100.0 if unit == "percent" else 1.0
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        ordered = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+        sides = [node.left, *node.comparators]
+        limits = [s for s in sides if isinstance(s, ast.Constant) and type(s.value) is not str]
+        plain = any(isinstance(side, ast.Name) and side.id == "value" for side in sides)
+        for limit in limits if ordered else ():
+            values = [float(str(one.value)) for one in limits]
+            null = self._null(values) if plain else 0.0
+            moved = ast.Constant(null + self.factor * (float(str(limit.value)) - null))
+            sides[sides.index(limit)] = moved
+        return ast.Compare(sides[0], node.ops, sides[1:])
+
+    def _null(self, limits: Sequence[float]) -> float:
+        if 1 in limits or min(limits) < 1 < max(limits) or self.kind in OVER_ONE:
+            return 1.0
+        if len(limits) > 1:
+            return sum(limits) / len(limits)
+        shared = self.kind == "share" or self.whole > 1
+        return self.whole if shared and limits[0] > self.whole / 2 else 0.0
 
 
 def evaluate(

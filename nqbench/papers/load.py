@@ -184,6 +184,10 @@ def check(paper: Paper, source: ParsedFile) -> None:
         if figure.curves and figure.curves.x not in ("n", figure.curves.points.by):
             said = f"curves over {figure.curves.x} need points by {figure.curves.x}"
             raise source.error(f"{figure.id}: {said}", ("figures", i, "curves", "x"))
+    for i, claim in enumerate(paper.claims):
+        if claim.kind == "bound" and claim.size:
+            said = f"claim {claim.id}: a bound has no size: a smaller value is no weaker effect"
+            raise source.error(said, ("claims", i, "size"))
     for i, effect in enumerate(paper.effects):
         checked.effect(effect, ("effects", i))
 

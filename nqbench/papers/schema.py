@@ -100,7 +100,8 @@ class Claim(_Part):
     ``unit``  of value and ``paper_value``; empty for a ratio or a plain count
     ``size``  how our number is set against the printed one: the ``gain`` over 1 (ratios, if not
               said), the ``value`` itself, or ``none`` (all others)
-    ``compute_capability``  of the devices that the sentence is about, where it names them
+    ``architecture_dependent``  whether it is about the paper's GPUs alone: on others it is asked of
+              another architecture, and counted apart
     """
 
     id: str
@@ -118,7 +119,6 @@ class Claim(_Part):
     architecture_dependent: bool
     unit: str = ""
     size: SizeAs | None = None
-    compute_capability: str | list[str] = []
     note: str = ""
     caveat: forms.CaveatName = ""
 
@@ -128,12 +128,6 @@ class Claim(_Part):
         if self.size is not None:
             return self.size
         return "gain" if self.kind == "ratio" and self.today is None else "none"
-
-    @property
-    def capabilities(self) -> tuple[str, ...]:
-        """Compute capabilities that the sentence is about; none: of any device."""
-        named = self.compute_capability
-        return (named,) if isinstance(named, str) else tuple(named)
 
     def published(self, n: int | None) -> str:
         """The paper's value at a size; all of its values where they are not listed by size."""
@@ -435,6 +429,11 @@ class Paper(_Part):
             return by_device | effect.published
         at_n = claim.published(n)
         return (dict.fromkeys(cards[:1], at_n) if at_n else {}) | effect.published
+
+    def about_others(self, claim: Claim, device: str) -> bool:
+        """Whether a claim depends on the architecture of GPUs that it names, not ``device``."""
+        cards = [name for name in claim.hardware if self.device(name).kind == "gpu"]
+        return claim.architecture_dependent and bool(cards) and device not in cards
 
     def by_device(self, claim: Claim) -> Words:
         """A claim's printed values by device; empty where they are not listed so."""

@@ -31,7 +31,6 @@ NOT_IN_THE_FILES = {
 CDP = "fitness_schemes.gpu_cdp"
 CONTRADICTED = {
     "fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1",
-    "ranking_large_multithread": "fails at N=100000, 400000; see caveat ranking_not_uniform",
 }
 """Claims that the authors' own numbers do not bear out."""
 

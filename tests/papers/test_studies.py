@@ -23,7 +23,10 @@ ALLOWED = {
     "feinbube2010": {"contrary_effects": "it compares 2 generations"},
     "fitness_schemes": {"sa_seconds": "without a test"},
     "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
-    "zhang2011": {"other_application": "without a test"},
+    "zhang2011": {
+        "other_application": "without a test",
+        "partition_n_minus_11": "nothing to judge",
+    },
 }
 """Claims that one GPU's complete run leaves without a verdict, and what the reason says."""
 

@@ -39,11 +39,13 @@ class Resamples:
     ``weights``  one array per run, shape ``(distinct + 1, rounds)``: how often the resample has
                  each round; row 0 has every round once, for the value itself
     ``times``    how often each came up, shape ``(distinct,)``; sums to :data:`RESAMPLES`
+    ``wider``    by run: how much wider than drawn (``widening``)
     """
 
     rounds: tuple[tuple[int, ...], ...]
     weights: tuple[NDArray[np.float64], ...]
     times: NDArray[np.int64]
+    wider: tuple[float, ...] = ()
 
     @property
     def count(self) -> int:
@@ -51,11 +53,20 @@ class Resamples:
         return len(self.times) + 1
 
     @classmethod
-    def of(cls, runs: Sequence[Dataset], *, size: int = RESAMPLES, seed: int = SEED) -> Resamples:
+    def of(
+        cls,
+        runs: Sequence[Dataset],
+        *,
+        size: int = RESAMPLES,
+        seed: int = SEED,
+        without: int | None = None,
+        confidence: float = CONFIDENCE,
+    ) -> Resamples:
         """Resample the rounds of each run; those of different runs are independent.
 
         Five rounds have 126 distinct resamples: each is evaluated once and counted as often as it
-        came up. A run with one round cannot be resampled: there are none.
+        came up. A run with one round cannot be resampled: there are none. ``without`` leaves out
+        the round of that index; the rest spread as far as all of them would have to.
         """
         random = np.random.default_rng(seed)
         # The run's own rounds: those of a baseline say nothing about how its times vary.
@@ -63,6 +74,9 @@ class Resamples:
             tuple(sorted({r for p in data.points if not p.borrowed for r in p.values(TIME)}))
             for data in runs
         )
+        wider = tuple(widening(len(r), confidence) if len(r) > 1 else 1.0 for r in rounds)
+        if without is not None:
+            rounds = tuple(r[:without] + r[without + 1 :] for r in rounds)
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
@@ -71,7 +85,7 @@ class Resamples:
         edges = np.cumsum([len(r) for r in rounds])[:-1]
         parts = np.split(distinct, edges, axis=1)
         weights = tuple(np.vstack([np.ones(part.shape[1]), part]) for part in parts)
-        return cls(rounds, weights, times)
+        return cls(rounds, weights, times, wider)
 
     def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Resampled:
         """A point's value in every resample, shape ``(count,)``: the geometric mean of its rounds,
@@ -85,13 +99,14 @@ class Resamples:
         if not all(found.values()):
             return np.zeros(self.count)
         known = np.array([r in found for r in self.rounds[run]])
-        every = float(np.log(list(found.values())).mean())
         logs = np.log([found[r] for r in self.rounds[run] if r in found])
+        own = logs if len(logs) and not point.borrowed else np.log(list(found.values()))
+        every = float(own.mean())
         if self.count == 1 or not known.any():
             return np.full(self.count, math.exp(every))
         weights = self.weights[run][:, known]
         weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
-        distances = resampled(logs, weights, len(self.rounds[run])) - logs.mean()
+        distances = resampled(logs, weights, self.wider[run]) - logs.mean()
         values: Resampled = np.exp(every + distances)
         return values
 
@@ -100,20 +115,20 @@ ALL_ROUNDS: Final = Resamples((), (), np.zeros(0, dtype=np.int64))
 """No resample, for what does not vary from round to round."""
 
 
-def resampled(logs: Resampled, weights: NDArray[np.float64], rounds: int) -> Resampled:
-    """Means of ``logs`` under each row of ``weights``, widened about the plain mean."""
+def resampled(logs: Resampled, weights: NDArray[np.float64], wider: float) -> Resampled:
+    """Means of ``logs`` under each row of ``weights``, ``wider`` about the plain mean."""
     plain = float(logs.mean())
     means: Resampled = weights @ logs / weights.sum(axis=1)
-    return plain + widening(rounds) * (means - plain)
+    return plain + wider * (means - plain)
 
 
-def widening(rounds: int) -> float:
+def widening(rounds: int, confidence: float = CONFIDENCE) -> float:
     """How much wider resamples of ``rounds`` rounds have to spread for intervals that cover.
 
     The standard deviation of resampled means is too small by sqrt((rounds - 1) / rounds), and it is
-    used with the normal quantile instead of Student's.
+    used with the normal quantile of 95% instead of Student's of the ``confidence``.
     """
     from scipy.special import ndtri
 
     normal = float(ndtri(0.5 + CONFIDENCE / 2))
-    return quantile(rounds, CONFIDENCE) / (normal * math.sqrt((rounds - 1) / rounds))
+    return quantile(rounds, confidence) / (normal * math.sqrt((rounds - 1) / rounds))

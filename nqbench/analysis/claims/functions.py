@@ -79,11 +79,16 @@ class Values:
         here = self.runs[self.run] if self.runs else None
         return {
             "N": self.n,
-            "hw": here.hardware(self.paper) if here else "",
+            "hw": self.hardware,
             "devices": [run.hardware(self.paper) for run in self.runs],
             "sizes": here.sizes if here else [],
             "logical_cores": here.logical_cores if here else 0,
         }
+
+    @property
+    def hardware(self) -> str:
+        """The run's device as the paper calls it; empty without a run."""
+        return self.runs[self.run].hardware(self.paper) if self.runs else ""
 
     def time(self, asked: Asked) -> float:
         """Kernel seconds of the main configuration."""
@@ -175,6 +180,8 @@ class Values:
         """
         run, name = self.runs[asked.run], of_kernel(name, kernel)
         if name in probe_counters():
+            if run.data.simulated and (probe == "clocks" or name.startswith("cycles")):
+                raise NotMeasured("the clock of the simulator counts issued instructions")
             depth = asked.levels.get("depth")
             found = probe_value(run, asked.system, asked.n, name, depth, probe)
             if found is None:

@@ -1,11 +1,14 @@
 """Verdicts: does what a paper says hold in these runs?
 
-Each claim is evaluated for every resample of the rounds (``bootstrap``). At one size at least 97.5%
-true is ``holds``, at most 2.5% ``fails``, else ``unclear``; an unclear ratio whose whole interval
-lies within 2% of 1 is ``no effect``. Over several sizes all must hold, and any failure fails.
-Deterministic counts are judged directly. Beside ``holds``, a second word says whether the effect is
-as large as printed: "19 percent faster" is true of 1.3%, too, so where the paper prints a size, the
-measured effect is set against it (``Claim.size_as``):
+Each claim is evaluated for every resample of the rounds (``bootstrap``). At one size a value that
+should differ from 1 is ``no effect`` where its whole interval lies within the margin of 1, as
+``compare`` has it: asked first, since a significant difference within the margin is one that
+matters to nobody. Else at least 97.5% true is ``holds``, at most 2.5% ``fails``, else ``unclear``.
+Over several sizes all must hold, and any failure fails. Deterministic counts are judged directly.
+
+Beside ``holds``, a second word says whether the effect is as large as printed: "19 percent faster"
+is true of 1.3%, too, so where the paper prints a size, the measured effect is set against it
+(``Claim.size_as``):
 
 - ``gain``: share of the effect, (ours - 1) / (printed - 1). 1.013 is 7% of a printed 1.19.
 - ``value``: ours / printed, for shares, percentages, differences and counters.
@@ -22,6 +25,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -29,12 +33,12 @@ from numpy.typing import NDArray
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.functions import TOO_OLD, Values
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import CONFIDENCE, DEFAULT_MARGIN, Estimate
 from nqbench.analysis.data.observed import Observed, device_names, in_times_of
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
+from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse, with_limits
 from nqbench.papers.schema import Claim, Paper
 
 SizeWord = Literal["", "as large", "weaker", "stronger", "size unclear", "mixed sizes"]
@@ -66,12 +70,12 @@ class Printed:
             return effect / self.near
         return max(1.0, effect / self.far)
 
-    def word(self, value: float) -> SizeWord:
-        """The word for a value without uncertainty."""
+    def word(self, value: float, limits: float = 1.0) -> SizeWord:
+        """The word for a value without uncertainty; ``limits`` moves those of the share."""
         effect = value - self.null
-        if effect / self.smallest < WEAKER:
+        if effect / self.smallest < WEAKER**limits:
             return "weaker"
-        return "stronger" if effect / self.largest > STRONGER else "as large"
+        return "stronger" if effect / self.largest > STRONGER**limits else "as large"
 
 
 def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printed | None:
@@ -85,7 +89,7 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
     by_device = paper.by_device(claim)
     own = [by_device[hw]] if hw in by_device else list(by_device.values())
     numbers = []
-    for text in own or [claim.published(n)]:
+    for text in own or claim.published(n).split(", "):  # of several devices
         with contextlib.suppress(InvalidOperation):  # words
             numbers.append(Decimal(text))
     numbers = [number for number in numbers if number.is_finite()]
@@ -102,22 +106,26 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
 
 
 def size_of(
-    printed: Printed, value: Estimate, found: Sequence[float], times: NDArray[np.int64], sure: float
+    printed: Printed,
+    value: Estimate,
+    found: Sequence[float],
+    times: NDArray[np.int64],
+    limits: float = 1.0,
 ) -> tuple[SizeWord, Estimate]:
     """The word for an effect and its share, from the values of all resamples.
 
     ``found``  values in the distinct resamples, ``times`` how often each came up (both empty for an
-    exact value); ``sure``  share of the resamples that a word needs
+    exact value)
     """
     bounds = [printed.share(b) for b in (value.low, value.high) if b is not None]
     low, high = (min(bounds), max(bounds)) if len(bounds) == 2 else (None, None)
     share = Estimate(printed.share(value.value), low, high, value.rounds, value.exact)
     if not len(found):
-        return printed.word(value.value), share
-    words = np.array([printed.word(v) for v in found])
+        return printed.word(value.value, limits), share
+    words = np.array([printed.word(v, limits) for v in found])
     weights = times / times.sum()
     for word in ("as large", "weaker", "stronger"):
-        if float(weights[words == word].sum()) >= sure:
+        if float(weights[words == word].sum()) >= HOLDS:
             return word, share
     return "size unclear", share
 
@@ -128,10 +136,10 @@ LACKING: Final = "not measured"
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
-NO_EFFECT: Final = 0.02
-"""A ratio within 2% of 1 is no effect: half of the smallest gain of a step in the papers (1.04)."""
 ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
+ON_CPU: Final = " (timed beside the simulator)"
+"""After the CPU that a simulated run timed programs on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,8 @@ class SizeVerdict:
 class Verdict:
     """A claim's verdict on one device. ``reason`` says what a reader must know about it.
 
-    ``asked_of``  the compute capability it was tested on, where the sentence is about another
+    ``asked_of``  the compute capability it was tested on, where the sentence is about another GPU
+                  and depends on the architecture
     """
 
     claim: Claim
@@ -194,7 +203,26 @@ class Verdict:
         return self.provenance == "simulated"
 
 
-def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list[Verdict]:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How claims are judged.
+
+    ``limits``      what every limit's distance from no effect is multiplied by
+    ``without``     a round that is left out
+    ``confidence``  of the intervals
+    """
+
+    limits: float = 1.0
+    without: int | None = None
+    confidence: float = CONFIDENCE
+
+
+USUAL: Final = Way()
+
+
+def judge(
+    paper: Paper, runs: Sequence[Observed], *, full: bool = False, way: Way = USUAL
+) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
     Claims that compare devices are judged once, over all runs (over those with times, if it is
@@ -202,21 +230,22 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     that it cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    own = [Resamples.of([run.data]) for run in runs]
+    drawn = partial(Resamples.of, without=way.without, confidence=way.confidence)
+    own = [drawn([run.data]) for run in runs]
     timed = [run for run in runs if not run.data.simulated] or runs
     names = device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
-        form = _Form.of(claim)
+        form = _Form.of(claim, way.limits)
         if form.enumerated:
             verdicts.append(_verdict(claim, form, Values(paper, runs, full=full), None))
         elif form.across:
             among = timed if form.names & OF_TIME else runs
-            joint = Resamples.of([run.data for run in among])
+            joint = drawn([run.data for run in among])
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
             found = [
-                replace(_verdict(claim, form, Values(paper, (run,), resamples), run), device=name)
+                _named(_verdict(claim, form, Values(paper, (run,), resamples), run), name)
                 for run, resamples, name in zip(runs, own, names, strict=True)
             ]
             # A simulated run has no row on what it lacks, beside a verdict from a GPU's run.
@@ -225,23 +254,34 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     return verdicts
 
 
+def _named(verdict: Verdict, name: str) -> Verdict:
+    """Under a run's name, but for what was measured on the CPU of a simulated one."""
+    return verdict if verdict.device.endswith(ON_CPU) else replace(verdict, device=name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A claim as it is tested: in the paper's words, or in those for other devices."""
+    """A claim as it is tested: in the paper's words, or in those for other devices.
+
+    ``limits``  what the limits of its condition, of its size and of no effect are multiplied by
+    """
 
     expr: Formula
     expect: Formula | None
     devices: int
     note: str
     n: list[int]
+    limits: float
 
     @classmethod
-    def of(cls, claim: Claim) -> _Form:
+    def of(cls, claim: Claim, limits: float) -> _Form:
         today, asked = claim.today, claim.today or claim
         n = claim.n if asked.n is None else asked.n
         expect = parse(asked.expect) if asked.expect else None
+        if expect and limits != 1:
+            expect = with_limits(expect, limits, claim.kind, claim.unit)
         devices, note = (today.devices, today.note) if today else (1, "")
-        return cls(parse(asked.expr), expect, devices, note, n)
+        return cls(parse(asked.expr), expect, devices, note, n, limits)
 
     @property
     def names(self) -> frozenset[str]:
@@ -320,10 +360,17 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     word, reason = _combine(found)
     caveat = f"see caveat {claim.caveat}" if claim.caveat else ""
     reason = "; ".join(n for n in (reason, form.note, moved, *values.notes, caveat) if n)
-    have = {run.compute_capability for run in values.runs}
     asked_of = ""
-    if run is not None and word != LACKING and have - set(claim.capabilities or have):
-        asked_of = f"compute capability {', '.join(sorted(have))}"
+    if run is not None and word != LACKING and values.paper.about_others(claim, values.hardware):
+        have = sorted({run.compute_capability for run in values.runs})
+        asked_of = f"compute capability {', '.join(have)}"
+    if (
+        run is not None
+        and run.data.simulated
+        and form.names & (OF_TIME - UNSAMPLED)
+        and word != LACKING
+    ):
+        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", "measured", ""
     return Verdict(claim, device, provenance, word, found, reason, asked_of)
 
 
@@ -372,14 +419,14 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         size = replace(size, word="unclear", reason=reason)
     else:
         share = float(np.dot([t for _, t in results[1:]], resamples.times) / RESAMPLES)
-        size = replace(size, word=_word(claim, form, share, shown), share=share)
+        size = replace(size, word=_word(form, share, shown), share=share)
     if claim.kind == "optimum" and size.word == "fails" and values.edges:
         # An optimum at the edge of what was measured may lie beyond it: it refutes nothing.
         reason = f"at the edge of the sweep: {'; '.join(values.edges)}"
         size = replace(size, word="unclear", reason=reason)
     printed = printed_effect(values.paper, claim, n, str(values.names["hw"]))
     if printed is not None and isinstance(shown, Estimate):
-        word, effect = size_of(printed, shown, found[1:], resamples.times, HOLDS)
+        word, effect = size_of(printed, shown, found[1:], resamples.times, form.limits)
         size = replace(size, effect=effect, size=word if size.word == "holds" else "")
     return size
 
@@ -400,17 +447,19 @@ def _evaluated(form: _Form, values: Values, exact: bool) -> list[tuple[Any, bool
     return results
 
 
-def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> VerdictWord:
+def _word(form: _Form, share: float, shown: Estimate | str) -> VerdictWord:
     """The first word at one size, from the share of resamples in which the claim is true."""
     low = high = math.nan
     if isinstance(shown, Estimate) and shown.low is not None and shown.high is not None:
         low, high = shown.low, shown.high
+    margin = 1 + form.limits * DEFAULT_MARGIN
+    if form.against_one and 1 / margin <= low <= high <= margin:
+        return "no effect"
     if share >= HOLDS:
         return "holds"
     if share <= FAILS and not (low < form.band[0] and form.band[1] < high):
         return "fails"  # an interval on both sides of a band is too wide to tell
-    null = 1 / (1 + NO_EFFECT) <= low <= high <= 1 + NO_EFFECT
-    return "no effect" if claim.kind == "ratio" and form.against_one and null else "unclear"
+    return "unclear"
 
 
 def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool) -> Estimate | str:
@@ -462,9 +511,9 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[VerdictWord, str]:
         why = grouped(s.reason for s in found if s.reason)
         return "unclear", "; ".join(w for w in (_where(found, "unclear"), *why) if w)
     if words == {"no effect"}:
-        return "no effect", f"within {NO_EFFECT:.0%} of 1"
+        return "no effect", f"within {DEFAULT_MARGIN:.0%} of 1"
     if "no effect" in words:
-        return "fails", f"{_where(found, 'no effect')} (within {NO_EFFECT:.0%} of 1)"
+        return "fails", f"{_where(found, 'no effect')} (within {DEFAULT_MARGIN:.0%} of 1)"
     return "holds", ""
 
 

@@ -243,8 +243,7 @@ def _decisive(verdict: Verdict) -> SizeVerdict:
 
 
 def _words(verdict: Verdict) -> str:
-    asked = verdict.asked_of.replace("compute capability", "asked of")
-    return ", ".join(filter(None, (verdict.word, verdict.size, asked)))
+    return ", ".join(filter(None, (verdict.word, verdict.size))) + "*" * bool(verdict.asked_of)
 
 
 def _by_text(texts: Mapping[str, str]) -> str:

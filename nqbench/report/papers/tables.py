@@ -17,7 +17,7 @@ from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict
 from nqbench.analysis.claims.scorecard import Score, Scorecard
 from nqbench.analysis.data import select
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured, launch_text, no_time
 from nqbench.analysis.limits import ceilings
@@ -403,6 +403,9 @@ FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
 """By the word that ``published.yaml`` uses."""
 
 
+ASKED_OF: Final = "asked of: the sentence is about the paper's GPUs and depends on the architecture"
+TOO_LARGE: Final = 10.0
+"""Shares of an effect above this are said in words."""
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
 
@@ -425,11 +428,12 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     )
     notes = (
         *counted(verdicts),
-        "asked of: the sentence is about another compute capability than the device's",
+        ASKED_OF,
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
         " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
-        f" hold; no effect: a ratio whose interval lies within {judge.NO_EFFECT:.0%} of 1",
+        f" hold; no effect, which is asked first: the interval lies within"
+        f" {DEFAULT_MARGIN:.0%} of 1",
         "size: the measured share of the effect that the paper prints, (ours - 1) / (printed - 1)"
         f" for ratios; {judge.WEAKER} to {judge.STRONGER} is as large, unclear where the"
         " interval straddles a limit",
@@ -462,8 +466,8 @@ def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> 
         (Column("verdict"), lambda row: row.verdict),
         (Column("runs"), lambda row: row.runs),
     )
-    asked = "asked of: the sentence is about another compute capability than the device's"
-    notes = (*card.missing, *[asked] * any("asked of" in str(row) for row in rows))
+    asked = any(verdict.asked_of for row in shown for verdict in row.verdicts.values())
+    notes = (*card.missing, *[f"* {ASKED_OF}"] * asked)
     title = "The claims of abstract and conclusion"
     return Table(slug("scorecard", card.paper.id), title, columns, rows, source, notes)
 
@@ -537,6 +541,9 @@ def effect_text(verdict: Verdict) -> str:
         bounds = [b for b in (size.effect.low, size.effect.high) if b is not None]
         interval = f" [{', '.join(f'{100 * b:z.0f}' for b in bounds)}]" if bounds else ""
         word = f" {size.size}" if varies and size.size else ""
+        # Percents of an effect with the other sign, or of one many times larger, say no more.
+        if (size.effect.high or size.effect.value) < 0 or (size.effect.low or 0) > TOO_LARGE:
+            return ("reversed" if size.effect.value < 0 else "over ten times") + word
         return f"{100 * size.effect.value:z.0f}%{interval}{word}"
 
     return _by_size(verdict, text)
