@@ -55,7 +55,8 @@ def _installed() -> Mapping[str, str]:
 
 
 def get(name: str) -> Workload:
-    """The workload of that name, or ``package.module:object``.
+    """The workload of that name; ``package.module:object`` once a study has registered it, so that
+    a run folder, which names workloads too, cannot have a module imported.
 
     Raises ``StudyError`` with the nearest name if there is none, or if it is not a ``Workload``.
     """
@@ -76,8 +77,8 @@ def _place(name: str) -> tuple[str, str]:
     """The module and the attribute of a workload. Raises ``StudyError`` for an unknown name."""
     own = f"{__name__}.{name}:WORKLOAD" if name in names() else name
     module, colon, attribute = _installed().get(name, own).partition(":")
-    if colon and module == KERNEL:
-        raise StudyError(f"workload {name!r} is the kernel of a study that is not loaded here")
+    if colon and name not in {*names(), *_external}:
+        raise StudyError(f"workload {name!r} is one of a study that is not loaded here")
     if not colon:
         hint = "name its object too, as in ./file.py:WORKLOAD or package.module:WORKLOAD"
         raise StudyError(

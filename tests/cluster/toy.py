@@ -9,7 +9,8 @@ from dataclasses import replace
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, Plan
 from nqbench.point import Level, Point
-from tests.measure.toy import Toy
+from nqbench.workloads import ExternalWorkload, register
+from tests.measure.toy import ROOT, Toy
 
 LIES = "TOY_LIES"
 WRONG_N = 99
@@ -30,6 +31,7 @@ class Liar(Toy):
 
 
 LIAR = Liar()
+register(ExternalWorkload("", ROOT, Liar.name))
 
 
 def points(count: int, n: int = 11, sweep: str = "sizes") -> list[Point]:

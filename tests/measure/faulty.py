@@ -16,6 +16,7 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
+from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Workload
 
 NAME: Final = "tests.measure.faulty:FAULTY"
@@ -100,6 +101,7 @@ class Faulty(Workload):
 
 
 FAULTY = Faulty()
+register(ExternalWorkload("", str(SOURCE.parents[2]), NAME))
 
 
 def kernel(fault: str, n: int = 1, skip: str = "") -> Point:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from nqbench import workloads
 from nqbench.facts import DeviceFacts
 from nqbench.measure.keys import Keys, Watched, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
-from nqbench.workloads import _get
+from nqbench.workloads import ExternalWorkload, register
 from tests.measure.toy import point
 
 FACTS = DeviceFacts("GPU", "cuda", (9, 0), 4)
@@ -74,8 +75,10 @@ def lone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / ".#lone_workload.py").symlink_to("user@host.1")  # an editor's lock
     (tmp_path / "lone_workload.py").write_text(LONE)
     monkeypatch.syspath_prepend(tmp_path)
+    register(ExternalWorkload("", str(tmp_path), "lone_workload:WORK"))
     yield tmp_path
-    _get.cache_clear()
+    workloads._external.pop("lone_workload:WORK")
+    workloads._get.cache_clear()
     sys.modules.pop("lone_workload", None)
 
 

@@ -22,6 +22,7 @@ from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
+from nqbench.workloads import ExternalWorkload
 from tests.measure.toy import ToyStudy
 from tests.toys import run_here
 
@@ -153,11 +154,14 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         (package / name).write_text(text)
     monkeypatch.syspath_prepend(package.parent)
     importlib.invalidate_caches()
+    workload = f"{PACKAGE}.work:WORK"
+    nqbench.workloads.register(ExternalWorkload("", str(package.parent), workload))
     made = Bench(tmp_path / "r", package, monkeypatch)
     made.run()
     yield made
     for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
+    nqbench.workloads._external.pop(workload)
     nqbench.workloads._get.cache_clear()
 
 

@@ -14,6 +14,7 @@ from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure, Study
 from nqbench.system.yaml_marks import ParsedFile
+from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
@@ -109,6 +110,9 @@ class Slow(Toy):
 
 
 TOY, SLOW = Toy(), Slow()
+ROOT = str(Path(__file__).parents[2])
+for name in (NAME, Slow.name):
+    register(ExternalWorkload("", ROOT, name))
 
 
 def slow_point(n: int) -> Point:

@@ -87,7 +87,6 @@ def test_its_words_have_one_meaning(workload: Workload) -> None:
     ("name", "own"),
     [
         ("ceilings", ("block_size",)),
-        ("tests.toys:TOY", ("block_size",)),
         ("gone:AWAY", ()),
         ("", ()),
     ],
