@@ -46,6 +46,8 @@ TEMPORARY: Final = "temporary"
 """Certificates that Dask makes for one cluster."""
 JOBS: Final = "jobs"
 SILENT: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
+PAGES: Final = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
+"""What Dask's web servers show even without a dashboard, to whoever asks."""
 NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 """Dask's web server listens on all networks unless told otherwise."""
 
@@ -153,16 +155,23 @@ def machine_workers(gpus: str) -> list[WorkerPart]:
 
 
 def local(parts: Sequence[WorkerPart]) -> SpecCluster:
-    """A scheduler and these workers, on the loopback address, without a dashboard."""
-    from distributed import Nanny, Scheduler, SpecCluster
+    """A scheduler and these workers, on the loopback address, without a dashboard.
 
-    options = {"host": LOOPBACK, "port": 0, **NO_DASHBOARD}
+    Others have accounts on this computer, too: certificates that exist in memory alone, made for
+    this cluster, keep them out.
+    """
+    from distributed import Nanny, Scheduler, SpecCluster
+    from distributed.security import Security
+
+    security = Security.temporary()
+    options = {"host": LOOPBACK, "security": security, "protocol": f"{TLS}://"}
     return SpecCluster(
         workers={
-            number: {"cls": Nanny, "options": {"host": LOOPBACK, **part.options()}}
+            number: {"cls": Nanny, "options": {**options, **part.options()}}
             for number, part in enumerate(parts)
         },
-        scheduler={"cls": Scheduler, "options": options},
+        scheduler={"cls": Scheduler, "options": {**options, "port": 0, **NO_DASHBOARD}},
+        security=security,
         silence_logs=logging.CRITICAL,
     )
 
@@ -242,6 +251,7 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
         "distributed.comm.timeouts.connect": f"{CONNECT_S:g}s",
         # In place of OMP_NUM_THREADS=1 and the like, which CPU systems and programs would inherit.
         "distributed.nanny.pre-spawn-environ": SILENT if workers else {},
+        **dict.fromkeys(PAGES, []),
     }
     with config.set(settings):
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,12 +11,17 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
-from distributed import Status
+from dask import config
+from distributed import SpecCluster, Status
+from distributed.core import connect as dask_connect
+from distributed.security import Security
 
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.cluster import connect, host
@@ -27,6 +33,7 @@ from nqbench.cluster.connect import (
     connected,
     gpu_workers,
     local,
+    quiet_dask,
 )
 from nqbench.cluster.devices import ClusterSite
 from nqbench.cluster.host import Offer
@@ -49,6 +56,8 @@ QUICK = ROOT / "configs" / "quick.yaml"
 TIMES = ("started", "wall_s", "spent_s", "worker")
 """What may differ between two runs of deterministic points: times, and the process."""
 GPUS = tuple(f"fake:seed={i},noise=0.003" for i in range(3))
+INHERITED = "DASK_INTERNAL_INHERIT_CONFIG"
+TLS = "distributed.comm.tls."
 TIMED = Measure(rounds=1, samples=5, budget_s=1.0)
 
 
@@ -63,11 +72,24 @@ def part(number: int) -> WorkerPart:
 def address() -> Iterator[str]:
     """The scheduler of a local cluster of three worker processes. A test may end one of them that
     comes back; the last test ends one for good."""
-    with local([part(number) for number in range(3)]) as cluster:
+    parts = [part(number) for number in range(3)]
+    with quiet_dask(workers=True), local(parts) as cluster, certified(cluster):
         address = cluster.scheduler_address
         with connected(ClusterTarget(scheduler=address), lambda _: None) as found:
             wait_until(lambda: len(found.look()) == 3)
         yield address
+
+
+@contextmanager
+def certified(cluster: SpecCluster) -> Iterator[None]:
+    """Whoever connects has the certificates of a cluster, as from Dask's file of settings."""
+    security: Any = cluster.security
+    named = ("ca_file", "client_cert", "client_key", "worker_cert", "worker_key")
+    found = {name: getattr(security, f"tls_{name}") for name in named}
+    with config.set(
+        {TLS + name.replace("_", "-" if "_f" in name else "."): found[name] for name in found}
+    ):
+        yield
 
 
 @pytest.fixture
@@ -180,9 +202,10 @@ def test_lost_late_and_lying_workers_change_no_record(
 
 def worker(address: str, extra: dict[str, str]) -> subprocess.Popen[str]:
     """``nqbench worker`` for the simulator, in a process of its own."""
+    known = config.global_config
     return subprocess.Popen(
         [sys.executable, "-m", "nqbench", "worker", address, "--gpus", "none"],
-        env={**os.environ, **extra, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **extra, "PYTHONPATH": str(ROOT), INHERITED: config.serialize(known)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -210,6 +233,7 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     out = tmp_path / "r"
     with (
         local([part(1)]) as other,
+        certified(other),
         connected(ClusterTarget(scheduler=other.scheduler_address), print) as own,
     ):
         listener = Meddler(4, other.close)
@@ -221,6 +245,35 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
         assert on(own, toy.DEVICE, out, points).counts == {"ok": 12}
     assert read_records(out).records[: len(kept)] == kept
     assert len(read_records(out).records) == 12
+
+
+@pytest.mark.parametrize("stranger", ["plain", "without certificates", "with others"])
+def test_another_user_of_this_computer_cannot_connect(stranger: str, cluster: Cluster) -> None:
+    own = cluster.client.security
+    theirs = {"with others": Security.temporary()}.get(
+        stranger, Security(require_encryption=False, tls_ca_file=None)
+    )
+    workers = cluster.client.scheduler_info(n_workers=-1)["workers"].items()
+    scheduler = cluster.client.scheduler.address  # type: ignore[union-attr]
+    for address in (scheduler, *(a for worker, known in workers for a in (worker, known["nanny"]))):
+        assert address.startswith("tls://127.0.0.1:")
+        asyncio.run(reach(address, own))
+        with pytest.raises((OSError, TypeError)):
+            asyncio.run(
+                reach(address.replace("tls", "tcp" if stranger == "plain" else "tls"), theirs)
+            )
+
+
+def test_no_page_tells_what_a_cluster_does(cluster: Cluster) -> None:
+    port = cluster.client.scheduler_info()["services"]["dashboard"]
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"http://127.0.0.1:{port}/info/main/workers.html")
+
+
+async def reach(address: str, security: Security) -> None:
+    """Open a connection, which includes that both sides greet."""
+    comm = await dask_connect(address, timeout=5, **security.get_connection_args("client"))
+    await comm.close()
 
 
 @pytest.mark.parametrize(
