@@ -446,7 +446,7 @@ def _kernel(
         if any(kernel in workload.systems for workload in workloads.with_systems()):
             return workloads.find_system(kernel)[0], {SYSTEM: kernel}
         if kernel not in studies() or kernel in workloads.names():
-            return workloads.register(workloads.ExternalWorkload("", str(Path.cwd()), kernel)), {}
+            return workloads.named(kernel), {}
     study = _study_of(kernel, given)
     workload = workloads.register(study.external)
     return workload, _first_levels(study, workload, given, facts)

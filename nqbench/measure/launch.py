@@ -80,7 +80,7 @@ def launch(
     from nqbench.devices.cpu import CpuDevice
     from nqbench.devices.registry import open_device
 
-    workload = workloads.get(workload) if isinstance(workload, str) else workload
+    workload = workloads.named(workload) if isinstance(workload, str) else workload
     if buffers:
         if not isinstance(workload, OwnKernel):
             said = f"{workload.name} makes its own buffers; only a study's own kernel takes arrays"

@@ -146,6 +146,11 @@ def register(external: ExternalWorkload) -> Workload:
     return get(name)
 
 
+def named(name: str) -> Workload:
+    """The workload that a caller of nqbench names, whose own modules may be imported."""
+    return register(ExternalWorkload("", str(Path.cwd()), name))
+
+
 def registered() -> tuple[ExternalWorkload, ...]:
     """What studies have registered in this process, for its workers."""
     return tuple(_external.values())
