@@ -20,7 +20,7 @@ from urllib.request import urlopen
 import pytest
 from dask import config
 from distributed import SpecCluster, Status
-from distributed.comm import connect as dask_connect
+from distributed.comm.core import connect as dask_connect
 from distributed.security import Security
 
 from nqbench.analysis.data.dataset import load_dataset
