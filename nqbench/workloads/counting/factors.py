@@ -34,6 +34,12 @@ UNROLLED_CAPABILITY: Final = (7, 0)
 
 _MANY: Final = 2**31 - 1
 
+MIDDLE: Final = "middle"
+"""The system that counts pairs of half boards, with factors of its own."""
+TREE_SYMMETRIES: Final = ("none", "mirror", "full")
+"""Levels of ``symmetry`` of a tree; the others are of ``MIDDLE`` alone, as ``MIDDLE_FACTORS`` are."""
+MIDDLE_FACTORS: Final = ("listing", "order", "masks", "pair_test")
+
 
 def takes_closed_jobs(loop: Level) -> bool:
     """Whether a loop needs jobs with rows enough that the border columns never close below them
@@ -65,7 +71,11 @@ assignment one_per_thread|strided|contiguous|block_pool|global_pool|warp_pool =o
     which thread works on which job
 encoding rows|base_n|masks|packed =masks: how a job is encoded
 cache default|prefer_l1|prefer_shared =default: preferred split between L1 and shared memory
-symmetry none|mirror|full =mirror: which part of the tree is searched
+symmetry none|mirror|full|quarter|middle =mirror: which part of the tree is searched
+listing quarters: how `middle` lists half boards
+order none|plain|gray: order of the half boards of `middle`
+masks none|and|and_or: which masks of `middle` spare pairs of tiles a test
+pair_test words|shuffle: how `middle` tests pairs of half boards
 depth 2..{MAX_N - 3} auto launch =auto: rows placed on the CPU
 adders alu|both =alu: which pipes of `loop: unrolled` add
 steps 1..15 =15: queens between two votes of `loop: unrolled`

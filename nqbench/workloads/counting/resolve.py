@@ -116,6 +116,10 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     if n < MIN_N:
         said = f"n: {n} is less than the {MIN_N} of the kernels; use a cpu.* system for it"
         raise InfeasibleError(said, "n")
+    for name in factors.MIDDLE_FACTORS:
+        if name in explicit:
+            said = f"{name}: {explicit[name]} means nothing to a search of the tree"
+            raise InfeasibleError(f"{said}; leave {name} out, or use system: middle", name)
     own = SYSTEMS[system] if system else {}
 
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(factors.DEFAULTS)
@@ -135,6 +139,9 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     for name, wrong, other, levels_of_other, why in _CONTRADICTIONS:
         if _among(levels[name], wrong) and _among(levels[other], levels_of_other):
             raise _senseless(levels, name, other, why)
+    if levels["symmetry"] not in factors.TREE_SYMMETRIES:
+        said = f"symmetry: {levels['symmetry']} is of half boards; use system: middle, or one of"
+        raise InfeasibleError(f"{said} {', '.join(factors.TREE_SYMMETRIES)}", "symmetry")
     if levels["loop"] == "unrolled":
         _check_unrolled(levels)
     return levels

@@ -9,6 +9,7 @@ What a paper leaves open is chosen here, once, and stored in every record:
 - Zhang et al. give neither block nor pool size: 128 threads, pools of four jobs per thread.
 
 ``frontier`` is no paper: one eighth of the tree, by loops written for speed (``frontier.cuh``).
+``middle`` is none either, and searches no tree: it counts pairs of half boards (``middle``).
 """
 
 from __future__ import annotations
@@ -73,8 +74,18 @@ def _read_table() -> dict[str, Levels]:
     }
 
 
+_MIDDLE: Final[Levels] = {
+    "listing": "quarters",
+    "order": "gray",
+    "masks": "and_or",
+    "pair_test": "shuffle",
+    "symmetry": "middle",
+}
+
 _ON_CPU: Final = ("cpu.somers", "cpu.multicore", "cpu.frontier", "cpu.frontier_multicore")
 
 SYSTEMS: Final[Mapping[str, Levels]] = MappingProxyType(
-    _read_table() | {name: MappingProxyType({}) for name in _ON_CPU}
+    _read_table()
+    | {"middle": MappingProxyType(_MIDDLE)}
+    | {name: MappingProxyType({}) for name in _ON_CPU}
 )

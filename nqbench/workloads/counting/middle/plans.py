@@ -1,0 +1,242 @@
+"""The system ``middle`` on a GPU: its levels, its three kernels, and the program that drives them.
+
+Groups are counted in batches: list the halves of both sides, order them, count the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.multi_launch import ProgramContext
+from nqbench.plan import Argument, Buffer, Kernel, MultiLaunchPlan, Variable
+from nqbench.point import Level
+from nqbench.system.machine import timed
+from nqbench.workloads.counting.factors import FACTORS, MIDDLE, MIN_N
+from nqbench.workloads.counting.middle import groups as groups_of
+from nqbench.workloads.counting.middle.groups import Groups, QuarterLists, Symmetry
+from nqbench.workloads.counting.systems import SYSTEMS
+from nqbench.workloads.levels import Levels, applied, given_levels, number
+
+SOURCE: Final = Path(__file__).with_name("middle.cu")
+OPTIONS: Final = ("--std=c++20",)
+MAX_N: Final = 24
+"""Beyond, the words of a quarter board and a tile's mask have no room."""
+
+_WARP: Final = 32
+_LIST_THREADS: Final = 128  # kListThreads
+_ORDER_THREADS: Final = 512  # kOrderThreads
+_JOIN_THREADS: Final = 256  # kJoinThreads
+_COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
+_CROSSED: Final = 29  # kCrossed
+_ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
+"""Halves of a batch, by kind of device: 8 GB, and as much for them in order."""
+_ENTRIES_PER_BLOCK: Final = 1 << 14
+"""Lower halves that one block of ``join`` has to itself, where a list is long."""
+_LONGEST: Final[Mapping[int, int]] = {
+    8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506
+}  # fmt: skip
+"""The longest list of any set of n // 2 columns, by enumeration."""
+
+
+def longest(n: int) -> int:
+    """About the length of the longest list; they grow by n / 2 - 3 in two rows (5.9 at n = 18)."""
+    if n in _LONGEST:
+        return _LONGEST[n]
+    return 14 if n < 8 else int(longest(n - 2) * (n / 2 - 3))
+
+
+def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
+    """Every factor with its level. Raises ``InfeasibleError``, ``WrongDeviceError``."""
+    explicit = given_levels("counting", FACTORS, SYSTEMS, given, MIDDLE)
+    n = number(explicit, "n")
+    if device.kind == "cpu":
+        raise WrongDeviceError(
+            f"{MIDDLE} is a GPU kernel and device {device.name} is a CPU; use a GPU"
+            " (--device cuda:0), a simulator, or a cpu.* system (nqbench kernels)"
+        )
+    if not MIN_N <= n <= MAX_N:
+        said = f"n: {n} is outside {MIN_N} to {MAX_N}, the boards of system {MIDDLE}"
+        raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
+    own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
+    levels = applied(FACTORS, own, explicit, MIDDLE)
+    symmetry = levels["symmetry"]
+    if symmetry not in groups_of.SYMMETRIES:
+        said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
+        raise InfeasibleError(f"{said}, which takes {', '.join(groups_of.SYMMETRIES)}", "symmetry")
+    if symmetry == "middle" and n % 2 == 0:
+        raise InfeasibleError(
+            f"symmetry: middle at n: {n} would need a list for every column of two middle rows; use"
+            " symmetry: quarter, or an odd n",
+            "symmetry",
+        )
+    return levels
+
+
+def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int | float | str]:
+    """Numbers that follow from the levels: groups, those of a batch, and the room of a list."""
+    n = number(levels, "n")
+    symmetry = cast(Symmetry, levels["symmetry"])
+    count = len(groups_of.groups(n, symmetry)) if n < 20 else _about(n, symmetry)
+    room = -(-longest(n) // _WARP) * _WARP
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"]
+    if device.memory_bytes:
+        arena = min(arena, device.memory_bytes // 32)  # a quarter of the memory for each list
+    return {"groups": count, "batch": max(1, min(count, arena // (2 * room))), "room": room}
+
+
+def _about(n: int, symmetry: Symmetry) -> int:
+    """Groups of a large board, within a percent."""
+    share = 2 if symmetry == "mirror" else 4
+    return comb(n, n // 2) * (n - n // 2 if n % 2 else 1) // share
+
+
+def make_plan(
+    given: Mapping[str, Level], device: DeviceFacts, some: NDArray[np.intp] | None = None
+) -> MultiLaunchPlan:
+    """The plan of a point; ``some``: of these groups alone."""
+    levels = resolve(given, device)
+    numbers = derived(levels, device)
+    n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
+    chosen, split_s = timed(lambda: _chosen(n, symmetry, some))
+    found, lists = chosen
+    room = int(numbers["room"])
+    batch = max(1, min(len(found), int(numbers["batch"])))
+    kernels = _kernels(levels, batch, room)
+    return MultiLaunchPlan(
+        kernels,
+        (*_inputs(n, found, lists), *_outputs(len(found), batch, room)),
+        "counting.middle",
+        f"{__name__}:count",
+        (found.weight, batch, room),
+        split_s=split_s,
+        about={**numbers, "batch": batch, "n": n, "symmetry": symmetry},
+    )
+
+
+def _chosen(
+    n: int, symmetry: Symmetry, some: NDArray[np.intp] | None
+) -> tuple[Groups, dict[int, QuarterLists]]:
+    found = groups_of.groups(n, symmetry)
+    if some is not None:
+        found = found.part(some)
+    return found, {rows: groups_of.quarter_lists(n, rows) for rows in {*_rows(n)}}
+
+
+def _rows(n: int) -> tuple[int, int]:
+    """Rows of the quarters at the border and at the middle."""
+    half = n // 2
+    return half // 2, half - half // 2
+
+
+def _inputs(n: int, found: Groups, lists: Mapping[int, QuarterLists]) -> list[Buffer]:
+    binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
+    data: dict[str, NDArray[np.uint32]] = {
+        "upper": found.upper,
+        "lower": found.lower,
+        "middle": found.middle,
+        "binomials": np.array(binomials, np.uint32).reshape(-1),
+        "picks": groups_of.subsets(n // 2, _rows(n)[0]),
+    }
+    for rows, quarters in lists.items():
+        crossed = quarters.crossed.astype(np.uint32) << np.uint32(_CROSSED)
+        words = np.stack([quarters.rising | crossed, quarters.falling], axis=1)
+        data |= {f"starts{rows}": quarters.starts, f"boards{rows}": words.reshape(-1)}
+    return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
+
+
+def _outputs(groups: int, batch: int, room: int) -> list[Buffer]:
+    sides = 2 * batch
+    return [
+        Buffer("halves", "uint64", sides * room),
+        Buffer("ordered", "uint64", sides * room),
+        Buffer("masks", "uint64", sides * room // _WARP),
+        Buffer("sizes", "uint32", sides),
+        Buffer("useful", "uint64", sides),
+        Buffer("next", "uint32", groups, zero=True),
+        Buffer("spilled", "uint32", groups, zero=True),
+        Buffer("sums", "uint64", groups, zero=True),
+    ]
+
+
+def _kernels(levels: Mapping[str, Level], batch: int, room: int) -> dict[str, Kernel]:
+    n = number(levels, "n")
+    config = ", ".join(
+        [str(n), *(f"{kind}::{_cuda(levels[name])}" for name, kind in _CONFIG.items())]
+    )
+    first, count, space = (Variable(name, "uint32") for name in ("first", "count", "room"))
+    outer, inner = _rows(n)
+    parts = -(-room // _ENTRIES_PER_BLOCK)
+
+    def kernel(
+        name: str, blocks: tuple[int, int], threads: int, *arguments: Argument | Variable
+    ) -> Kernel:
+        entry = f"{name}<Middle{{{config}}}>"
+        return Kernel(SOURCE, entry, arguments, (*blocks, 1), (threads, 1, 1), options=OPTIONS)
+
+    return {
+        "join": kernel(
+            *("join", (batch, parts), _JOIN_THREADS, first, count, space),
+            *("sizes", "useful", "ordered", "masks", "next", "spilled", "sums"),
+        ),
+        "list": kernel(
+            *("list", (2 * batch, 1), _LIST_THREADS, "upper", "lower", "middle", "binomials"),
+            *("picks", np.uint32(comb(n // 2, outer)), f"starts{outer}", f"boards{outer}"),
+            *(f"starts{inner}", f"boards{inner}", first, count, space),
+            *("halves", "sizes", "useful"),
+        ),
+        "order": kernel(
+            *("order", (batch, 1), _ORDER_THREADS, count, space),
+            *("halves", "sizes", "useful", "ordered", "masks"),
+        ),
+    }
+
+
+_CONFIG: Final = {
+    "listing": "Listing",
+    "order": "Order",
+    "masks": "Masks",
+    "pair_test": "Pairs",
+    "symmetry": "Symmetry",
+}
+"""Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), and their enumerations."""
+
+
+def _cuda(level: Level) -> str:
+    return "and_" if level == "and" else str(level)
+
+
+def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room: int) -> None:
+    """Solutions of all groups; keeps ``answer`` and the solutions of each group, ``sums``.
+
+    Groups with a list that is longer than its room are counted again, with more.
+    """
+    for name in ("spilled", "next", "sums"):
+        context.clear(name)
+    for first in range(0, len(weight), batch):
+        _count_batch(context, first, min(batch, len(weight) - first), room)
+    sums = context.download("sums")
+    spilled = np.flatnonzero(context.download("spilled"))
+    while spilled.size and batch > 1:
+        batch, room = max(1, batch // 4), room * (batch // max(1, batch // 4))
+        context.clear("spilled")
+        for group in spilled:
+            _count_batch(context, int(group), 1, room)
+        sums = context.download("sums")
+        spilled = np.flatnonzero(context.download("spilled"))
+    context.keep("sums", sums)
+    context.keep("spilled", spilled)
+    context.keep("answer", np.array([np.dot(sums, weight.astype(np.uint64))], np.uint64))
+
+
+def _count_batch(context: ProgramContext, first: int, groups: int, room: int) -> None:
+    context.launch("list", first=first, count=groups, room=room)
+    context.launch("order", count=groups, room=room)
+    context.launch("join", first=first, count=groups, room=room)
