@@ -37,7 +37,7 @@ _MANY: Final = 2**31 - 1
 MIDDLE: Final = "middle"
 """The system that counts pairs of half boards, with factors of its own."""
 TREE_SYMMETRIES: Final = ("none", "mirror", "full")
-"""Levels of ``symmetry`` of a tree; the others are of ``MIDDLE`` alone, as ``MIDDLE_FACTORS`` are."""
+"""Levels of ``symmetry`` of a tree; the others, and ``MIDDLE_FACTORS``, are of ``MIDDLE`` alone."""
 MIDDLE_FACTORS: Final = ("listing", "order", "masks", "pair_test")
 
 
