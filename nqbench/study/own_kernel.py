@@ -1,7 +1,7 @@
 """The block ``kernel`` of a study: its grammar, and its checks with file and line.
 
-The descriptions are the reference documentation, see :mod:`nqbench.study.schema`. What the keys do
-is in :mod:`nqbench.workloads.own`.
+The docstrings of keys are the reference documentation, see :mod:`nqbench.study.schema`. What the
+keys do is in :mod:`nqbench.workloads.own`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,11 @@ Extent = Annotated[
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused and nothing is converted (``"5"`` is not 5)."""
+    """Unknown keys are refused, and nothing is converted: ``"5"`` is not 5."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
 
 
 class _Short(Strict):
@@ -91,33 +93,34 @@ class ArgumentFile(_Short):
     short = ("dtype", _DTYPE)
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
-    length: NumberText | None = Field(None, description="Elements of a buffer.")
-    shape: list[NumberText] | None = Field(
-        None, min_length=1, description="In place of `length`: the shape that expressions see."
-    )
-    contents: NumberText | None = Field(
-        None,
-        description="What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE"
-        ".npy, or an expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel"
-        " writes it.",
-    )
-    seed: int = Field(0, ge=0, description="Of `random` and of `rng` in an expression.")
-    restore: bool = Field(
-        False,
-        description="The kernel changes the buffer: its contents are put back before every launch,"
-        " untimed. Checked buffers always are.",
-    )
-    value: NumberText | None = Field(None, description="Of a scalar.")
+    length: NumberText | None = None
+    """Elements of a buffer."""
+    shape: list[NumberText] | None = Field(None, min_length=1)
+    """In place of `length`: the shape that expressions see."""
+    contents: NumberText | None = None
+    """What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE.npy, or an
+    expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel writes it."""
+    seed: int = Field(0, ge=0)
+    """Of `random` and of `rng` in an expression."""
+    restore: bool = False
+    """The kernel changes the buffer: its contents are put back before every launch, untimed.
+    Checked buffers always are."""
+    value: NumberText | None = None
+    """Of a scalar."""
 
 
 class VariableFile(Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
-    length: NumberText | None = Field(None, description="Elements to fill, from the first.")
-    shape: list[NumberText] | None = Field(None, min_length=1, description="In place of `length`.")
-    contents: NumberText = Field(description="As of a buffer.")
-    seed: int = Field(0, ge=0, description="As of a buffer.")
+    length: NumberText | None = None
+    """Elements to fill, from the first."""
+    shape: list[NumberText] | None = Field(None, min_length=1)
+    """In place of `length`."""
+    contents: NumberText
+    """As of a buffer."""
+    seed: int = Field(0, ge=0)
+    """As of a buffer."""
 
 
 class FactorFile(_Short):
@@ -125,17 +128,17 @@ class FactorFile(_Short):
 
     short = ("levels", {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1})
 
-    levels: list[int | str] | None = Field(None, min_length=1, description="Names or numbers.")
-    range: list[int] | None = Field(
-        None, min_length=2, max_length=2, description="Any whole number from the first to the last."
-    )
-    meaning: str = Field("", description="What it means, for tables and `nqbench kernels`.")
-    launch: bool = Field(
-        False,
-        description="Launch geometry: a system's name says nothing about it, and labels show its"
-        " level beside the name.",
-    )
-    default: int | str | None = Field(None, description="Its level where a sweep leaves it out.")
+    levels: list[int | str] | None = Field(None, min_length=1)
+    """Names or numbers."""
+    range: list[int] | None = Field(None, min_length=2, max_length=2)
+    """Any whole number from the first to the last."""
+    meaning: str = ""
+    """What it means, for tables and `nqbench kernels`."""
+    launch: bool = False
+    """Launch geometry: a system's name says nothing about it, and labels show its level beside the
+    name."""
+    default: int | str | None = None
+    """Its level where a sweep leaves it out."""
 
 
 class MetricFile(_Short):
@@ -143,8 +146,10 @@ class MetricFile(_Short):
 
     short = ("value", _EXPRESSION)
 
-    value: NumberText = Field(description="An expression, see `metrics`.")
-    better: Literal["higher", "lower"] = Field("higher", description="Which direction is good.")
+    value: NumberText
+    """An expression, see `metrics`."""
+    better: Literal["higher", "lower"] = "higher"
+    """Which direction is good."""
 
 
 class CheckFile(_Short):
@@ -152,79 +157,62 @@ class CheckFile(_Short):
 
     short = ("equals", {"type": "string", "minLength": 1})
 
-    equals: NumberText | None = Field(
-        None, description="An expression of numpy over the buffers with contents, n and factors."
-    )
-    function: str | None = Field(
-        None,
-        pattern=r"^[^:]+\.py:[A-Za-z_]\w*$",
-        description="FILE.py:NAME: a Python function that returns them; its parameters are named"
-        " like buffers with contents, scalars and factors, and get these.",
-    )
-    reference: dict[str, int | str] | None = Field(
-        None,
-        min_length=1,
-        description="Levels of another point, which is launched once: its contents of the buffer"
-        " are the right ones ({variant: naive}).",
-    )
-    file: str | None = Field(None, pattern=r"\.npy$", description="FILE.npy: an array with them.")
-    relative: float = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
-    absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
+    equals: NumberText | None = None
+    """An expression of numpy over the buffers with contents, n and factors."""
+    function: str | None = Field(None, pattern=r"^[^:]+\.py:[A-Za-z_]\w*$")
+    """FILE.py:NAME: a Python function that returns them; its parameters are named like buffers with
+    contents, scalars and factors, and get these."""
+    reference: dict[str, int | str] | None = Field(None, min_length=1)
+    """Levels of another point, which is launched once: its contents of the buffer are the right
+    ones ({variant: naive})."""
+    file: str | None = Field(None, pattern=r"\.npy$")
+    """FILE.npy: an array with them."""
+    relative: float = Field(0.0, ge=0)
+    """Tolerance, as a part of the right value."""
+    absolute: float = Field(0.0, ge=0)
+    """Tolerance in addition, in the value's unit."""
 
 
 class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
-    source: str = Field(
-        description="The .cu file, named from the study's folder; or the kernel itself, as text."
-    )
-    entry: str = Field(
-        min_length=1,
-        description="The __global__ function; parts in braces are replaced by factors:"
-        " transpose<{tile}, {pad}>.",
-    )
-    arguments: dict[str, ArgumentFile] = Field(
-        default={},
-        description="Buffers and scalars in the order in which the kernel takes them. A type alone"
-        " is a scalar with the value of the factor of its name: {n: int32}.",
-    )
-    variables: dict[str, VariableFile] = Field(
-        default={}, description="Contents of __constant__ and __device__ variables, by their names."
-    )
-    grid: Extent = Field(description="Blocks: one to three expressions.")
-    block: Extent = Field(description="Threads per block: one to three expressions.")
-    shared: NumberText = Field(0, description="Bytes of dynamic shared memory per block.")
-    cooperative: bool = Field(False, description="A cooperative launch (grid sync).")
-    macros: dict[str, NumberText] = Field(
-        default={}, description="Macros for the compiler: NAME: expression, as -DNAME=value."
-    )
-    include: list[str] = Field(
-        default=[], description="Folders to search for included files, from the study's folder."
-    )
-    options: list[str] = Field(
-        default=[], description="Further options of the compiler; factors in braces."
-    )
-    values: dict[str, NumberText] = Field(
-        default={}, description="Numbers with a name, for the other expressions and conditions."
-    )
-    factors: dict[str, FactorFile] = Field(
-        default={}, description="Factors: NAME: [levels], or keys with values."
-    )
-    systems: dict[str, dict[str, int | str]] = Field(
-        default={}, description="Named combinations of levels, for `system` and `systems`."
-    )
-    metrics: dict[str, MetricFile] = Field(
-        default={},
-        description="Derived metrics: NAME: expression over time (seconds), phases, counters, n,"
-        " factors and `values` ({GB/s: 8 * n * n / time / 1e9}). Tables show them, `value` takes"
-        " their names.",
-    )
-    check: dict[str, CheckFile] = Field(
-        default={}, description="The right contents of buffers: BUFFER: expression of numpy."
-    )
-    work: NumberText | None = Field(
-        None, description="Amount of work, in any unit, to predict times; by default the threads."
-    )
+    source: str
+    """The .cu file, named from the study's folder; or the kernel itself, as text."""
+    entry: str = Field(min_length=1)
+    """The __global__ function; parts in braces are replaced by factors: transpose<{tile},
+    {pad}>."""
+    arguments: dict[str, ArgumentFile] = Field(default={})
+    """Buffers and scalars in the order in which the kernel takes them. A type alone is a scalar
+    with the value of the factor of its name: {n: int32}."""
+    variables: dict[str, VariableFile] = Field(default={})
+    """Contents of __constant__ and __device__ variables, by their names."""
+    grid: Extent
+    """Blocks: one to three expressions."""
+    block: Extent
+    """Threads per block: one to three expressions."""
+    shared: NumberText = 0
+    """Bytes of dynamic shared memory per block."""
+    cooperative: bool = False
+    """A cooperative launch (grid sync)."""
+    macros: dict[str, NumberText] = Field(default={})
+    """Macros for the compiler: NAME: expression, as -DNAME=value."""
+    include: list[str] = Field(default=[])
+    """Folders to search for included files, from the study's folder."""
+    options: list[str] = Field(default=[])
+    """Further options of the compiler; factors in braces."""
+    values: dict[str, NumberText] = Field(default={})
+    """Numbers with a name, for the other expressions and conditions."""
+    factors: dict[str, FactorFile] = Field(default={})
+    """Factors: NAME: [levels], or keys with values."""
+    systems: dict[str, dict[str, int | str]] = Field(default={})
+    """Named combinations of levels, for `system` and `systems`."""
+    metrics: dict[str, MetricFile] = Field(default={})
+    """Derived metrics: NAME: expression over time (seconds), phases, counters, n, factors and
+    `values` ({GB/s: 8 * n * n / time / 1e9}). Tables show them, `value` takes their names."""
+    check: dict[str, CheckFile] = Field(default={})
+    """The right contents of buffers: BUFFER: expression of numpy."""
+    work: NumberText | None = None
+    """Amount of work, in any unit, to predict times; by default the threads."""
 
 
 def read_kernel(source: ParsedFile, study: str, file: KernelFile) -> OwnKernel:

@@ -1,8 +1,8 @@
 """The grammar of a study file: the keys, their types, and what they mean.
 
-The descriptions here are the reference documentation: ``nqbench init --schema`` prints them as JSON
-Schema. Values with several forms (a list, a range, values by kind of device) are typed ``Any`` and
-read by :mod:`nqbench.study.values`, which can point at the item that is wrong.
+The docstrings of keys are the reference documentation: ``nqbench init --schema`` prints them as
+JSON Schema. Values with several forms (a list, a range, values by kind of device) are typed ``Any``
+and read by :mod:`nqbench.study.values`, which can point at the item that is wrong.
 """
 
 from __future__ import annotations
@@ -132,35 +132,27 @@ def _factors(value: dict[str, Any]) -> WithJsonSchema:
 class ProgramFile(Strict):
     """An external program as a system: any executable; no shell starts it."""
 
-    name: NameText = Field(description="The system's name in tables and figures.")
-    command: Words = Field(
-        description="The program and its arguments, a list of words. {n} and {FACTOR} stand for the"
-        " point's levels. It runs in the study's folder, without a shell."
-    )
-    answer: Pattern | None = Field(
-        None,
-        description="Regular expression with one group: the answer, a whole number, in what the"
-        " program prints. Required where the right answer is known.",
-    )
-    time: Pattern | None = Field(
-        None,
-        description="Regular expression with one group: the program's own time. Without it the wall"
-        " time of the process counts.",
-    )
-    unit: Literal["ns", "us", "ms", "s"] | None = Field(
-        None, description="Unit of that time, where the program prints none after the number."
-    )
-    env: dict[str, Word] = Field({}, description="Environment variables for the program.")
-    depends: Words | None = Field(
-        None,
-        description="Files that the program is made of: if one changes, its points are measured"
-        " again. The program itself, and arguments that are files, count anyway.",
-    )
-    device: Literal["cpu", "gpu"] = Field(
-        "cpu",
-        description="What the program computes on; gpu: the run's GPU, whose clocks and power are"
-        " then recorded, and whose name the tables show.",
-    )
+    name: NameText
+    """The system's name in tables and figures."""
+    command: Words
+    """The program and its arguments, a list of words. {n} and {FACTOR} stand for the point's
+    levels. It runs in the study's folder, without a shell."""
+    answer: Pattern | None = None
+    """Regular expression with one group: the answer, a whole number, in what the program prints.
+    Required where the right answer is known."""
+    time: Pattern | None = None
+    """Regular expression with one group: the program's own time. Without it the wall time of the
+    process counts."""
+    unit: Literal["ns", "us", "ms", "s"] | None = None
+    """Unit of that time, where the program prints none after the number."""
+    env: dict[str, Word] = Field({})
+    """Environment variables for the program."""
+    depends: Words | None = None
+    """Files that the program is made of: if one changes, its points are measured again. The program
+    itself, and arguments that are files, count anyway."""
+    device: Literal["cpu", "gpu"] = "cpu"
+    """What the program computes on; gpu: the run's GPU, whose clocks and power are then recorded,
+    and whose name the tables show."""
 
 
 _PROGRAM: Final = {"title": "program"}
@@ -170,14 +162,10 @@ _PROGRAM: Final = {"title": "program"}
 class SweepKeys(Strict):
     """The keys of a sweep; a study with a single sweep may write them at top level."""
 
-    n: Annotated[Any, WithJsonSchema(_SIZES)] = Field(
-        None,
-        description="Problem sizes: a number, a list, a range, or any of these by kind of device.",
-    )
-    system: Annotated[Any, WithJsonSchema(_by_kind(_NAMES))] = Field(
-        None,
-        description="A named system; `fixed`, `matrix` and `zip` override its levels.",
-    )
+    n: Annotated[Any, WithJsonSchema(_SIZES)] = None
+    """Problem sizes: a number, a list, a range, or any of these by kind of device."""
+    system: Annotated[Any, WithJsonSchema(_by_kind(_NAMES))] = None
+    """A named system; `fixed`, `matrix` and `zip` override its levels."""
     systems: Annotated[
         Any,
         WithJsonSchema(
@@ -189,72 +177,52 @@ class SweepKeys(Strict):
                 }
             )
         ),
-    ] = Field(
-        None,
-        description="Several systems, one after the other: names, and external programs as mappings"
-        " with a name and a command.",
-    )
-    fixed: Annotated[dict[str, Any] | None, _factors(_by_kind(_LEVEL))] = Field(
-        None, description="Factors with one level in the whole sweep."
-    )
-    matrix: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
-        None, description="Factors whose levels are combined in every way (cartesian product)."
-    )
-    zip: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
-        None, description="Factors whose lists run side by side; all have the same length."
-    )
-    exclude: Annotated[Any, WithJsonSchema(_EXCLUDE)] = Field(
-        None,
-        description="Points to leave out: mappings that match partly ({memory: global, layout:"
-        " padded}) or expressions that are true for them.",
-    )
-    where: Annotated[Any, WithJsonSchema(_ONE_OR_MORE_TEXTS)] = Field(
-        None,
-        description="Expressions that must hold: over the factors, the numbers that follow from"
-        " them (jobs, threads, shared_bytes, ...) and device.* facts.",
-    )
-    infeasible: Literal["error", "skip"] = Field(
-        "error",
-        description="What to do with a combination that cannot run: stop before anything runs"
-        " (error), or list it as skipped with the reason (skip).",
-    )
+    ] = None
+    """Several systems, one after the other: names, and external programs as mappings with a name
+    and a command."""
+    fixed: Annotated[dict[str, Any] | None, _factors(_by_kind(_LEVEL))] = None
+    """Factors with one level in the whole sweep."""
+    matrix: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = None
+    """Factors whose levels are combined in every way (cartesian product)."""
+    zip: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = None
+    """Factors whose lists run side by side; all have the same length."""
+    exclude: Annotated[Any, WithJsonSchema(_EXCLUDE)] = None
+    """Points to leave out: mappings that match partly ({memory: global, layout: padded}) or
+    expressions that are true for them."""
+    where: Annotated[Any, WithJsonSchema(_ONE_OR_MORE_TEXTS)] = None
+    """Expressions that must hold: over the factors, the numbers that follow from them (jobs,
+    threads, shared_bytes, ...) and device.* facts."""
+    infeasible: Literal["error", "skip"] = "error"
+    """What to do with a combination that cannot run: stop before anything runs (error), or list it
+    as skipped with the reason (skip)."""
 
 
 class SweepFile(SweepKeys):
     """One sweep of a study."""
 
-    name: NameText = Field(description="The sweep's name, for `of:` and the tables.")
+    name: NameText
+    """The sweep's name, for `of:` and the tables."""
 
 
 class MeasureFile(Strict):
     """How to measure."""
 
     target: Any = Field(
-        "0.5%",
-        description="A measurement (a point in a round) ends once the 95% interval of its median is"
-        " this narrow.",
-        json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"},
+        "0.5%", json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}
     )
-    rounds: int = Field(
-        5, ge=1, le=MAX_ROUNDS, description="Fresh processes, each visiting every point once."
-    )
-    budget: Any = Field(
-        "10s",
-        description="Longest measuring time of a point, over all rounds.",
-        json_schema_extra={"type": "string"},
-    )
-    samples: int = Field(10, ge=1, le=MAX_SAMPLES, description="Fewest samples of a measurement.")
-    warmup: int = Field(
-        1,
-        ge=0,
-        le=MAX_SAMPLES,
-        description="Fewest untimed launches before a measurement; more follow until launch times"
-        " stop falling. 0 switches warm-up off.",
-    )
+    """A measurement (a point in a round) ends once the 95% interval of its median is this
+    narrow."""
+    rounds: int = Field(5, ge=1, le=MAX_ROUNDS)
+    """Fresh processes, each visiting every point once."""
+    budget: Any = Field("10s", json_schema_extra={"type": "string"})
+    """Longest measuring time of a point, over all rounds."""
+    samples: int = Field(10, ge=1, le=MAX_SAMPLES)
+    """Fewest samples of a measurement."""
+    warmup: int = Field(1, ge=0, le=MAX_SAMPLES)
+    """Fewest untimed launches before a measurement; more follow until launch times stop falling. 0
+    switches warm-up off."""
     l2: Any = Field(
         "hot",
-        description="State of a GPU's L2 cache when a launch starts: hot (as the launch before left"
-        " it), cold (flushed before every launch), or both as separate points: [hot, cold].",
         json_schema_extra={
             "anyOf": [
                 {"enum": ["hot", "cold"]},
@@ -267,40 +235,31 @@ class MeasureFile(Strict):
             ]
         },
     )
-    counters: Literal["none", "ncu"] = Field(
-        "none",
-        description="Hardware counters on a real GPU, after the rounds: none, or those of NVIDIA"
-        " Nsight Compute (ncu), one profiled launch per point; a message says if ncu is missing.",
-    )
-    counted: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None, description="Sweeps that `counters` applies to; left out: all of them."
-    )
-    long: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None,
-        description="Sweeps whose points are timed once per round however long a launch takes, also"
-        " beyond their budget (never beyond `timeout`).",
-    )
+    """State of a GPU's L2 cache when a launch starts: hot (as the launch before left it), cold
+    (flushed before every launch), or both as separate points: [hot, cold]."""
+    counters: Literal["none", "ncu"] = "none"
+    """Hardware counters on a real GPU, after the rounds: none, or those of NVIDIA Nsight Compute
+    (ncu), one profiled launch per point; a message says if ncu is missing."""
+    counted: Annotated[Any, WithJsonSchema(_SWEEPS)] = None
+    """Sweeps that `counters` applies to; left out: all of them."""
+    long: Annotated[Any, WithJsonSchema(_SWEEPS)] = None
+    """Sweeps whose points are timed once per round however long a launch takes, also beyond their
+    budget (never beyond `timeout`)."""
     variants: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None,
-        description="Sweeps whose kernels are built as three variants, a point each: full, without"
-        " memory accesses, without arithmetic (factor `part`; nqbench bottleneck).",
-        validation_alias=AliasChoices("variants", "apart"),  # its old name
+        None, validation_alias=AliasChoices("variants", "apart")
     )
-    timeout: Any = Field(
-        "60s",
-        description="Longest time one launch may take before it is stopped.",
-        json_schema_extra={"type": "string"},
-    )
+    """Sweeps whose kernels are built as three variants, a point each: full, without memory
+    accesses, without arithmetic (factor `part`; nqbench bottleneck)."""
+    timeout: Any = Field("60s", json_schema_extra={"type": "string"})
+    """Longest time one launch may take before it is stopped."""
 
 
 class NeedsFile(Strict):
     """What a study can run on."""
 
-    device: str = Field(
-        min_length=1,
-        description="Part of the name of the GPUs that measure it, such as H100; upper and lower"
-        " case are alike.",
-    )
+    device: str = Field(min_length=1)
+    """Part of the name of the GPUs that measure it, such as H100; upper and lower case are
+    alike."""
 
 
 def _kinds(form: Form) -> Any:
@@ -329,24 +288,23 @@ class ReportFile(Strict):
 class StudyFile(SweepKeys):
     """A study: what to compute, what to vary, how to measure, what to draw."""
 
-    name: NameText = Field(description="The study's name; its results go to a folder of this name.")
-    about: str = Field("", description="One sentence: the question that the study answers.")
-    workload: str = Field(
-        "counting",
-        description="What is computed: a workload of nqbench or of an installed package, or one of"
-        " your own: package.module:OBJECT, ./file.py:OBJECT.",
-    )
-    kernel: KernelFile | None = Field(
-        None, description="In place of `workload`: a kernel of your own, a .cu file."
-    )
-    needs: NeedsFile | None = Field(
-        None, description="Which devices measure the study; left out: those that the command names."
-    )
-    sweeps: list[SweepFile] | None = Field(None, min_length=1, description="The sweeps, in order.")
-    measure: MeasureFile = Field(
-        default_factory=lambda: MeasureFile.model_validate({}), description="How to measure."
-    )
-    report: list[ReportFile] = Field(default=[], description="Tables and figures to make.")
+    name: NameText
+    """The study's name; its results go to a folder of this name."""
+    about: str = ""
+    """One sentence: the question that the study answers."""
+    workload: str = "counting"
+    """What is computed: a workload of nqbench or of an installed package, or one of your own:
+    package.module:OBJECT, ./file.py:OBJECT."""
+    kernel: KernelFile | None = None
+    """In place of `workload`: a kernel of your own, a .cu file."""
+    needs: NeedsFile | None = None
+    """Which devices measure the study; left out: those that the command names."""
+    sweeps: list[SweepFile] | None = Field(None, min_length=1)
+    """The sweeps, in order."""
+    measure: MeasureFile = Field(default_factory=lambda: MeasureFile.model_validate({}))
+    """How to measure."""
+    report: list[ReportFile] = Field(default=[])
+    """Tables and figures to make."""
 
 
 VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisValues"}
@@ -391,7 +349,7 @@ def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[
 
 
 def _tidy(node: Any) -> None:
-    """Remove what pydantic adds without need: generated titles and ``null`` alternatives."""
+    """Remove what is there without need: generated titles, ``null`` alternatives, line breaks."""
     if isinstance(node, list):
         for item in node:
             _tidy(item)
@@ -403,6 +361,8 @@ def _tidy(node: Any) -> None:
         del node["title"]
     if node.get("default", 0) is None:
         del node["default"]
+    if isinstance(about := node.get("description"), str):  # of several lines in the source
+        node["description"] = " ".join(about.split())
     options = node.get("anyOf")
     if isinstance(options, list) and {"type": "null"} in options:
         rest = [option for option in options if option != {"type": "null"}]

@@ -440,7 +440,7 @@ def _sentence(
         "near": f"; did you mean '{close}'?" if close else "",
         "quotes": "; put it in quotes" if isinstance(value, int | float) else "",
         "entry": "an entry of " if path and isinstance(path[-1], int) else "",
-        "about": str(field and field.description).partition(";")[0].rstrip("."),
+        "about": " ".join(str(field and field.description).partition(";")[0].rstrip(".").split()),
         "said": message[:1].lower() + message[1:],
     }
     return _RULES.get(item["type"], "'{key}' is {given}, but {said}").format_map(facts)
