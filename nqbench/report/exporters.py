@@ -27,19 +27,12 @@ _SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
 
 def markdown(table: Table) -> str:
     """GitHub Markdown with right-aligned numbers: heading, source, table, notes."""
-    return f"# {escape(table.title)}\n\n{body(table)}\n"
+    return f"# {escape(table.title)}\n\n{macro('table_block')(table, ())}"
 
 
-def body(table: Table, *, origin: bool = True) -> str:
-    """The Markdown of a table without its heading; its ``origin`` may be known."""
-    made_by = f"{escape(str(table.source))}. Made by {code(table.source.command)}."
-    lines = [made_by, ""] if origin else []
-    lines.append("| " + " | ".join(escape(c.heading) for c in table.columns) + " |")
-    lines.append("|" + "|".join("---" if c.kind == "text" else "---:" for c in table.columns) + "|")
-    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.texts()]
-    if table.notes:
-        lines += ["", *(f"- {escape(note)}" for note in table.notes)]
-    return "\n".join(lines)
+def macro(name: str) -> Callable[..., str]:
+    """What writes a part of a Markdown page: ``table_block`` or ``block_text``."""
+    return getattr(templates().get_template("page.md").module, name)  # type: ignore[no-any-return]
 
 
 def escape(text: str) -> str:
@@ -116,7 +109,7 @@ def templates() -> Environment:
 
     made = Environment(
         loader=PackageLoader("nqbench.report", "templates"),
-        autoescape=lambda name: name != "table.tex",
+        autoescape=lambda name: str(name).endswith(".html"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -126,7 +119,7 @@ def templates() -> Environment:
     made.filters["sentence"] = lambda text: Markup(
         _CODE.sub(r"<code>\1</code>", str(html_escape(text)))
     )
-    made.filters["latex"] = latex_escape
+    made.filters |= {"latex": latex_escape, "markdown": escape, "code": code}
     return made
 
 

@@ -259,45 +259,15 @@ def markdown(blocks: Sequence[PageBlock]) -> str:
     texts: list[str] = []
     heads: list[Heading] = []
     known = [block.source for block in blocks if isinstance(block, Origin)]
+    written = exporters.macro("block_text")
     for block in blocks:
         if isinstance(block, Heading):
             heads = [*(head for head in heads if head.level < block.level), block]
-        elif made := _markdown(block, known):
-            texts += [f"{'#' * head.level} {exporters.escape(head.text)}" for head in heads] + made
+        elif text := written(block, known).rstrip("\n"):
+            texts += [f"{'#' * head.level} {exporters.escape(head.text)}" for head in heads]
+            texts.append(text)
             heads = []
     return "\n\n".join(texts).rstrip() + "\n"
-
-
-def _markdown(block: PageBlock, known: Collection[Source]) -> list[str]:
-    match block:
-        case Paragraph(text):
-            return [exporters.escape(text)]
-        case Bullets(texts):
-            return ["\n".join(f"- {exporters.escape(text)}" for text in texts)]
-        case Cards(cards):
-            said = (
-                f"**{c.label}:** {exporters.escape('; '.join((c.value, *c.texts)))}" for c in cards
-            )
-            return ["\n".join(f"- {text}" for text in said)]
-        case Origin(source, counts):
-            where = (
-                f"**{exporters.escape(source.provenance)}** on {exporters.escape(source.device)}"
-            )
-            return [f"{where}; {counts}. Made by {exporters.code(source.command)}."]
-        case Shown(table):
-            body = exporters.body(block.brief, origin=table.source not in known)
-            return [body] * block.inline + _links(block.files, block.size)
-        case Picture(alt, link):
-            return [f"![{exporters.escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
-        case Code(text, title):
-            return [f"```\n{text}\n```"] * (not title)
-        case Heading() | Beside() | Tiles() | Facts() | Details():
-            return []
-
-
-def _links(files: Files, before: str = "") -> list[str]:
-    links = " · ".join(f"[{name}](<{link}>)" for name, link in files)
-    return [before + links] * bool(files)
 
 
 def html(blocks: Sequence[PageBlock], home: str = "") -> str:
