@@ -15,7 +15,15 @@ from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
-from nqbench.simulator.layout import CACHE_LINE, PRINT_RECORD, BlockSlot, Context, Outcome, align
+from nqbench.simulator.layout import (
+    CACHE_LINE,
+    PRINT_RECORD,
+    UNWRITTEN_BYTE,
+    BlockSlot,
+    Context,
+    Outcome,
+    align,
+)
 from nqbench.simulator.rules import LINE_BITS
 from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.translation import Translation
@@ -118,6 +126,7 @@ class SimLaunch:
         self.l2 = self._zeros(Context.L2, sets[1] * set_bytes(L2_WAYS))
         self.cache_counts = self._zeros(Context.CACHE_COUNTS, 8 * CacheCount.END).view(np.int64)
         self._describe(stride)
+        self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None
         if code.watched:
             self.watch = LaunchWatch(
@@ -181,6 +190,10 @@ class SimLaunch:
         if PARAMETERS in self.memory.by_name:
             copy = self.memory.bytes_of(PARAMETERS)
             copy[: len(self.parameters)] = self.parameters[: len(copy)]
+
+    def fill_shared(self, byte: int, *, known: bool) -> None:
+        """What shared memory holds when a block starts; ``known``: it may be read."""
+        self.context[Context.SHARED_FILL], self.context[Context.SHADOW_FILL] = byte, known
 
     def again(self, parameters: bytes) -> None:
         """Make ready for another launch; counts continue from where they are."""

@@ -290,9 +290,10 @@ class Function:
         """Pointer to an element of an array whose base and stride (bytes) are i64."""
         return self.pointer(self.add(base, self.op("mul", stride, index)))
 
-    def fill(self, place: Value, byte: int, nbytes: Value) -> None:
+    def fill(self, place: Value, byte: int | Value, nbytes: Value) -> None:
         """``memset``."""
-        self.call("void", "llvm.memset.p0.i64", place, const(I8, byte), nbytes, const(I1, 0))
+        value = byte if isinstance(byte, Value) else const(I8, byte)
+        self.call("void", "llvm.memset.p0.i64", place, value, nbytes, const(I1, 0))
 
     # control
 

@@ -6,6 +6,7 @@ A program has one memory, and one run of its CPU function drives all kernels.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +26,14 @@ from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunc
 from nqbench.simulator import reports, timing
 from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
-from nqbench.simulator.layout import Outcome, align
+from nqbench.simulator.layout import (
+    OTHER_BYTES,
+    UNWRITTEN_BYTE,
+    Context,
+    Fault,
+    Outcome,
+    align,
+)
 from nqbench.simulator.liveness import readable, targets
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import Instruction, UnsupportedPtx
@@ -192,6 +200,16 @@ class SimKernel:
         return run
 
     @property
+    def fault(self) -> Fault:
+        """What stopped the last launch."""
+        return Fault.NONE if self._run is None else Fault(self._run.context[Context.FAULT_KIND])
+
+    def fill_shared(self, byte: int, *, known: bool) -> None:
+        """See ``SimLaunch``."""
+        if self._run is not None:
+            self._run.fill_shared(byte, known=known)
+
+    @property
     def watch(self) -> LaunchWatch | None:
         """What the checked mode saw in the launches."""
         return None if self._run is None else self._run.watch
@@ -274,19 +292,26 @@ class SimPrepared(SimPlan):
         (self.kernel,) = self.kernels.values()
         self.code, self.resources = self.kernel.code, self.kernel.resources
         self._work: timing.KernelWork | None = None
+        self.note = ""
+        self._fill()
+        self.parameters = parameter_bytes(self.code, plan.arguments, self.memory)
+
+    def _fill(self) -> None:
+        """What the kernels before make."""
         for kernel in self.before:
             self.memory.renew(self.buffers)
             parameters = parameter_bytes(kernel.code, kernel.kernel.arguments, self.memory)
-            kernel.launch(self.memory, parameters, simulation.max_steps)
-        self.parameters = parameter_bytes(self.code, plan.arguments, self.memory)
+            kernel.launch(self.memory, parameters, self.simulation.max_steps)
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Run the kernel once. The same plan gives the same counters, bit for bit."""
         kernel, simulation = self.kernel, self.simulation
-        self.renew()
-        run = kernel.launch(
-            self.memory, self.parameters, simulation.max_steps, timeout_s, timeout_s
-        )
+        try:
+            run = self._launch(timeout_s)
+        except KernelFault as error:
+            if self.note or kernel.fault is not Fault.UNWRITTEN:
+                raise
+            run = self._with_any_shared(error, timeout_s)
         tally = Tally(run)
         counters = tally.totals()
         detail = {
@@ -296,8 +321,8 @@ class SimPrepared(SimPlan):
             "quantum": simulation.quantum,
             "steps": run.steps,
         }
-        if self.code.prints:
-            detail["printed"] = kernel.printed
+        if self.code.prints or self.note:
+            detail["printed"] = [self.note, *kernel.printed]
         if TIME in simulation.modes:
             hit1, hit2 = (
                 counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")
@@ -307,6 +332,32 @@ class SimPrepared(SimPlan):
             counters["modelled_ms"] = 1e3 * time.seconds
             detail["modelled_clocks"] = dict(time.clocks)
         return Launch(None, counters, detail)
+
+    def _launch(self, timeout_s: float | None) -> SimLaunch:
+        self.renew()
+        limits = self.simulation.max_steps, timeout_s, timeout_s
+        return self.kernel.launch(self.memory, self.parameters, *limits)
+
+    def _with_any_shared(self, error: KernelFault, timeout_s: float | None) -> SimLaunch:
+        """The launch that stopped at a shared word that nothing wrote, with several values there.
+        Raises ``error`` if a branch, an address or any memory follows from them."""
+        seen: set[bytes] = set()
+        for byte in OTHER_BYTES:
+            self.memory.begin(self.buffers)  # the launch that stopped has written already
+            self._fill()
+            self.kernel.fill_shared(byte, known=True)
+            try:
+                run = self._launch(timeout_s)
+            except KernelFault:
+                seen |= {b"", b"another fault"}
+                break
+            parts = b"".join(part.tobytes() for part in (self.memory.data, *run.counts()))
+            seen.add(hashlib.sha256(parts).digest())
+        if len(seen) > 1:
+            self.kernel.fill_shared(UNWRITTEN_BYTE, known=False)
+            raise error
+        self.note = f"note: {error}; no result depends on it\n"
+        return run
 
     def modelled(self, model: Model) -> timing.Modelled:
         """The modelled time of the last launch (mode ``time``) on a model of the same compute

@@ -28,6 +28,9 @@ BARRIERS = 16
 
 UNWRITTEN_BYTE = 0xA7
 """Shared memory is filled with this when a block starts; a load that sees it asks the shadow."""
+OTHER_BYTES = (UNWRITTEN_BYTE, 0x5F, 0)
+"""What it is filled with to see whether anything depends on words that nothing wrote: of either
+sign, tiny and huge as floats."""
 
 UNDEFINED_WORD = 0x7FF7A5A5
 """Buffers that start undefined are filled with this: NaN as a float, and as a double twice in a
@@ -46,7 +49,7 @@ Context = IntEnum(
     " FAULT_KIND FAULT_INSTRUCTION FAULT_LANE FAULT_ADDRESS FAULT_WARP FAULT_LANES"
     " WARP_MASKS WARP_LOCAL WARP_LOCAL_BYTES PRINTED PRINTS PRINT_ROOM"
     " PAGE_UNDEFINED GRID_SYNC PARAMETER_COPY L1 L1_BYTES L2 L2_BYTES CACHE_COUNTS WATCH"
-    " BLOCK_COUNTS_STRIDE SITE_COUNTS_STRIDE",
+    " BLOCK_COUNTS_STRIDE SITE_COUNTS_STRIDE SHARED_FILL SHADOW_FILL",
     start=0,
 )
 """Fields of a launch."""
@@ -61,7 +64,9 @@ PRINT_RECORD = 8 * Print.END + PRINTED_BYTES
 
 
 class BlockSlot(IntEnum):
-    """Fields of a resident block; the barrier fields have one word per barrier."""
+    """Fields of a resident block; the barrier fields have one word per barrier. ``MET`` are how
+    many threads were alive when they met at several places in the code, the place that some passed
+    by, and a warp of theirs; 0 before that."""
 
     ALIVE = 0
     WARPS_LEFT = 1
@@ -70,7 +75,10 @@ class BlockSlot(IntEnum):
     TRUE_LANES = EXPECTED + BARRIERS
     RESULT_TRUE = TRUE_LANES + BARRIERS
     RESULT_ALL = RESULT_TRUE + BARRIERS
-    END = RESULT_ALL + BARRIERS
+    MET_ALIVE = RESULT_ALL + BARRIERS
+    MET_SITE = MET_ALIVE + 1
+    MET_WARP = MET_ALIVE + 2
+    END = MET_ALIVE + 3
 
 
 Warp = IntEnum(

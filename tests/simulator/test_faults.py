@@ -25,6 +25,7 @@ def divisors() -> np.ndarray[Any, Any]:
 
 
 ZEROS = {count: np.zeros(count, np.int32) for count in (32, 96)}
+SKIPPING = ("skips", "skips_a_turn", "meets_less_often")
 GIVEN: dict[str, Arrays] = {
     "beyond": {"in": ZEROS[32], "out": ZEROS[32]},
     "null_pointer": {"out": ZEROS[32], "address": np.int64(0)},
@@ -32,7 +33,7 @@ GIVEN: dict[str, Arrays] = {
     "shared_beyond": {"out": np.full(32, 3, np.int32)},
     "unwritten_byte": {"out": np.zeros(32, np.uint8)},
     "divide": {"out": divisors()},
-    **{name: {"out": ZEROS[96]} for name in ("half_barrier", "skips", "skips_a_turn")},
+    **{name: {"out": ZEROS[96]} for name in ("half_barrier", *SKIPPING)},
 }
 PASSED_BY = (
     "some threads went past a barrier at which others of the block wait"
@@ -59,14 +60,13 @@ FAULTS = {
     "not_a_member": "not in the member mask.*lane 16;",
     "inactive_source": r"does not take part \(source lane 20\).*lane 19;",
     "traps": "trap.*lane 3;",
-    "skips": PASSED_BY,
-    "skips_a_turn": PASSED_BY,
+    **dict.fromkeys(SKIPPING, PASSED_BY),
 }
 LINES = {
     "beyond": "in[threadIdx.x + 8]",
     "unwritten": "box[threadIdx.x + 1]",
     "missing_members": "__ballot_sync",
-    **dict.fromkeys(("skips", "skips_a_turn"), "__syncthreads"),
+    **dict.fromkeys(SKIPPING, "__syncthreads"),
 }
 
 
@@ -90,6 +90,29 @@ def test_memory_that_a_kernel_wrote_may_be_read() -> None:
     out = np.zeros(64, np.uint32)
     plan = cuda("faults.cu", "looks_unwritten", {"out": out, "pattern": np.uint32(0xA7A7A7A7)})
     assert (outputs(plan)["out"][:32] == 0xA7A7A7A7).all()
+
+
+def test_an_unwritten_word_that_decides_nothing_is_a_note() -> None:
+    plan = cuda("faults.cu", "copies_unwritten", {"out": np.zeros(64, np.int32)})
+    plan = dataclasses.replace(
+        plan, buffers=tuple(dataclasses.replace(b, restore=True) for b in plan.buffers)
+    )
+    with device().prepare(plan) as prepared:
+        for _ in range(2):
+            (note,) = prepared.launch().detail["printed"]
+            assert re.match("note: .*never written, .*; no result depends on it$", note)
+            assert "copies_unwritten" in note
+            assert prepared.fetch()["out"][:31].tolist() == [2 * i for i in range(31)]
+
+
+@pytest.mark.parametrize("what", [0, 1, 2])
+def test_an_unwritten_word_that_decides_is_a_fault(what: int) -> None:
+    out = np.zeros(64, np.int32)
+    plan = cuda("faults.cu", "decides_by_unwritten", {"out": out, "what": np.int32(what)})
+    with device().prepare(plan) as prepared:
+        for _ in range(2):
+            with pytest.raises(KernelFault, match="never written"):
+                prepared.launch()
 
 
 REFUSED = {
@@ -145,7 +168,10 @@ def test_an_endless_kernel_ends_in_a_timeout() -> None:
         prepared.launch(timeout_s=0.05)
 
 
-@pytest.mark.parametrize(("entry", "total"), [("skips_once", 3 * 96), ("leaves_early", 3 * 70)])
+@pytest.mark.parametrize(
+    ("entry", "total"),
+    [("skips_once", 3 * 96), ("leaves_early", 3 * 70), ("meets_elsewhere", 3 * 32)],
+)
 def test_threads_that_left_or_all_go_past_a_barrier(entry: str, total: int) -> None:
     plan = cuda("faults.cu", entry, {"out": np.zeros(96, np.int32)}, block=96)
     with device().prepare(plan) as prepared:

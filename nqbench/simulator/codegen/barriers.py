@@ -118,9 +118,11 @@ def release(
         full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
         with f.when(full):
             sites = [site for site in barriers if site.barrier == barrier]
-            for site in sites:
-                if site.block in layout.skipped:
-                    _check_skipped(f, context, layout, site, first, warps)
+            passed = [site for site in sites if site.block in layout.skipped]
+            if passed:
+                _check_met(f, context, slot)
+            for site in passed:
+                _check_skipped(f, context, slot, layout, site, first, warps)
             slot.set(BlockSlot.RESULT_TRUE + barrier, slot.get(BlockSlot.TRUE_LANES + barrier))
             slot.set(BlockSlot.RESULT_ALL + barrier, arrived)
             for field in (BlockSlot.TRUE_LANES, BlockSlot.ARRIVED, BlockSlot.EXPECTED):
@@ -131,10 +133,26 @@ def release(
     f.ret(const(I64, 0))
 
 
+def _check_met(f: Function, context: Fields, slot: Fields) -> None:
+    """Stop if threads met at several barriers, and some left since while others still wait: so
+    they did not wait equally often."""
+    alive = slot.get(BlockSlot.MET_ALIVE)
+    with f.when(f.compare("ult", slot.get(BlockSlot.ALIVE), alive), likely=False):
+        warp, lanes = slot.get(BlockSlot.MET_WARP), const(I32, -1)
+        _stop(f, context, Fault.SKIPPED, slot.get(BlockSlot.MET_SITE), warp, lanes)
+
+
 def _check_skipped(
-    f: Function, context: Fields, layout: WarpLayout, site: BarrierSite, first: Value, warps: Value
+    f: Function,
+    context: Fields,
+    slot_: Fields,
+    layout: WarpLayout,
+    site: BarrierSite,
+    first: Value,
+    warps: Value,
 ) -> None:
-    """Stop if some lanes went past a barrier more often than those that wait at it."""
+    """Stop if some lanes went past a barrier more often than those that wait at it, and left. Where
+    they wait at another one, the block goes on, as on a GPU."""
     least, most, where = f.slot(I32), f.slot(I32), f.slot(I64)
     for slot, start in ((least, -1), (most, 0)):
         f.store(const(I32, start), slot, 4)
@@ -155,7 +173,12 @@ def _check_skipped(
         warp = f.load(I64, where, 8)
         place = f.offset(f.pointer(warp), layout.counter(site.block))
         gone = f.as_bits(f.compare("ugt", f.load(V32, place, layouts.CACHE_LINE), f.splat(bound)))
-        _stop(f, context, Fault.SKIPPED, const(I64, site.index), warp, gone)
+        waiting = f.resize(Fields(f, f.pointer(warp)).get(Warp.WAITING), 32)
+        with f.when(f.nonzero(f.and_(gone, f.not_(waiting)))):
+            _stop(f, context, Fault.SKIPPED, const(I64, site.index), warp, gone)
+        slot_.set(BlockSlot.MET_ALIVE, slot_.get(BlockSlot.ALIVE))
+        slot_.set(BlockSlot.MET_SITE, site.index)
+        slot_.set(BlockSlot.MET_WARP, warp)
 
 
 def _stop(

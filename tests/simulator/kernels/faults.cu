@@ -43,7 +43,7 @@ __global__ void unwritten_atomic(int* out) {
   __syncthreads();
   atomicAdd(&box[threadIdx.x == 7], 1);
   __syncthreads();
-  out[threadIdx.x] = box[0];
+  out[threadIdx.x] = box[threadIdx.x & 1];
 }
 
 // Every stored word looks like memory that was never written, and is not.
@@ -123,6 +123,52 @@ __global__ void skips_once(int* out) {  // all threads skip it together, then no
     if (i > 0) __syncthreads();
     out[threadIdx.x] += i;
   }
+}
+
+__global__ void meets_elsewhere(int* out) {  // as often as the others, at another barrier
+  __shared__ int box[64];
+  for (int i = 0; i < 3; i++) {
+    if (threadIdx.x < 64) {
+      box[threadIdx.x] = i;
+      __syncthreads();
+    } else {
+      __syncthreads();
+      out[threadIdx.x] += box[threadIdx.x - 64];
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void meets_less_often(int* out) {
+  if (threadIdx.x < 64) {
+    out[threadIdx.x] += 1;
+    __syncthreads();
+  }
+  out[threadIdx.x] += 1;
+  __syncthreads();
+}
+
+__global__ void copies_unwritten(int* out) {  // the last word of the next tile, which none needs
+  __shared__ int box[33];
+  __shared__ volatile int rest[33];
+  box[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  int next = box[threadIdx.x];
+  for (int i = 0; i < 2; i++) {
+    out[threadIdx.x] += next;
+    next = box[threadIdx.x + i];
+  }
+  rest[threadIdx.x] = next;
+}
+
+__global__ void decides_by_unwritten(int* out, int what) {
+  __shared__ int box[33];
+  box[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  int next = box[threadIdx.x + 1];
+  if (what == 0 && next > 0) out[threadIdx.x & 1] = 1;
+  if (what == 1 && threadIdx.x == 31) out[next & 1] = 7;
+  if (what == 2) out[0] = next;
 }
 
 __global__ void leaves_early(int* out) {

@@ -235,6 +235,16 @@ K turns_at_a_barrier(int* out, int*) {
     __syncthreads();  // bad: divergent barrier
     out[blockIdx.x * 96 + T] += 1;
 }
+K warps_at_two_barriers(int* out, int*) {  // equally often: right on every GPU, but not by the rules
+    __shared__ int box[64];
+    if (T < 64) {
+        box[T] = T;
+        __syncthreads();  // bad: divergent barrier
+    } else {
+        __syncthreads();  // bad: divergent barrier
+        out[blockIdx.x * 96 + T] = box[T - 64] + box[T - 32];
+    }
+}
 K two_barriers(int* out, int*) {
     if (T % 2) {
         out[blockIdx.x * 96 + T] = 1;
