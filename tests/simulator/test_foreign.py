@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.compile import compile_many, cubin_request
 from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
 from nqbench.plan import Buffer, KernelPlan
-from nqbench.system.versions import installed
 from tests.simulator.harness import cuda, device, outputs
 
 LANES = np.arange(32)
@@ -246,7 +246,9 @@ def test_headers_that_nvcc_finds_are_found(case: str, tmp_path: Path) -> None:
     assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {1}
 
 
-@pytest.mark.skipif(not installed("nvidia-cuda-cccl"), reason="needs the package nvidia-cuda-cccl")
+@pytest.mark.skipif(
+    not any((folder / "cub").is_dir() for folder in cuda_headers()), reason="needs nqbench[cub]"
+)
 def test_block_and_warp_parts_of_cub_come_with_the_whole_of_it(tmp_path: Path) -> None:
     text = (
         "#include <cub/cub.cuh>\n#include <cub/device/device_reduce.cuh>\n"
