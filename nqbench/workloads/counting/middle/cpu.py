@@ -1,0 +1,538 @@
+"""Counting from the middle on the CPU: half boards listed, ordered and paired, group by group.
+
+A half board is one word of the diagonals that it shares with other quarters and halves. The
+diagonals at the seam that a solution may use on both sides are ranked by how often a sample of both
+lists has them. A list is kept as words of ``STEP`` bits per look-up, most used diagonals first, with
+their rank in the Gray code above bit ``RANK``: sorted by it, neighbours have diagonals in common.
+
+Everything between the lists of quarters and the number of pairs is compiled by numba.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.workloads.compiled import compiled, compiled_in_process
+from nqbench.workloads.counting.border import bits_in
+from nqbench.workloads.counting.middle.groups import (
+    NO_ROW,
+    QuarterLists,
+    Symmetry,
+    groups,
+    quarter_lists,
+    subsets,
+)
+from nqbench.workloads.counting.middle.vectors import (
+    BITS,
+    BLOCKS,
+    LANES,
+    LOOKUPS,
+    PORTABLE,
+    STEP,
+    joined,
+    tile_pairs,
+)
+
+Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+
+MIN_N: Final = 6
+MAX_N: Final = 23
+"""Boards whose useful diagonals have a place in a word below ``RANK``: 40 at 22 and 23."""
+
+RANK: Final = 48
+"""First bit of a half board's rank."""
+_CROSSED: Final = 60
+"""First bit of a half board's distance between the queen of the middle column and the middle row,
+if n is odd: in the words of quarters, before their diagonals are ranked."""
+_MOST_RANKED: Final = 12
+"""Diagonals by which a list is sorted, at most: 4,096 counters are half of a first-level cache."""
+_SAMPLE: Final = 128
+"""Half boards whose diagonals are counted: at least, if there are as many."""
+_MOST_COUNTED: Final = 255
+"""As many as a byte counts."""
+
+_U = np.uint64
+_ONE = _U(1)
+_FULL = (_ONE << _U(RANK)) - _ONE
+_BYTE = _U(255)
+
+
+class Quarters(NamedTuple):
+    """Quarter boards by set of columns: those of set k are ``starts[k] .. starts[k + 1] - 1``, and
+    k is the sum of ``low`` and ``high`` for the lower and the upper half of the columns."""
+
+    starts: Numbers
+    words: Words
+    low: Numbers
+    high: Numbers
+
+
+class Board(NamedTuple):
+    """What all groups of a board share.
+
+    Words have ``field`` bits of the diagonals towards smaller columns, then as many of those
+    towards larger columns. The ``2 * seam`` bits from ``first`` on are those at the seam. ``splits``
+    are the ways to split a set of columns between the quarters of a half; ``room`` is enough for
+    the quarters on any set of columns, and a vector more.
+    """
+
+    n: int
+    field: int
+    first: int
+    seam: int
+    upper: Quarters
+    lower: Quarters
+    splits: Numbers
+    room: int
+
+
+@cache
+def board_of(n: int) -> Board:
+    """The lists of a board of ``MIN_N`` to ``MAX_N`` queens."""
+    h = n // 2
+    q = h // 2
+    field = n - 1 + h - q
+    upper = _quarters(quarter_lists(n, q), n, q, field, 0)
+    lower = _quarters(quarter_lists(n, h - q), n, h - q, field, q)
+    room = 8 + max(int(np.diff(quarters.starts).max()) for quarters in (upper, lower))
+    return Board(n, field, n - h - q, 2 * h - 1, upper, lower, _spread(subsets(h, q)), room)
+
+
+def _spread(splits: NDArray[np.uint32]) -> Numbers:
+    """In an order in which any consecutive ones are a sample."""
+    step = next(s for s in range(len(splits) * 5 // 8, 0, -1) if np.gcd(s, len(splits)) == 1)
+    return splits[np.arange(len(splits)) * step % len(splits)].astype(np.int64)
+
+
+def _quarters(lists: QuarterLists, n: int, rows: int, field: int, row: int) -> Quarters:
+    h = n // 2
+    mask = np.uint64((1 << field) - 1)
+    falling = lists.falling.astype(np.uint64)
+    rising = lists.rising.astype(np.uint64)
+    if row == 0:  # as the rows of the lower quarter meet them
+        falling >>= np.uint64(rows)
+        rising <<= np.uint64(h - rows)
+    words = falling & mask | (rising & mask) << np.uint64(field)
+    if n % 2:
+        apart = np.where(lists.crossed == NO_ROW, 0, h - row - lists.crossed.astype(np.int64))
+        words |= apart.astype(np.uint64) << np.uint64(_CROSSED)
+    half = (n + 1) // 2
+    sets = subsets(n, rows)
+    positions = np.arange(len(sets))
+    high_starts = np.zeros(1 << n - half, np.int64)
+    above = sets >> np.uint32(half)
+    found, firsts = np.unique(above, return_index=True)
+    high_starts[found] = firsts
+    low_places = np.zeros(1 << half, np.int64)
+    low_places[sets & np.uint32((1 << half) - 1)] = positions - high_starts[above]
+    return Quarters(lists.starts.astype(np.int64), words, low_places, high_starts)
+
+
+class Rule(NamedTuple):
+    """Which half boards are listed: those with none of the diagonals ``barred``, whose queen in the
+    middle column, if any, is ``least`` to ``most`` rows from the middle one."""
+
+    barred: np.uint64
+    least: np.uint64
+    most: np.uint64
+
+
+@compiled_in_process
+def _tables(images: Words) -> Words:
+    """Tables by byte of the linear map that takes bit i to ``images[i]``, and others to nothing."""
+    tables = np.zeros(((images.size + 7) // 8, 256), np.uint64)
+    for bit in range(8 * tables.shape[0]):
+        t, k = bit >> 3, bit & 7
+        image = images[bit] if bit < images.size else _U(0)
+        for below in range(1 << k):
+            tables[t, 1 << k | below] = tables[t, below] ^ image
+    return tables
+
+
+@compiled_in_process
+def _kept(
+    quarters: Quarters, k: int, rule: Rule, first: int, tables: Words, words: Words, images: Words
+) -> int:
+    """Copy the quarters of set k by the rule, with their images; returns how many."""
+    count = 0
+    for i in range(quarters.starts[k], quarters.starts[k + 1]):
+        word = quarters.words[i]
+        apart = word >> _U(_CROSSED)
+        seam = word >> _U(first)
+        image = tables[0, seam & _BYTE]
+        for t in range(1, tables.shape[0]):
+            image ^= tables[t, seam >> _U(8 * t) & _BYTE]
+        words[count], images[count] = word, image
+        passes = (apart == _U(0)) | ((apart >= rule.least) & (apart <= rule.most))
+        count += int(passes & (word & rule.barred == _U(0)))
+    return count
+
+
+@compiled_in_process
+def _all_joined(
+    upper: Words, upper_images: Words, lower: Words, lower_images: Words, out: Words
+) -> int:
+    """See ``vectors.joined``."""
+    count = 0
+    for i in range(upper.size):
+        word, image = upper[i], upper_images[i]
+        for j in range(lower.size):
+            out[count] = image ^ lower_images[j]
+            count += int(word & lower[j] == _U(0))
+    return count
+
+
+@compiled_in_process
+def _listed(
+    path: int, board: Board, columns: int, rule: Rule, tables: Words, step: int, guess: int
+) -> Words:
+    """Images of the half boards on a set of columns, in the order of the splits; of every
+    ``step``-th split. About ``guess`` are expected."""
+    h, half = board.n // 2, (board.n + 1) // 2
+    sets = np.zeros((2, 1 << (h + 1) // 2), np.int64)  # of the lower and upper half of the columns
+    left = columns
+    for i in range(h):
+        column = left & -left
+        left ^= column
+        side, k = (0, i) if i < h // 2 else (1, i - h // 2)
+        for below in range(1 << k):
+            sets[side, 1 << k | below] = sets[side, below] | column
+    most = board.room
+    uppers, upper_images = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    lowers, lower_images = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    out = np.empty(guess, np.uint64)
+    count = 0
+    board_half, set_half = (1 << half) - 1, (1 << h // 2) - 1
+    for s in range(0, board.splits.size, step):
+        split = board.splits[s]
+        above = sets[0, split & set_half] | sets[1, split >> h // 2]
+        below = columns ^ above
+        upper, lower = board.upper, board.lower
+        k = upper.low[above & board_half] + upper.high[above >> half]
+        upper_count = _kept(upper, k, rule, board.first, tables, uppers, upper_images)
+        k = lower.low[below & board_half] + lower.high[below >> half]
+        lower_count = _kept(lower, k, rule, board.first, tables, lowers, lower_images)
+        needed = count + upper_count * lower_count + 8
+        if needed > out.size:
+            grown = np.empty(2 * needed, np.uint64)
+            grown[:count] = out[:count]
+            out = grown
+        if path == PORTABLE:
+            count += _all_joined(
+                uppers[:upper_count],
+                upper_images[:upper_count],
+                lowers[:lower_count],
+                lower_images[:lower_count],
+                out[count:],
+            )
+        else:
+            lowers[lower_count : lower_count + 8] = ~_U(0)
+            count += joined(
+                path,
+                uppers.ctypes.data,
+                upper_images.ctypes.data,
+                upper_count,
+                lowers.ctypes.data,
+                lower_images.ctypes.data,
+                lower_count,
+                out.ctypes.data + 8 * count,
+            )
+    return out[:count]
+
+
+@compiled_in_process
+def _uses(words: Words, counts: Numbers) -> int:
+    """Count the bits of a sample of the words; returns its size."""
+    size = min(words.size, _MOST_COUNTED)
+    for i in range(size):
+        word = words[i * words.size // size]
+        for bit in range(counts.size):
+            counts[bit] += np.int64(word >> _U(bit) & _ONE)
+    return size
+
+
+@compiled_in_process
+def _possible(board: Board, columns: int) -> Any:
+    """The diagonals at the seam that queens on a set of columns can have."""
+    falling, rising = _U(0), _U(0)
+    for row in range(board.n // 2):
+        falling |= _U(columns) << _U(row)
+        rising |= _U(columns) << _U(board.n // 2 - 1 - row)
+    seam = (_ONE << _U(board.seam)) - _ONE
+    falling = falling >> _U(board.n - board.n // 2) & seam
+    return falling | (rising & seam) << _U(board.seam)
+
+
+@compiled_in_process
+def _turned(board: Board, bit: int) -> int:
+    """A diagonal at the seam as the other half has it: its rows are flipped."""
+    return (bit + board.seam) % (2 * board.seam)
+
+
+@compiled_in_process
+def _order(board: Board, possible: Any, counts: Numbers) -> Numbers:
+    """The diagonals that both halves can have, by how often a pair meets there; ``possible`` and
+    ``counts`` are of the upper half, then of the lower one."""
+    order = np.empty(2 * board.seam, np.int64)
+    keys = np.empty(2 * board.seam, np.int64)
+    size = 0
+    for bit in range(2 * board.seam):
+        other = _turned(board, bit)
+        if possible[0] >> _U(bit) & possible[1] >> _U(other) & _ONE:
+            key = counts[0, bit] * counts[1, other]
+            place = size
+            while place and keys[place - 1] < key:
+                keys[place], order[place] = keys[place - 1], order[place - 1]
+                place -= 1
+            keys[place], order[place] = key, bit
+            size += 1
+    return order[:size]
+
+
+@compiled_in_process
+def _ranking(path: int, board: Board, order: Numbers, ranked: int, side: int) -> Words:
+    """Tables that take the diagonals at the seam to their places and to the rank."""
+    images = np.zeros(2 * board.seam, np.uint64)
+    bits, step = BITS[path], STEP[path]
+    for place in range(order.size):
+        image = _ONE << _U(step * (place // bits) + place % bits)
+        if place < ranked:  # the inverse Gray code: a bit flips all below it
+            image |= ((_ONE << _U(ranked - place)) - _ONE) << _U(RANK)
+        bit = order[place]
+        images[_turned(board, bit) if side else bit] = image
+    return _tables(images)
+
+
+@compiled_in_process
+def _sorted(words: Words, ranked: int, multiple: int) -> Words:
+    """The words by rank, filled up to a multiple with words that meet every diagonal."""
+    ends = np.zeros((1 << ranked) + 1, np.int64)
+    for i in range(words.size):
+        ends[(words[i] >> _U(RANK)) + _ONE] += 1
+    for rank in range(1 << ranked):
+        ends[rank + 1] += ends[rank]
+    out = np.empty(-(-words.size // multiple) * multiple, np.uint64)
+    out[words.size :] = _FULL
+    for i in range(words.size):
+        rank = words[i] >> _U(RANK)
+        out[ends[rank]] = words[i]
+        ends[rank] += 1
+    return out
+
+
+@compiled_in_process
+def _without_diagonals(words: Words) -> int:
+    """Half boards without any of the diagonals that count, which those that fill up do not meet;
+    they have rank 0."""
+    found = 0
+    for word in words:
+        if word >> _U(RANK):
+            break
+        found += int(word & _FULL == _U(0))
+    return found
+
+
+@compiled_in_process
+def _masks(words: Words, width: int) -> Words:
+    """The AND of each ``width`` words, padded to a multiple of 64."""
+    out = np.empty(words.size // width + 64, np.uint64)
+    for tile in range(words.size // width):
+        mask = _FULL
+        for i in range(tile * width, (tile + 1) * width):
+            mask &= words[i]
+        out[tile] = mask
+    return out
+
+
+@compiled_in_process
+def _swapped(first: Any, second: Any, shift: int, mask: int) -> tuple[Any, Any]:
+    """Exchange the bits ``mask << shift`` of the first word with ``mask`` of the second."""
+    change = (first >> _U(shift) ^ second) & _U(mask)
+    return first ^ change << _U(shift), second ^ change
+
+
+@compiled_in_process
+def _transpose(words: Words, at: int, apart: int, unit: int) -> None:
+    """Transpose the eight words from ``at``, so many apart, by units of 1 or 8 bits."""
+    a, b, c, d = words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart]
+    at += 4 * apart
+    e, f, g, h = words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart]
+    if unit == 8:
+        one, two, four = 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF
+    else:
+        one, two, four = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
+    a, b = _swapped(a, b, unit, one)
+    c, d = _swapped(c, d, unit, one)
+    e, f = _swapped(e, f, unit, one)
+    g, h = _swapped(g, h, unit, one)
+    a, c = _swapped(a, c, 2 * unit, two)
+    b, d = _swapped(b, d, 2 * unit, two)
+    e, g = _swapped(e, g, 2 * unit, two)
+    f, h = _swapped(f, h, 2 * unit, two)
+    a, e = _swapped(a, e, 4 * unit, four)
+    b, f = _swapped(b, f, 4 * unit, four)
+    c, g = _swapped(c, g, 4 * unit, four)
+    d, h = _swapped(d, h, 4 * unit, four)
+    words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart] = e, f, g, h
+    at -= 4 * apart
+    words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart] = a, b, c, d
+
+
+@compiled_in_process
+def _planes(path: int, words: Words, lookups: int) -> Words:
+    """Of each tile of ``8 * LANES`` words, the indices of its look-ups, a byte per half board; their
+    order within a tile is another one. Aligned to 64 bytes; the words are used up."""
+    lanes = LANES[path]
+    tiles = words.size // (8 * lanes)
+    out = np.empty(tiles * lookups * lanes + 8, np.uint64)
+    out = out[-(out.ctypes.data >> 3) & 7 :]
+    for tile in range(tiles):
+        for lane in range(lanes):
+            _transpose(words, 8 * lanes * tile + lane, lanes, 8)
+        for j in range(lookups):
+            for lane in range(lanes):
+                at = (lookups * tile + j) * lanes + lane
+                if STEP[path] == 8:
+                    out[at] = words[(8 * tile + j) * lanes + lane]
+                else:
+                    two = words[(8 * tile + j // 2) * lanes + lane]
+                    out[at] = two >> _U(4 * (j % 2)) & _U(0x0F0F0F0F0F0F0F0F)
+    return out
+
+
+@compiled_in_process
+def _pairs_by_words(
+    a_words: Words, a_masks: Words, b_words: Words, b_masks: Words, lookups: int
+) -> int:
+    """Pairs by tables of 64-bit words; ``b_words`` are transposed."""
+    found = 0
+    tables = np.zeros((6, 128), np.uint64)
+    for block in range(b_words.size // 64):
+        for j in range(lookups):
+            for k in range(7):
+                column = _U(0)
+                for g in range(8):
+                    byte = b_words[64 * block + 8 * g + k] >> _U(8 * j) & _BYTE
+                    column |= byte << _U(8 * g)
+                for below in range(1 << k):
+                    tables[j, 1 << k | below] = tables[j, below] | column
+        for tile in range(a_words.size // 64):
+            if a_masks[tile] & b_masks[block]:
+                continue
+            for i in range(64 * tile, 64 * tile + 64):
+                word = a_words[i]
+                met = tables[0, word & _U(127)] | tables[1, word >> _U(8) & _U(127)]
+                met |= tables[2, word >> _U(16) & _U(127)] | tables[3, word >> _U(24) & _U(127)]
+                met |= tables[4, word >> _U(32) & _U(127)] | tables[5, word >> _U(40) & _U(127)]
+                found += bits_in(~met)
+    return found
+
+
+@compiled_in_process
+def _disjoint(path: int, lookups: int, a_list: Words, b_list: Words, ranked: int) -> int:
+    """Pairs of two lists whose words are disjoint."""
+    width, block = 8 * LANES[path], 8 * BLOCKS[path]
+    a_words, b_words = _sorted(a_list, ranked, width), _sorted(b_list, ranked, block)
+    filled = (a_words.size - a_list.size) * _without_diagonals(b_words)
+    filled += (b_words.size - b_list.size) * _without_diagonals(a_words)
+    a_masks, b_masks = _masks(a_words, width), _masks(b_words, block)
+    for at in range(0, b_words.size, 8):
+        _transpose(b_words, at, 1, 1)
+    if path == PORTABLE:
+        return _pairs_by_words(a_words, a_masks, b_words, b_masks, lookups) - filled
+    planes = _planes(path, a_words, lookups)
+    found = 0
+    for i in range(b_words.size // block):
+        found += tile_pairs(
+            path,
+            lookups,
+            planes.ctypes.data,
+            a_masks.ctypes.data,
+            a_words.size // width,
+            b_words.ctypes.data + 8 * block * i,
+            np.int64(b_masks[i]),
+        )
+    return found - filled
+
+
+@compiled_in_process
+def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, middle: int) -> int:
+    """Solutions of a group, those counted twice that stand for their transposed ones."""
+    h = board.n // 2
+    barred, least, most = _U(0), _U(0), _U(h)
+    if board.n % 2:
+        barred |= _ONE << _U(h + middle - h // 2)
+        if middle:
+            barred |= _ONE << _U(board.field + middle - 1)
+        least = _U(h - middle)
+    any_row = Rule(barred, _U(0), most)
+    sets, rules = (upper, lower), (Rule(barred, least, most), any_row)
+
+    step = board.splits.size // min(board.splits.size, 16)
+    counts = np.zeros((2, 2 * board.seam), np.int64)
+    expected = np.zeros(2, np.int64)
+    for side in range(2):
+        sample = _listed(path, board, sets[side], rules[side], identity, step, 512)
+        if not sample.size:
+            sample = _listed(path, board, sets[side], rules[side], identity, 1, 512)
+        if not sample.size:
+            return 0
+        _uses(sample, counts[side])
+        expected[side] = sample.size * step
+    order = _order(board, (_possible(board, upper), _possible(board, lower)), counts)
+
+    lookups = 0
+    for some in LOOKUPS[path]:
+        if not lookups and some * BITS[path] >= order.size:
+            lookups = some
+    ranked = min(order.size, 4)
+    while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < expected.max():
+        ranked += 1
+    tables = (
+        _ranking(path, board, order, ranked, 0),
+        _ranking(path, board, order, ranked, 1),
+    )
+    guess = 2 * expected + 512
+    if board.n % 2 == 0 or middle == h:
+        above = _listed(path, board, upper, any_row, tables[0], 1, guess[0])
+        below = _listed(path, board, lower, any_row, tables[1], 1, guess[1])
+        if above.size < below.size:
+            above, below = below, above
+        return _disjoint(path, lookups, above, below, ranked)
+    below = _listed(path, board, lower, any_row, tables[1], 1, guess[1])
+    alike, farther = Rule(barred, least, least), Rule(barred, least + _ONE, most)
+    above = _listed(path, board, upper, farther, tables[0], 1, guess[0])
+    found = 2 * _disjoint(path, lookups, below, above, ranked)
+    above = _listed(path, board, upper, alike, tables[0], 1, guess[0])
+    return found + _disjoint(path, lookups, below, above, ranked)
+
+
+@compiled
+def solutions_of_groups(
+    path: int, board: Board, sets: Numbers, begin: int, end: int, step: int
+) -> int:
+    """Solutions of every ``step``-th group ``begin .. end - 1``, times their weights; ``sets`` has
+    the upper and the lower columns, the middle row's queen and the weight of each group."""
+    images = np.empty(2 * board.seam, np.uint64)
+    for bit in range(images.size):
+        images[bit] = _ONE << _U(bit)
+    identity = _tables(images)
+    found = 0
+    for group in range(begin, end, step):
+        upper, lower, middle = sets[group, 0], sets[group, 1], sets[group, 2]
+        found += sets[group, 3] * _in_group(path, board, identity, upper, lower, middle)
+    return found
+
+
+@cache
+def groups_of(n: int) -> Numbers:
+    """The groups of a board as ``solutions_of_groups`` takes them."""
+    symmetry: Symmetry = "middle" if n % 2 else "quarter"
+    every = groups(n, symmetry)
+    columns = (every.upper, every.lower, every.middle, every.weight)
+    return np.stack(columns, axis=1).astype(np.int64)
