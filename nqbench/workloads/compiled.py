@@ -36,6 +36,13 @@ def compiled_in_process(function: Callable[Args, Result]) -> Callable[Args, Resu
     return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
 
 
+def compiled_part(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Compile into the compiled functions that call it: Python cannot, which saves the time that
+    its way in takes to compile."""
+    options: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Callable[Args, Result], numba.njit(**options)(function))
+
+
 def compiled_in_parallel(function: Callable[Args, Result]) -> Callable[Args, Result]:
     """As :func:`compiled`; the loops over ``numba.prange`` run on numba's threading layer."""
     return cast(Callable[Args, Result], numba.njit(parallel=True, nogil=True, cache=True)(function))

@@ -25,7 +25,7 @@ class Counting(Workload):
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = frozenset(filter(is_cpu, SYSTEMS))
-    parallel_systems: frozenset[str] = frozenset({"cpu.multicore", "cpu.frontier_multicore"})
+    parallel_systems: frozenset[str] = frozenset(s for s in cpu_systems if s.endswith("multicore"))
     probe_counters: Mapping[str, str] = COUNTERS
     phases: Mapping[str, str] = {
         "list": "listing half boards",

@@ -72,6 +72,32 @@ def _frontier(n: int, all_cores: bool) -> int:
     return border.total(sum(weights))
 
 
+def count_middle(n: int) -> int:
+    """Solutions for one board from the middle (``middle.cpu``), on one core; ``n <= 23``."""
+    return _middle(n, all_cores=False)
+
+
+def count_middle_multicore(n: int) -> int:
+    """Solutions for one board from the middle on all cores that this process may use."""
+    return _middle(n, all_cores=n >= MIN_SPLIT_N)
+
+
+def _middle(n: int, all_cores: bool) -> int:
+    from nqbench.workloads.compiled import on_all_cores
+    from nqbench.workloads.counting.middle import cpu
+    from nqbench.workloads.counting.middle.vectors import paths
+
+    if n < cpu.MIN_N:
+        return count_somers(n)
+    board, groups, path = cpu.board_of(n), cpu.groups_of(n), paths()[-1]
+    step = cpu_count() * _CHUNKS_PER_THREAD if all_cores else 1  # neighbours are alike
+    found = on_all_cores(
+        lambda begin: int(cpu.solutions_of_groups(path, board, groups, begin, len(groups), step)),
+        range(step),
+    )
+    return sum(found)
+
+
 def _spans(begin: int, end: int) -> list[tuple[int, int]]:
     """Consecutive pieces that cover ``begin .. end - 1``."""
     pieces = min(end - begin, cpu_count() * _CHUNKS_PER_THREAD)

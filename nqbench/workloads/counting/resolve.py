@@ -19,7 +19,7 @@ from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import configuration, factors
 from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
-from nqbench.workloads.counting.systems import SYSTEMS, paper_of
+from nqbench.workloads.counting.systems import MIDDLE_N, SYSTEMS, paper_of
 from nqbench.workloads.levels import (
     Levels,
     applied,
@@ -176,7 +176,10 @@ def _check_unrolled(levels: Levels) -> None:
 def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
-    return applied(FACTORS, {}, explicit, system)
+    levels = applied(FACTORS, {}, explicit, system)
+    if system.startswith("cpu.middle") and number(levels, "n") > MIDDLE_N:
+        raise InfeasibleError(f"{system} takes n up to {MIDDLE_N}; cpu.frontier takes any")
+    return levels
 
 
 def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:

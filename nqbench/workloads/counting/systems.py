@@ -82,7 +82,12 @@ _MIDDLE: Final[Levels] = {
     "symmetry": "middle",
 }
 
-_ON_CPU: Final = ("cpu.somers", "cpu.multicore", "cpu.frontier", "cpu.frontier_multicore")
+_ON_CPU: Final = (
+    *("cpu.somers", "cpu.multicore", "cpu.frontier", "cpu.frontier_multicore"),
+    *("cpu.middle", "cpu.middle_multicore"),
+)
+MIDDLE_N: Final = 23
+"""The largest board of ``cpu.middle``: its diagonals fill a word (``middle.cpu``)."""
 
 SYSTEMS: Final[Mapping[str, Levels]] = MappingProxyType(
     _read_table()

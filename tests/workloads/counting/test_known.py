@@ -10,6 +10,8 @@ import pytest
 from nqbench.workloads.counting.cpu import (
     count_frontier,
     count_frontier_multicore,
+    count_middle,
+    count_middle_multicore,
     count_multicore,
     count_somers,
 )
@@ -33,7 +35,11 @@ def test_nodes_grow_beyond_the_table() -> None:
 
 @pytest.mark.parametrize("n", range(1, 15))
 @pytest.mark.parametrize(
-    "count", [count_somers, count_multicore, count_frontier, count_frontier_multicore]
+    "count",
+    [
+        *(count_somers, count_multicore, count_frontier, count_frontier_multicore),
+        *(count_middle, count_middle_multicore),
+    ],
 )
 def test_cpu_programs(count: Callable[[int], int], n: int) -> None:
     assert count(n) == SOLUTIONS[n]

@@ -1,23 +1,27 @@
 """Counting from the middle on the CPU: half boards listed, ordered and paired, group by group.
 
-A half board is one word of the diagonals that it shares with other quarters and halves. The
-diagonals at the seam that a solution may use on both sides are ranked by how often a sample of both
-lists has them. A list is kept as words of ``STEP`` bits per look-up, most used diagonals first, with
-their rank in the Gray code above bit ``RANK``: sorted by it, neighbours have diagonals in common.
+A half board is one word of the diagonals that it shares with other quarters and halves. Those at
+the seam that a solution may use on both sides are ordered by how often a sample of both lists has
+them. A list is kept as words of ``STEP`` bits per look-up, most used diagonals first, with their
+rank in the Gray code above bit ``RANK``: sorted by it, neighbours have diagonals in common.
 
 Everything between the lists of quarters and the number of pairs is compiled by numba.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.compiled import compiled, compiled_in_process
+from nqbench.system.files import digest
+from nqbench.workloads.compiled import compiled, compiled_part
 from nqbench.workloads.counting.border import bits_in
+from nqbench.workloads.counting.middle import vectors
 from nqbench.workloads.counting.middle.groups import (
     NO_ROW,
     QuarterLists,
@@ -41,11 +45,10 @@ Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 MIN_N: Final = 6
-MAX_N: Final = 23
-"""Boards whose useful diagonals have a place in a word below ``RANK``: 40 at 22 and 23."""
+"""On smaller boards a quarter may have no row."""
 
 RANK: Final = 48
-"""First bit of a half board's rank."""
+"""First bit of a half board's rank; the diagonals below it are at most 40, at n = 22 and 23."""
 _CROSSED: Final = 60
 """First bit of a half board's distance between the queen of the middle column and the middle row,
 if n is odd: in the words of quarters, before their diagonals are ranked."""
@@ -76,9 +79,9 @@ class Board(NamedTuple):
     """What all groups of a board share.
 
     Words have ``field`` bits of the diagonals towards smaller columns, then as many of those
-    towards larger columns. The ``2 * seam`` bits from ``first`` on are those at the seam. ``splits``
-    are the ways to split a set of columns between the quarters of a half; ``room`` is enough for
-    the quarters on any set of columns, and a vector more.
+    towards larger columns; the ``2 * seam`` bits from ``first`` on are those at the seam.
+    ``splits`` are the ways to split a set of columns between the quarters of a half. ``room`` is
+    enough for the quarters on any set of columns, and a vector more.
     """
 
     n: int
@@ -142,7 +145,7 @@ class Rule(NamedTuple):
     most: np.uint64
 
 
-@compiled_in_process
+@compiled_part
 def _tables(images: Words) -> Words:
     """Tables by byte of the linear map that takes bit i to ``images[i]``, and others to nothing."""
     tables = np.zeros(((images.size + 7) // 8, 256), np.uint64)
@@ -154,7 +157,7 @@ def _tables(images: Words) -> Words:
     return tables
 
 
-@compiled_in_process
+@compiled_part
 def _kept(
     quarters: Quarters, k: int, rule: Rule, first: int, tables: Words, words: Words, images: Words
 ) -> int:
@@ -173,7 +176,7 @@ def _kept(
     return count
 
 
-@compiled_in_process
+@compiled_part
 def _all_joined(
     upper: Words, upper_images: Words, lower: Words, lower_images: Words, out: Words
 ) -> int:
@@ -187,7 +190,7 @@ def _all_joined(
     return count
 
 
-@compiled_in_process
+@compiled_part
 def _listed(
     path: int, board: Board, columns: int, rule: Rule, tables: Words, step: int, guess: int
 ) -> Words:
@@ -220,7 +223,8 @@ def _listed(
         needed = count + upper_count * lower_count + 8
         if needed > out.size:
             grown = np.empty(2 * needed, np.uint64)
-            grown[:count] = out[:count]
+            for i in range(count):
+                grown[i] = out[i]
             out = grown
         if path == PORTABLE:
             count += _all_joined(
@@ -231,21 +235,24 @@ def _listed(
                 out[count:],
             )
         else:
-            lowers[lower_count : lower_count + 8] = ~_U(0)
+            for i in range(lower_count, lower_count + 8):
+                lowers[i] = ~_U(0)
             count += joined(
-                path,
-                uppers.ctypes.data,
-                upper_images.ctypes.data,
-                upper_count,
-                lowers.ctypes.data,
-                lower_images.ctypes.data,
-                lower_count,
-                out.ctypes.data + 8 * count,
+                (
+                    path,
+                    uppers.ctypes.data,
+                    upper_images.ctypes.data,
+                    upper_count,
+                    lowers.ctypes.data,
+                    lower_images.ctypes.data,
+                    lower_count,
+                    out.ctypes.data + 8 * count,
+                )
             )
     return out[:count]
 
 
-@compiled_in_process
+@compiled_part
 def _uses(words: Words, counts: Numbers) -> int:
     """Count the bits of a sample of the words; returns its size."""
     size = min(words.size, _MOST_COUNTED)
@@ -256,7 +263,7 @@ def _uses(words: Words, counts: Numbers) -> int:
     return size
 
 
-@compiled_in_process
+@compiled_part
 def _possible(board: Board, columns: int) -> Any:
     """The diagonals at the seam that queens on a set of columns can have."""
     falling, rising = _U(0), _U(0)
@@ -268,13 +275,13 @@ def _possible(board: Board, columns: int) -> Any:
     return falling | (rising & seam) << _U(board.seam)
 
 
-@compiled_in_process
+@compiled_part
 def _turned(board: Board, bit: int) -> int:
     """A diagonal at the seam as the other half has it: its rows are flipped."""
     return (bit + board.seam) % (2 * board.seam)
 
 
-@compiled_in_process
+@compiled_part
 def _order(board: Board, possible: Any, counts: Numbers) -> Numbers:
     """The diagonals that both halves can have, by how often a pair meets there; ``possible`` and
     ``counts`` are of the upper half, then of the lower one."""
@@ -294,7 +301,7 @@ def _order(board: Board, possible: Any, counts: Numbers) -> Numbers:
     return order[:size]
 
 
-@compiled_in_process
+@compiled_part
 def _ranking(path: int, board: Board, order: Numbers, ranked: int, side: int) -> Words:
     """Tables that take the diagonals at the seam to their places and to the rank."""
     images = np.zeros(2 * board.seam, np.uint64)
@@ -308,7 +315,7 @@ def _ranking(path: int, board: Board, order: Numbers, ranked: int, side: int) ->
     return _tables(images)
 
 
-@compiled_in_process
+@compiled_part
 def _sorted(words: Words, ranked: int, multiple: int) -> Words:
     """The words by rank, filled up to a multiple with words that meet every diagonal."""
     ends = np.zeros((1 << ranked) + 1, np.int64)
@@ -317,7 +324,8 @@ def _sorted(words: Words, ranked: int, multiple: int) -> Words:
     for rank in range(1 << ranked):
         ends[rank + 1] += ends[rank]
     out = np.empty(-(-words.size // multiple) * multiple, np.uint64)
-    out[words.size :] = _FULL
+    for i in range(words.size, out.size):
+        out[i] = _FULL
     for i in range(words.size):
         rank = words[i] >> _U(RANK)
         out[ends[rank]] = words[i]
@@ -325,7 +333,7 @@ def _sorted(words: Words, ranked: int, multiple: int) -> Words:
     return out
 
 
-@compiled_in_process
+@compiled_part
 def _without_diagonals(words: Words) -> int:
     """Half boards without any of the diagonals that count, which those that fill up do not meet;
     they have rank 0."""
@@ -337,7 +345,7 @@ def _without_diagonals(words: Words) -> int:
     return found
 
 
-@compiled_in_process
+@compiled_part
 def _masks(words: Words, width: int) -> Words:
     """The AND of each ``width`` words, padded to a multiple of 64."""
     out = np.empty(words.size // width + 64, np.uint64)
@@ -349,14 +357,14 @@ def _masks(words: Words, width: int) -> Words:
     return out
 
 
-@compiled_in_process
+@compiled_part
 def _swapped(first: Any, second: Any, shift: int, mask: int) -> tuple[Any, Any]:
     """Exchange the bits ``mask << shift`` of the first word with ``mask`` of the second."""
     change = (first >> _U(shift) ^ second) & _U(mask)
     return first ^ change << _U(shift), second ^ change
 
 
-@compiled_in_process
+@compiled_part
 def _transpose(words: Words, at: int, apart: int, unit: int) -> None:
     """Transpose the eight words from ``at``, so many apart, by units of 1 or 8 bits."""
     a, b, c, d = words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart]
@@ -383,10 +391,10 @@ def _transpose(words: Words, at: int, apart: int, unit: int) -> None:
     words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart] = a, b, c, d
 
 
-@compiled_in_process
+@compiled_part
 def _planes(path: int, words: Words, lookups: int) -> Words:
-    """Of each tile of ``8 * LANES`` words, the indices of its look-ups, a byte per half board; their
-    order within a tile is another one. Aligned to 64 bytes; the words are used up."""
+    """Of each tile of ``8 * LANES`` words, the indices of its look-ups, a byte per half board, in
+    an order of their own within the tile. Aligned to 64 bytes; the words are used up."""
     lanes = LANES[path]
     tiles = words.size // (8 * lanes)
     out = np.empty(tiles * lookups * lanes + 8, np.uint64)
@@ -405,7 +413,7 @@ def _planes(path: int, words: Words, lookups: int) -> Words:
     return out
 
 
-@compiled_in_process
+@compiled_part
 def _pairs_by_words(
     a_words: Words, a_masks: Words, b_words: Words, b_masks: Words, lookups: int
 ) -> int:
@@ -433,7 +441,7 @@ def _pairs_by_words(
     return found
 
 
-@compiled_in_process
+@compiled_part
 def _disjoint(path: int, lookups: int, a_list: Words, b_list: Words, ranked: int) -> int:
     """Pairs of two lists whose words are disjoint."""
     width, block = 8 * LANES[path], 8 * BLOCKS[path]
@@ -449,18 +457,20 @@ def _disjoint(path: int, lookups: int, a_list: Words, b_list: Words, ranked: int
     found = 0
     for i in range(b_words.size // block):
         found += tile_pairs(
-            path,
-            lookups,
-            planes.ctypes.data,
-            a_masks.ctypes.data,
-            a_words.size // width,
-            b_words.ctypes.data + 8 * block * i,
-            np.int64(b_masks[i]),
+            (
+                path,
+                lookups,
+                planes.ctypes.data,
+                a_masks.ctypes.data,
+                a_words.size // width,
+                b_words.ctypes.data + 8 * block * i,
+                np.int64(b_masks[i]),
+            )
         )
     return found - filled
 
 
-@compiled_in_process
+@compiled_part
 def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, middle: int) -> int:
     """Solutions of a group, those counted twice that stand for their transposed ones."""
     h = board.n // 2
@@ -473,17 +483,20 @@ def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, 
     any_row = Rule(barred, _U(0), most)
     sets, rules = (upper, lower), (Rule(barred, least, most), any_row)
 
-    step = board.splits.size // min(board.splits.size, 16)
     counts = np.zeros((2, 2 * board.seam), np.int64)
     expected = np.zeros(2, np.int64)
-    for side in range(2):
+    step = board.splits.size // min(board.splits.size, 16)
+    side = 0
+    while side < 2:
         sample = _listed(path, board, sets[side], rules[side], identity, step, 512)
-        if not sample.size:
-            sample = _listed(path, board, sets[side], rules[side], identity, 1, 512)
-        if not sample.size:
+        if sample.size:
+            _uses(sample, counts[side])
+            expected[side] = sample.size * step
+            side, step = side + 1, board.splits.size // min(board.splits.size, 16)
+        elif step > 1:
+            step = 1
+        else:
             return 0
-        _uses(sample, counts[side])
-        expected[side] = sample.size * step
     order = _order(board, (_possible(board, upper), _possible(board, lower)), counts)
 
     lookups = 0
@@ -491,42 +504,54 @@ def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, 
         if not lookups and some * BITS[path] >= order.size:
             lookups = some
     ranked = min(order.size, 4)
-    while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < expected.max():
+    while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < max(expected[0], expected[1]):
         ranked += 1
     tables = (
         _ranking(path, board, order, ranked, 0),
         _ranking(path, board, order, ranked, 1),
     )
-    guess = 2 * expected + 512
-    if board.n % 2 == 0 or middle == h:
-        above = _listed(path, board, upper, any_row, tables[0], 1, guess[0])
-        below = _listed(path, board, lower, any_row, tables[1], 1, guess[1])
-        if above.size < below.size:
-            above, below = below, above
-        return _disjoint(path, lookups, above, below, ranked)
-    below = _listed(path, board, lower, any_row, tables[1], 1, guess[1])
-    alike, farther = Rule(barred, least, least), Rule(barred, least + _ONE, most)
-    above = _listed(path, board, upper, farther, tables[0], 1, guess[0])
-    found = 2 * _disjoint(path, lookups, below, above, ranked)
-    above = _listed(path, board, upper, alike, tables[0], 1, guess[0])
-    return found + _disjoint(path, lookups, below, above, ranked)
-
-
-@compiled
-def solutions_of_groups(
-    path: int, board: Board, sets: Numbers, begin: int, end: int, step: int
-) -> int:
-    """Solutions of every ``step``-th group ``begin .. end - 1``, times their weights; ``sets`` has
-    the upper and the lower columns, the middle row's queen and the weight of each group."""
-    images = np.empty(2 * board.seam, np.uint64)
-    for bit in range(images.size):
-        images[bit] = _ONE << _U(bit)
-    identity = _tables(images)
+    passes = 1 if board.n % 2 == 0 or middle == h else 2
     found = 0
-    for group in range(begin, end, step):
-        upper, lower, middle = sets[group, 0], sets[group, 1], sets[group, 2]
-        found += sets[group, 3] * _in_group(path, board, identity, upper, lower, middle)
+    below = np.empty(0, np.uint64)
+    for k in range(-1, passes):  # first the lower half
+        side = 1 if k < 0 else 0
+        rule = any_row
+        if k >= 0 and passes == 2:
+            rule = Rule(barred, least + _U(k == 0), most if k == 0 else least)
+        halves = _listed(path, board, sets[side], rule, tables[side], 1, 2 * expected[side] + 512)
+        if k < 0:
+            below = halves
+            continue
+        many, few = below, halves
+        if passes == 1 and few.size > many.size:
+            many, few = few, many
+        found += (passes - k) * _disjoint(path, lookups, many, few, ranked)
     return found
+
+
+def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int, int], int]:
+    """Cached under the digest of all code that it is made from: numba looks at one file alone."""
+
+    @compiled
+    def solutions_of_groups(
+        path: int, board: Board, sets: Numbers, begin: int, end: int, step: int
+    ) -> int:
+        """Solutions of every ``step``-th group ``begin .. end - 1``, times their weights; ``sets``
+        has the upper and lower columns, the middle row's queen and the weight of each group."""
+        images = np.empty(2 * board.seam, np.uint64)
+        for bit in range(images.size):
+            images[bit] = _ONE << _U(bit)
+        identity = _tables(images)
+        found = 0 * code
+        for group in range(begin, end, step):
+            upper, lower, middle = sets[group, 0], sets[group, 1], sets[group, 2]
+            found += sets[group, 3] * _in_group(path, board, identity, upper, lower, middle)
+        return found
+
+    return solutions_of_groups
+
+
+solutions_of_groups = _compiled_with(int(digest(map(Path, (__file__, vectors.__file__)))[:12], 16))
 
 
 @cache

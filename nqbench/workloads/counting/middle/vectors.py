@@ -8,11 +8,12 @@ widest instructions and calls it; the code around it is portable. A path is a nu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import llvmlite.binding as llvm
+import numba
 from llvmlite import ir
-from numba import config, types
+from numba import types
 from numba.extending import intrinsic
 
 PORTABLE: Final = 0
@@ -44,7 +45,8 @@ _POINTER: Final = ir.PointerType()
 
 def paths() -> tuple[int, ...]:
     """Those that this CPU has, the fastest last. A CPU that numba was told to assume: portable."""
-    if config.CPU_NAME or config.CPU_FEATURES:
+    told: Any = numba.config
+    if told.CPU_NAME or told.CPU_FEATURES:
         return (PORTABLE,)
     has = llvm.get_host_cpu_features()
     return (PORTABLE, *(p for p, all_of in _NEEDED.items() if all(has.get(f) for f in all_of)))
@@ -240,9 +242,6 @@ def _joined(module: Any, path: int) -> Any:
     return function
 
 
-Variants = Callable[[Any], Mapping[int, Any]]
-
-
 def _chosen(builder: Any, key: Any, made: Mapping[int, Any], arguments: Sequence[Any]) -> Any:
     """The result of the function of a key, 0 if there is none."""
     end = builder.append_basic_block("chosen")
@@ -261,48 +260,59 @@ def _chosen(builder: Any, key: Any, made: Mapping[int, Any], arguments: Sequence
     return result
 
 
+Call = Callable[[tuple[Any, ...]], int]
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def _tile_pairs_of_path(_typing: Any, numbers: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
+        path, lookups, *rest = _unpacked(builder, numbers, arguments)
+        key = builder.add(builder.mul(path, _word(16)), lookups)
+        made = {
+            16 * p + k: _once(builder.module, f"tile_pairs_{p}_{k}", _tile_pairs, p, k)
+            for p in _vector_paths()
+            for k in LOOKUPS[p]
+        }
+        return _chosen(builder, key, made, rest)
+
+    return types.int64(numbers), code
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def _joined_of_path(_typing: Any, numbers: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
+        path, *rest = _unpacked(builder, numbers, arguments)
+        made = {p: _once(builder.module, f"joined_{p}", _joined, p) for p in _vector_paths()}
+        return _chosen(builder, path, made, rest)
+
+    return types.int64(numbers), code
+
+
 def _vector_paths() -> tuple[int, ...]:
     return tuple(path for path in paths() if path != PORTABLE)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def tile_pairs(_typing, path, lookups, planes, masks, tiles, columns, mask):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
-    """Disjoint pairs of the half boards in ``columns`` with those of all tiles.
-
-    ``planes``: address of the indices of each tile, ``lookups`` vectors of bytes; ``masks``: of a
-    word per tile, padded to 64, the AND of its half boards; ``columns``: of the tile of the other
-    list, its bits transposed (eight bytes for each of a word's eight bits); ``mask``: its AND. A
-    tile is skipped if the masks meet.
-    """
-
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
-        path, lookups, *rest = arguments
-        name = "tile_pairs_{}_{}".format
-        made = {
-            16 * p + k: builder.module.globals.get(name(p, k)) or _tile_pairs(builder.module, p, k)
-            for p in _vector_paths()
-            for k in LOOKUPS[p]
-        }
-        key = builder.add(builder.mul(path, _word(16)), lookups)
-        return _chosen(builder, key, made, rest)
-
-    return types.int64(*[types.int64] * 7), code
+def _unpacked(builder: Any, numbers: Any, arguments: Sequence[Any]) -> list[Any]:
+    return [builder.extract_value(arguments[0], i) for i in range(numbers.count)]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def joined(_typing, path, uppers, uppers_kept, upper_count, lowers, lowers_kept, lower_count, out):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
-    """Write ``upper_kept ^ lower_kept`` for each pair of ``uppers`` and ``lowers`` that are
-    disjoint; returns how many. All are addresses of words.
+def _once(module: Any, name: str, make: Callable[..., Any], *levels: int) -> Any:
+    return module.globals.get(name) or make(module, *levels)
 
-    ``lowers`` is padded to a vector with words that meet every upper one; ``out`` has room for a
-    vector more than it gets.
-    """
 
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
-        made = {
-            p: builder.module.globals.get(f"joined_{p}") or _joined(builder.module, p)
-            for p in _vector_paths()
-        }
-        return _chosen(builder, arguments[0], made, arguments[1:])
+tile_pairs = cast(Call, _tile_pairs_of_path)
+"""Disjoint pairs of eight or sixteen half boards with those of all tiles of the other list.
 
-    return types.int64(*[types.int64] * 8), code
+Takes one tuple: path; look-ups; the address of each tile's indices, a vector of bytes per look-up;
+that of a word per tile, the AND of its half boards, padded to 64; how many tiles; the address of
+the eight or sixteen half boards, their bits transposed by eight; and the AND of these. A tile is
+skipped if its AND meets this one.
+"""
+
+joined = cast(Call, _joined_of_path)
+"""Writes the XOR of the images of each disjoint pair of quarters; returns how many.
+
+Takes one tuple: path; addresses of the words and of the images of the upper quarters; how many; the
+same of the lower ones; and the address to write to. The lower ones are padded to a vector with
+words that meet every upper one, and there is room to write a vector more than is found.
+"""

@@ -1,0 +1,54 @@
+"""Counting from the middle on the CPU, by every set of instructions that this one has."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from nqbench.workloads.counting.known import SOLUTIONS
+from nqbench.workloads.counting.middle import cpu, groups, vectors
+
+CASES = [*range(cpu.MIN_N, 15)]
+
+
+def counted(path: int, n: int, begin: int = 0, step: int = 1) -> int:
+    board, sets = cpu.board_of(n), cpu.groups_of(n)
+    return int(cpu.solutions_of_groups(path, board, sets, begin, len(sets), step))
+
+
+@pytest.mark.parametrize("name", vectors.PATHS)
+def test_every_path_counts_every_board(name: str) -> None:
+    path = vectors.PATHS[name]
+    if path not in vectors.paths():
+        pytest.skip(f"this CPU has no {name}")
+    assert [counted(path, n) for n in CASES] == [SOLUTIONS[n] for n in CASES]
+
+
+@pytest.mark.parametrize("n", [16, 17, 20, 21])
+def test_paths_agree_on_groups_of_larger_boards(n: int) -> None:
+    """One of some thousand groups: long lists, most look-ups."""
+    step = len(cpu.groups_of(n)) // 2
+    found = {counted(path, n, step // 2, step) for path in vectors.paths()}
+    assert len(found) == 1
+    assert found != {0}
+
+
+@pytest.mark.parametrize("n", [6, 7, 8, 9])
+def test_groups_by_definition(n: int) -> None:
+    """Without the rule of the transposed board a group's solutions are its boards'."""
+    symmetry: groups.Symmetry = "middle" if n % 2 else "quarter"
+    assert counted(vectors.PORTABLE, n) == groups.solutions_by_definition(n, symmetry)
+
+
+def test_quarters_are_found_by_their_columns() -> None:
+    n, board = 14, cpu.board_of(14)
+    for rows, quarters in ((3, board.upper), (4, board.lower)):
+        sets = groups.subsets(n, rows)
+        found = quarters.low[sets & 0b1111111] + quarters.high[sets >> 7]
+        np.testing.assert_array_equal(found, np.arange(len(sets)))
+
+
+def test_numba_told_of_another_cpu_takes_the_portable_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64", raising=False)
+    assert vectors.paths() == (vectors.PORTABLE,)
