@@ -17,6 +17,10 @@ class NqbenchError(Exception):
     """Base of all errors meant for a user. ``str(error)`` is one sentence."""
 
 
+class DamageWarning(UserWarning):
+    """Something that was read is damaged and left out; ``str`` is one sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileLine:
     """A position in a text file; ``line`` counts from 1, and is 0 where ``path`` says it all."""
@@ -137,6 +141,10 @@ class WrongAnswer(NqbenchError):
 
 class StoreError(NqbenchError):
     """A run folder that cannot be read or written; the message says what was kept."""
+
+
+class NewerRecord(StoreError):
+    """A record of a later nqbench: not damaged, and not to be left out."""
 
 
 class FolderRefused(StoreError):

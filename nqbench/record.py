@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
-from nqbench.errors import StoreError
+from nqbench.errors import NewerRecord, StoreError
 from nqbench.vocabulary import STATUSES, Status, of_kernel, plain_name
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise StoreError(
+            raise NewerRecord(
                 f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
             )
 
@@ -109,12 +109,12 @@ class Record:
     def from_json(cls, data: Mapping[str, Any]) -> Record:
         """Read the plain form.
 
-        Raises ``StoreError`` for a record of a newer version, with unknown fields, or with a value
-        that the field cannot have.
+        Raises ``NewerRecord`` for one of a newer version, ``StoreError`` for unknown fields, or a
+        value that the field cannot have.
         """
         version = data.get("version", 0)
         if isinstance(version, int) and version > RECORD_VERSION:
-            raise StoreError(
+            raise NewerRecord(
                 f"record version {version} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
@@ -123,10 +123,7 @@ class Record:
         if not isinstance(reasons, list):
             fault = not_a(("telemetry", "clock_reasons"), reasons, "should be a valid list")
         if fault:
-            raise StoreError(
-                f"record {fault}: move that line out of the file to resume with the others, its"
-                " measurement is then made again"
-            )
+            raise StoreError(f"record {fault}")
         about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
         samples = tuple(data.get("samples_s", ()))
         counters = _counters(data)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.data.dataset import load_dataset
-from nqbench.errors import NqbenchError, StoreError
+from nqbench.errors import DamageWarning, NqbenchError, StoreError
 from nqbench.record import Record
 from nqbench.runs.frame import load
 from nqbench.runs.reading import MANIFEST, RECORDS
@@ -42,9 +42,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_here(load_study(folder / "s.yaml"), spec, folder / "r").path
 
 
+def unsummed(line: str) -> dict[str, Any]:
+    """A record's JSON; its checksum is of another subject."""
+    return {name: value for name, value in json.loads(line).items() if name != "crc32"}
+
+
 def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     lines = (run / RECORDS).read_text(encoding="utf-8").splitlines()
-    return json.loads((run / MANIFEST).read_bytes()), [json.loads(line) for line in lines]
+    return json.loads((run / MANIFEST).read_bytes()), [unsummed(line) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_any_single_damage_is_a_sentence(whole: Path, tmp_path: Path) -> None:
         try:
             load_dataset(run)
             load(run).to_csv()
-        except NqbenchError:
+        except (NqbenchError, DamageWarning):
             told += 1
     assert DAMAGES / 5 < told < DAMAGES, "some damages matter, and some do not"
 

@@ -11,7 +11,9 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -27,6 +29,7 @@ from nqbench.cli.papers import claims, reproduce
 from nqbench.cli.results import compare, import_, report
 from nqbench.cli.studies import bottleneck, init, run, static
 from nqbench.errors import (
+    DamageWarning,
     DeviceUnavailable,
     FolderRefused,
     InfeasibleError,
@@ -162,7 +165,8 @@ for _title, _commands in (*COMMANDS.items(), ("", HIDDEN)):
 def main() -> None:
     """Run a command; turn expected errors into one sentence and the contract's exit code."""
     try:
-        app(prog_name="nqbench")
+        with _telling_damage():
+            app(prog_name="nqbench")
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(str(error))
         sys.exit(EXIT_WRONG)
@@ -183,6 +187,25 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:
             sys.exit(EXIT_WRONG)
         _end_output()
+
+
+@contextmanager
+def _telling_damage() -> Iterator[None]:
+    """Say once what was left out because it is damaged; other warnings look as Python has them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=DamageWarning)
+        told: set[str] = set()
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if not issubclass(category, DamageWarning):
+                shown(message, category, *place)
+            elif str(message) not in told:
+                told.add(str(message))
+                _say(str(message))
+
+        warnings.showwarning = show
+        yield
 
 
 def _say(sentence: str) -> None:

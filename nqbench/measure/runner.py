@@ -235,8 +235,8 @@ def _open_folder(
     if (writer.path / MANIFEST).exists():
         manifest.check_same_run(writer.path, read_manifest(writer.path), study, device)
     found = writer.repair()
-    if found.torn:
-        listener.message(found.message())
+    for sentence in filter(None, (found.damage, found.message())):
+        listener.message(sentence)
     return found.records
 
 

@@ -29,7 +29,8 @@ from nqbench.runs.reading import (
     SUMS,
     TORN,
     RecordFile,
-    read_records,
+    line_of,
+    look_through,
     record_bytes,
 )
 from nqbench.system.files import replacing
@@ -86,16 +87,23 @@ class RunWriter:
         self.close()
 
     def repair(self) -> RecordFile:
-        """Read the records, unpacked; move a torn last line to ``records.torn``."""
-        found = read_records(self.path)
+        """Read the records, unpacked; move damaged lines and a torn last one to ``records.torn``.
+
+        A listener is to be told of both (``message``, ``damage``).
+        """
+        found = look_through(self.path)
         if not (self.path / RECORDS).exists() and (self.path / PACKED).exists():
             self._unpack()
-        if found.torn:
+        if bad := [*found.damaged.values(), *filter(None, [found.torn])]:
             file = self.path / RECORDS
-            with _failing(f"{found.message()}, but {self.path} cannot be written"):
+            said = found.damage or found.message()
+            with _failing(f"{said}, but {self.path} cannot be written"):
                 with (self.path / TORN).open("ab") as aside:
-                    aside.write(found.torn + b"\n")
-                os.truncate(file, file.stat().st_size - len(found.torn))
+                    aside.write(b"\n".join([*bad, b""]))
+                *lines, _ = record_bytes(self.path).split(b"\n")
+                kept = [line for number, line in enumerate(lines, 1) if number not in found.damaged]
+                with replacing(file, durable=True) as temporary:
+                    temporary.write_bytes(b"\n".join([*kept, b""]))
         return found
 
     def _unpack(self) -> None:
@@ -139,7 +147,6 @@ class RunWriter:
         It is with the operating system when this returns, so a killed runner loses nothing, and
         flushed to the disk itself unless the last flush was less than ``SYNC_S`` seconds ago.
         """
-        line = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False) + "\n"
         with self._keeping():
             if self._descriptor is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -150,7 +157,7 @@ class RunWriter:
                     f"{self.path / RECORDS} was deleted while the run wrote to it, and what it held"
                     " is lost; run again, and leave the folder alone until the run has ended"
                 )
-            data = line.encode(errors="surrogatepass")
+            data = line_of(record)
             while data:  # a full disk or a signal may cut a write short
                 data = data[os.write(self._descriptor, data) :]
             if time.monotonic() - self._synced >= SYNC_S:

@@ -14,15 +14,17 @@ import gzip
 import hashlib
 import json
 import re
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NotRequired
 
-from nqbench.errors import FolderRefused, StoreError
+from nqbench.errors import DamageWarning, FolderRefused, NewerRecord, StoreError
 from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
 
+CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
@@ -90,10 +92,13 @@ class ManifestJson(OpenForm):
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """The readable records of a run, and the torn last line if there is one."""
+    """The readable records of a run, the torn last line if there is one, and the damaged lines by
+    their numbers, with ``damage``: what is wrong with them, in one sentence."""
 
     records: tuple[Record, ...]
     torn: bytes = b""
+    damaged: Mapping[int, bytes] = field(default_factory=dict)
+    damage: str = ""
 
     def message(self) -> str:
         """What was kept, in one sentence; empty if nothing is torn."""
@@ -166,13 +171,33 @@ def read_records(path: Path) -> RecordFile:
     """The records of a run folder in the order of the file. Raises ``StoreError``.
 
     A last line without its newline is what a killed runner leaves: it is returned as ``torn``.
-    A damaged line anywhere else is an error, since silently losing one would bias a result.
+    A damaged line anywhere else is left out with a ``DamageWarning``, since silently losing one
+    would bias a result.
     """
+    found = look_through(path)
+    if found.damage:
+        warnings.warn(found.damage, DamageWarning, stacklevel=2)
+    return found
+
+
+def look_through(path: Path) -> RecordFile:
+    """As :func:`read_records`, for a caller that tells about damage itself."""
     file = path / RECORDS
     *lines, torn = record_bytes(path).split(b"\n")
-    return RecordFile(
-        tuple(_parse(file, number, line) for number, line in enumerate(lines, 1) if line), torn
-    )
+    records: list[Record] = []
+    damaged: dict[int, bytes] = {}
+    first = ""
+    for number, line in enumerate(lines, 1):
+        try:
+            records += [_parse(line)] if line else []
+        except NewerRecord as error:
+            raise StoreError(f"{file}:{number}: {error}; nothing was changed") from None
+        except (StoreError, ValueError) as error:
+            damaged[number] = line
+            first = first or f"{file}:{number}: {error}"
+    more = f"; so are {len(damaged) - 1} more lines" if len(damaged) > 1 else ""
+    left_out = f"{first}: that line is left out{more}; `nqbench run` with its study measures again"
+    return RecordFile(tuple(records), torn, damaged, left_out if first else "")
 
 
 def record_bytes(path: Path) -> bytes:
@@ -214,19 +239,28 @@ def _check_sum(file: Path, content: bytes) -> None:
         raise StoreError(f"{file} is not the file that {SUMS} names; {_COPY_AGAIN}")
 
 
-def _parse(file: Path, number: int, line: bytes) -> Record:
+def line_of(record: Record) -> bytes:
+    """A record as a line of the file. Its last field is a checksum of all before."""
+    text = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False)
+    content = text.encode(errors="surrogatepass").removesuffix(b"}")
+    return content + CHECKSUM % zlib.crc32(content)
+
+
+def _parse(line: bytes) -> Record:
+    """The record of a line; earlier ones have no checksum. Raises ``StoreError`` and ``ValueError``."""
+    content = line
+    if (at := line.rfind(CHECKSUM[:10])) >= 0:
+        content = line[:at]
+        if line != (content + CHECKSUM % zlib.crc32(content)).rstrip():
+            raise ValueError("the line is not as it was written: its checksum differs")
+        content += b"}"
     try:
-        data = json.loads(line)
-        if not isinstance(data, dict):
-            raise TypeError("not a JSON object")
-        return Record.from_json(data)
-    except StoreError as error:
-        raise StoreError(f"{file}:{number}: {error}; nothing was changed") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise StoreError(
-            f"{file}:{number}: not a record ({error}); nothing was changed: move that line out of"
-            " the file to resume with the others, its measurement is then repeated"
-        ) from None
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise ValueError("not a record (not a JSON object)")
+    return Record.from_json(data)
 
 
 def current(manifest: Mapping[str, Any], records: Iterable[Record]) -> list[Record]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nqbench.runs.reading import line_of, read_records
 from nqbench.study import load_study
 from tests.cli.call import call
 from tests.toys import run_here
@@ -66,14 +68,13 @@ def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) 
     for status, code in (("crashed", 1), ("wrong", 1), ("skipped", 0), ("throttled", 0)):
         other = tmp_path / status
         shutil.copytree(runs / "again", other)
-        lines = (other / "records.jsonl").read_text(encoding="utf-8").splitlines()
-        records = [json.loads(line) for line in lines]
-        key = records[-1]["key"]
-        kept = [r for r in records if r["key"] != key]
-        lost = next(r for r in records if r["key"] == key)
-        lost |= {"status": status, "reason": "made up", "value_s": None, "samples_s": []}
-        text = "\n".join(json.dumps(r) for r in [*kept, lost]) + "\n"
-        (other / "records.jsonl").write_text(text, encoding="utf-8")
+        records = read_records(other).records
+        key = records[-1].key
+        kept = [r for r in records if r.key != key]
+        lost = next(r for r in records if r.key == key)
+        made_up: Any = {"status": status, "reason": "made up", "value_s": None, "samples_s": ()}
+        lines = map(line_of, [*kept, replace(lost, **made_up)])
+        (other / "records.jsonl").write_bytes(b"".join(lines))
         done = call("compare", runs / "old", other, "--fail-on", "slower:2%")
         assert done.code == code, (status, done.said)
         assert ("and 1 that ran before and failed now" in done.said) == bool(code)

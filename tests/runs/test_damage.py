@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from nqbench.errors import DamageWarning
 from nqbench.runs.folder import RunWriter
-from nqbench.runs.reading import MANIFEST, RECORDS, TORN, read_records
+from nqbench.runs.reading import CHECKSUM, MANIFEST, RECORDS, TORN, read_records
 from tests.cli.call import call
 from tests.toys import FAKE, STUDY
 
@@ -137,27 +139,70 @@ def test_a_reader_tells_what_it_leaves_out(run: Path, command: str) -> None:
     assert "Traceback" not in said
 
 
-LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "garbage": (b"\x00\xff\xfe not JSON", ("not a record", "move that line out")),
-    "a number": (b"17", ("not a record (not a JSON object)", "move that line out")),
-    "nested": (b"[" * 10**5, ("not a record", "move that line out")),
-    "no key": (b'{"round": 1}', ("lacks key", "nothing was changed")),
-    "newer": (b'{"version": 99}', ("newer than this nqbench reads", "update nqbench")),
+def newer(line: bytes) -> bytes:
+    """As a later nqbench might write it."""
+    return line.replace(b'"version":1', b'"version":99').partition(CHECKSUM[:10])[0] + b"}"
+
+
+def without_sum(line: bytes) -> bytes:
+    """As nqbench wrote it before lines had checksums."""
+    return line.partition(CHECKSUM[:10])[0] + b"}"
+
+
+LINES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "garbage": (lambda _: b"\x00\xff\xfe not JSON", "not JSON"),
+    "a number": (lambda _: b"17", "not a record (not a JSON object)"),
+    "nested": (lambda _: b"[" * 10**5, "recursion"),
+    "no key": (lambda _: b'{"round": 1}', "record lacks key"),
+    "a digit": (lambda x: x.replace(b'"order":', b'"order":1'), "its checksum differs"),
+    "a time": (lambda x: re.sub(rb'"wall_s":\d', b'"wall_s":7', x), "its checksum differs"),
+    "the sum": (lambda x: x[:-3] + (b"0" if x[-3:-2] != b"0" else b"1") + x[-2:], "its checksum"),
+    "the end": (lambda x: x[:-5], "its checksum differs"),
 }
 
 
 @pytest.mark.parametrize("name", LINES)
-@pytest.mark.parametrize("command", ["run", "report"])
-def test_a_damaged_line_in_the_middle(name: str, command: str, run: Path) -> None:
-    line, words = LINES[name]
+def test_a_damaged_line_costs_that_line(name: str, run: Path) -> None:
+    change, said = LINES[name]
     file = run / "r" / RECORDS
     lines = file.read_bytes().splitlines()
-    file.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+    bad = change(lines[2])
+    assert bad != lines[2]
+    file.write_bytes(b"\n".join([*lines[:2], bad, *lines[3:]]) + b"\n")
+    before = file.read_bytes()
+    read = call("report", run / "r", "--out", run / "plots")
+    assert (read.code, read.err.count(f"{file}:3: ")) == (0, 1), read.err
+    assert said in read.err
+    assert "that line is left out" in read.err
+    assert file.read_bytes() == before
+    with pytest.warns(DamageWarning, match=re.escape(f"{file}:3: ")):
+        assert len(read_records(run / "r").records) == BLOCKS - 1
+    again = call(*run_words(run))
+    assert (again.code, f"{file}:3: " in again.said) == (0, True), again.said
+    assert bad in (run / "r" / TORN).read_bytes()
+    kept = file.read_bytes().splitlines()
+    assert kept[: BLOCKS - 1] == [*lines[:2], *lines[3:]]
+    assert len(read_records(run / "r").records) == BLOCKS
+
+
+def test_records_without_checksums_are_read_as_before(run: Path) -> None:
+    file = run / "r" / RECORDS
+    before = read_records(run / "r").records
+    lines = file.read_bytes().splitlines()
+    assert all(CHECKSUM[:10] in line for line in lines)
+    file.write_bytes(b"\n".join([*map(without_sum, lines[:4]), *lines[4:], b""]))
+    assert read_records(run / "r").records == before
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_a_record_of_a_later_nqbench_is_not_left_out(command: str, run: Path) -> None:
+    file = run / "r" / RECORDS
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines[:2], newer(lines[2]), *lines[3:], b""]))
     before = file.read_bytes()
     code, _, error = call(*(run_words(run) if command == "run" else ("report", run / "r")))
     assert code == 1
-    assert f"{RECORDS}:3: " in sentence(error)
-    assert all(word in error for word in words), error
+    assert f"{RECORDS}:3: record version 99 is newer than this nqbench reads" in sentence(error)
     assert file.read_bytes() == before
 
 
