@@ -17,7 +17,7 @@ import json
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -47,11 +47,15 @@ NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads
 class Keys:
     """Makes the keys of one run's points, and knows whether they still hold."""
 
-    def __init__(self, hello: Hello, protocol: Mapping[str, Any]) -> None:
-        """``hello`` is how a worker introduced its device; ``protocol`` how it is sampled.
+    def __init__(
+        self, hello: Hello, protocol: Mapping[str, Any], order: Sequence[str] = ()
+    ) -> None:
+        """``hello`` is how a worker introduced its device; ``protocol`` how it is sampled;
+        ``order`` that of an own kernel's arguments, which a sorted mapping does not show.
 
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
+        self._order = {"order": [*order]} if order else {}
         self._sources: dict[object, Watched] = {}
         self._device = {
             "identity": hello.identity,
@@ -82,6 +86,7 @@ class Keys:
             "contents": {k: v for k, v in point.derived.items() if k.endswith(CONTENTS)},
             "where": self._cpu if on_cpu else self._device,
             **own,
+            **self._order,
         }
         if described := find_workload(point.workload).identity():
             parts["described"] = dict(described)

@@ -43,6 +43,7 @@ PACKAGES: Final = (
 )
 DESCRIBING: Final = ("spec", "timed", "deterministic", "identity", "host")
 """What a manifest takes from a device's ``Hello``."""
+ORDER: Final = "argument_order"
 GIT_LIMIT_S: Final = 5.0
 
 
@@ -86,7 +87,7 @@ def make_manifest(
     first start are kept from ``old``; every start adds a line to ``history``.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    described = environment()
+    described, order = environment(), argument_order(study, old)
     start = {
         "started": now,
         "command": list(command),
@@ -102,8 +103,19 @@ def make_manifest(
         "environment": described,
         "seed": old["seed"] if old else secrets.randbits(32),
         "history": [*(old["history"] if old else ()), start],
+        **({ORDER: order} if order else {}),
         "points": [{"key": key, **point.as_json()} for point, key in points],
     }
+
+
+def argument_order(study: Study, old: Mapping[str, Any] | None) -> list[str]:
+    """The arguments of an own kernel, for keys. None where ``old``, a run from before their order
+    was part of keys, has the same order: its keys hold."""
+    now, before = (
+        [*(kernel or {}).get("arguments", ())]
+        for kernel in (study.kernel, old["study"].get("kernel") if old else None)
+    )
+    return [] if old and ORDER not in old and before == now else now
 
 
 def device_json(hello: Hello) -> dict[str, Any]:

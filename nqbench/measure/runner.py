@@ -110,9 +110,10 @@ class Recording:
         study.check_device(hello.spec, hello.facts)
         self._writer, self._listener, self._started = writer, listener, started
         listener.points(points)
-        self._devices = {_name_of(hello): (hello, Keys(hello, manifest.protocol_of(study)))}
+        self._devices: dict[str, tuple[Hello, Keys]] = {}
         records = _open_folder(writer, study, hello.facts.name, fresh, listener)
         self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None
+        self._order = manifest.argument_order(study, self._old)
         keyed = [(point, self.key(point, hello)) for point in self.points]
         self._manifest = manifest.make_manifest(study, hello, keyed, command, self._old)
         writer.write_manifest(self._manifest)
@@ -128,7 +129,8 @@ class Recording:
         """The key of a point on a device."""
         name = _name_of(hello)
         if name not in self._devices:
-            self._devices[name] = hello, Keys(hello, manifest.protocol_of(self.study))
+            protocol = manifest.protocol_of(self.study)
+            self._devices[name] = hello, Keys(hello, protocol, self._order)
         return self._devices[name][1].of(point)
 
     def earlier_devices(self) -> list[Hello]:

@@ -247,7 +247,7 @@ def line_of(record: Record) -> bytes:
 
 
 def _parse(line: bytes) -> Record:
-    """The record of a line; earlier ones have no checksum. Raises ``StoreError`` and ``ValueError``."""
+    """The record of a line; early ones have no checksum. Raises ``StoreError``, ``ValueError``."""
     content = line
     if (at := line.rfind(CHECKSUM[:10])) >= 0:
         content = line[:at]

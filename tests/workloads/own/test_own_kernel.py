@@ -16,6 +16,7 @@ from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
+from nqbench.measure import manifest
 from nqbench.runs.reading import read_records
 from nqbench.study import expand, load_study
 from tests.cli.call import call
@@ -443,3 +444,44 @@ def test_a_metric_that_is_no_number_is_left_out(value: str) -> None:
     [metric] = metrics_of({"kernel": {"metrics": {"m": value}}}, {}).values()
     assert metric.formula is not None
     assert math.isnan(metric.formula({"factor_n": 8}))
+
+
+SWAPPED = """
+name: swapped
+n: 64
+kernel:
+  source: |
+    extern "C" __global__ void copy(const float* from, float* to) {
+        to[threadIdx.x] = from[threadIdx.x];
+    }
+  entry: copy
+  arguments:
+    a: {dtype: float32, length: n, contents: zeros}
+    b: {dtype: float32, length: n, contents: ones, restore: true}
+  grid: 1
+  block: 64
+  check: {b: np.zeros(n)}
+"""
+
+
+@pytest.mark.parametrize("recorded_before", [False, True])
+def test_arguments_in_another_order_are_measured_again(
+    recorded_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = SWAPPED.splitlines(keepends=True)
+    (at,) = (number for number, line in enumerate(lines) if line.startswith("    a:"))
+    other = "".join([*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]])
+    file = tmp_path / "study.yaml"
+
+    def run(text: str) -> tuple[dict[str, int], int]:
+        file.write_text(text)
+        outcome = run_here(load_study(file), "sim:mini", tmp_path / "r")
+        return dict(outcome.counts), len(read_records(tmp_path / "r").records)
+
+    with monkeypatch.context() as patch:
+        if recorded_before:  # when keys did not have the order
+            patch.setattr(manifest, "argument_order", lambda *_: [])
+        assert run(SWAPPED) == ({"ok": 1}, 1)
+    assert run(SWAPPED) == ({"ok": 1}, 1)
+    assert run(other) == ({"wrong": 1}, 2)
+    assert run(SWAPPED) == ({"ok": 1}, 3 if recorded_before else 2)
