@@ -197,9 +197,9 @@ def _telling_damage() -> Iterator[None]:
         told: set[str] = set()
         shown = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if not issubclass(category, DamageWarning):
-                shown(message, category, *place)
+                shown(message, category, *place, **more)
             elif str(message) not in told:
                 told.add(str(message))
                 _say(str(message))
