@@ -1,13 +1,15 @@
 """Tables and figures that a study may ask for, and their options.
 
-The study reader checks a file against this list, and ``nqbench.report`` has a builder of the same
-name for each.
+They stand in ``report_items.toml``. The study reader checks a file against that list, and
+``nqbench.report`` has a builder of the same name for each.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
@@ -28,88 +30,21 @@ class ReportKind:
     form: Form
     name: str
     meaning: str
-    options: tuple[str, ...] = ("of", "value", "title", "n")
-    required: tuple[str, ...] = ()
+    options: Sequence[str] = ("of", "value", "title", "n")
+    required: Sequence[str] = ()
     every: bool = False
 
 
-OPTIONS: Final = {
-    "of": "the sweep it is made from; may be left out if the study has one",
-    "x": "factor along the x axis",
-    "y": "factor along the y axis",
-    "series": "factor (or `system`) with a line for each level",
-    "value": "what is shown: `time`, a phase, a counter or a metric of the study's `kernel`; by"
-    " default the time, or the main counters of a simulated run",
-    "title": "heading, in place of the one made from the study",
-    "n": "sizes to show; by default all",
-}
-
-REPORT_KINDS: Final = (
-    ReportKind("table", "results", "every point with its value, interval and status", every=True),
-    ReportKind("table", "effects", "main effect of every factor, as a ratio"),
-    ReportKind("table", "interactions", "how the effect of one factor changes with another"),
-    ReportKind(
-        "table",
-        "resources",
-        "registers, stack, shared memory and occupancy of every kernel",
-        ("of", "title", "n"),
-        every=True,
-    ),
-    ReportKind("table", "skipped", "what did not run, and why", ("of", "title", "n"), every=True),
-    ReportKind(
-        "table",
-        "bottleneck",
-        "what limits kernels, by the times of their variants (runs of `nqbench bottleneck`)",
-        ("title", "n"),
-        every=True,
-    ),
-    ReportKind(
-        "figure",
-        "bottleneck",
-        "how much faster kernels are without memory, and without arithmetic",
-        ("title", "n"),
-        every=True,
-    ),
-    ReportKind(
-        "figure", "effects", "main effects and two-way interactions as ratios with intervals"
-    ),
-    ReportKind(
-        "figure", "ranking", "all points of a factorial as a sorted dot plot with their levels"
-    ),
-    ReportKind(
-        "figure",
-        "heatmap",
-        "a value over two factors; what cannot run is hatched",
-        ("of", "x", "y", "value", "title", "n"),
-        required=("x", "y"),
-    ),
-    ReportKind(
-        "figure",
-        "line",
-        "a value against one number, a line per series",
-        ("of", "x", "series", "value", "title", "n"),
-        required=("x",),
-    ),
-    ReportKind(
-        "figure",
-        "scaling",
-        "a value against n, with the CPU baselines",
-        ("of", "series", "value", "title", "n"),
-    ),
-)
+_DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+OPTIONS: Final[Mapping[str, str]] = _DATA["options"]
+REPORT_KINDS: Final = tuple(ReportKind(**kind) for kind in _DATA["kinds"])
+REMOVED_TABLES: Final[Mapping[str, str]] = _DATA["removed_tables"]
+"""What to use instead of a table that an earlier version had."""
 
 
 def values() -> tuple[str, ...]:
     """All other names that ``value`` takes."""
     return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS)
-
-
-REMOVED_TABLES: Final = {
-    "systems": "`table: results` has every point, `figure: scaling` draws them against n; delete"
-    " the entry",
-    "scale": "nqbench count N --estimate says what a board would cost; delete the entry",
-}
-"""What to use instead of a table that an earlier version had."""
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:
