@@ -6,6 +6,7 @@ Everything heavy is imported inside the commands, so that ``nqbench --help`` sta
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shlex
 import shutil
@@ -51,30 +52,10 @@ ABOUT: Final = (
 STARTS: Final = "nqbench COMMAND -h explains a command. Start with: nqbench init conv"
 HIDDEN: Final = (selftest,)
 """Commands that ``nqbench --help`` leaves out."""
-RENAMED: Final[Mapping[str, Sequence[str]]] = {
-    "site": ("report", "--site"),
-    "roofline": ("report", "--roofline"),
-    "export": ("report", "--csv"),
-    "effects": ("claims", "--matrix"),
-    "schema": ("init", "--schema", "--json"),
-}
+_FORMER: Final = json.loads(Path(__file__).with_name("former.json").read_text(encoding="utf-8"))
+RENAMED: Final[Mapping[str, Sequence[str]]] = _FORMER["renamed"]
 """Former commands, and the words that stand for them now."""
-REMOVED_COMMANDS: Final[Mapping[str, str]] = {
-    "count --tuned-from": "stored the fastest launch of a run for your GPU; in a checkout,"
-    " python -m benchmarks.fastest RUN does",
-    "boards": "wrote solved boards, found by annealing, as an .npz file; nothing replaces it"
-    " (nqbench kernels lists the annealing systems that found them)",
-    "scale": "predicted what 21 to 28 queens would cost; use nqbench count N --estimate",
-    "import kernel_tuner": "made a study of a kernel_tuner T1 file; write the study by hand,"
-    " docs/your-kernels.md has the rules",
-    "export kernel_tuner": "wrote a kernel_tuner T4 file; nqbench report RUN --csv writes every"
-    " measurement",
-    "export nvbench": "wrote nvbench's JSON; nqbench report RUN --csv writes every measurement",
-    "init --kernel": "asked for a kernel of your own, which nqbench init NAME writes now",
-    "static --csv": "printed comma-separated values; nqbench static CONFIG --json has them all",
-    "selftest --trials": "tried the statistics on made-up noise, which tests/selftest does now;"
-    " nqbench selftest --device cuda:0 tries them on a device",
-}
+REMOVED_COMMANDS: Final[Mapping[str, str]] = _FORMER["removed"]
 """What a former command, or a command with one of its former words, did and what to use now."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
