@@ -74,9 +74,10 @@ class Kernel:
     ``pending_launches`` is how many of its launches may be pending at a time (0: the driver's
     limit, 2048). ``include`` are folders to search for included files. ``symbols`` are contents of
     module variables (``__device__`` and ``__constant__``) by their names in the source, copied into
-    their start before every launch of a plan or run of a program. ``cooperative`` marks a launch
-    whose blocks wait for one another (grid sync): all of them must be resident. ``names`` are what
-    messages call the arguments of a study's kernel, with their places (``conv.yaml:9: src``).
+    their start before every launch of a plan or run of a program; those among ``results`` are
+    outputs of a plan's kernel. ``cooperative`` marks a launch whose blocks wait for one another
+    (grid sync): all of them must be resident. ``names`` are what messages call the arguments of a
+    study's kernel, with their places (``conv.yaml:9: src``).
     """
 
     source: Path
@@ -92,6 +93,7 @@ class Kernel:
     pending_launches: int = 0
     include: tuple[Path, ...] = ()
     symbols: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    results: tuple[str, ...] = ()
     cooperative: bool = False
     names: tuple[str, ...] = ()
 

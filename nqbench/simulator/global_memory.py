@@ -153,6 +153,12 @@ class GlobalMemory:
         span = self.by_name[name]
         return self.data[span.low : span.high]
 
+    def variable(self, symbol: str) -> NDArray[np.uint8]:
+        """The memory of a module variable of the kernel that ran last."""
+        names = [variable.name for variable in self.module]
+        span = self._module_spans[names.index(symbol)]
+        return self.data[span.low : span.high]
+
     def address(self, name: str) -> int:
         """A buffer's simulated address."""
         return GLOBAL_BASE + self.by_name[name].low

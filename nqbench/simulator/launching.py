@@ -380,8 +380,16 @@ class SimPrepared(SimPlan):
         return timing.modelled(self._work, model, g.warps, fits.blocks_per_multiprocessor)
 
     def fetch(self) -> Outputs:
-        """Copies of the output buffers."""
-        return self.memory.outputs(self.plan.buffers)
+        """Copies of the output buffers and module variables."""
+        found = self.memory.outputs(self.plan.buffers)
+        if self.plan.results:
+            arch = self.simulation.facts.arch
+            symbols = compile_kernel(self.plan, arch, "ptx").variables
+            for name in self.plan.results:
+                data = self.plan.symbols[name]
+                raw = self.memory.variable(symbols[name])[: data.nbytes]
+                found[name] = raw.view(data.dtype).copy()
+        return found
 
 
 class SimContext(multi_launch.ProgramContext):

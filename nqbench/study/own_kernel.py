@@ -86,13 +86,26 @@ class _Short(Strict):
         return {"anyOf": [cls.short[1], handler(core)]}
 
 
-class ArgumentFile(_Short):
-    """A buffer (``length`` or ``shape``, or contents that have one), or a scalar (``value``; by
-    default the factor or value of its name)."""
+class FieldFile(_Short):
+    """A field of a struct that a kernel takes by value."""
 
     short = ("dtype", _DTYPE)
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
+    value: NumberText | None = None
+    """By default the factor or value of its name."""
+
+
+class ArgumentFile(_Short):
+    """A buffer (``length`` or ``shape``, or contents that have one), a scalar (``value``; by
+    default the factor or value of its name), or a struct (``fields``)."""
+
+    short = ("dtype", _DTYPE)
+
+    dtype: Dtype = Field("", description=_DTYPE_MEANING)
+    fields: dict[str, FieldFile] | None = Field(None, min_length=1)
+    """Of a struct that the kernel takes by value: NAME: dtype or {dtype, value}, in the order of
+    its members; C++'s padding is added."""
     length: NumberText | None = None
     """Elements of a buffer."""
     shape: list[NumberText] | None = Field(None, min_length=1)
@@ -173,12 +186,32 @@ class CheckFile(_Short):
     """Tolerance in addition, in the value's unit."""
 
 
+class StepFile(Strict):
+    """One of several launches over the same buffers."""
+
+    entry: str = Field(min_length=1)
+    """As of the kernel."""
+    arguments: list[str] | None = None
+    """Names of those that it takes, in its order; by default all."""
+    grid: Extent
+    """As of the kernel."""
+    block: Extent
+    """As of the kernel."""
+    shared: NumberText = 0
+    """As of the kernel."""
+    cooperative: bool = False
+    """As of the kernel."""
+
+
 class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
     source: str
     """The .cu file, named from the study's folder; or the kernel itself, as text."""
-    entry: str = Field(min_length=1)
+    sources: list[str] = Field(default=[])
+    """Further .cu files with functions that the kernel calls: they are compiled together with
+    `source`."""
+    entry: str | None = Field(None, min_length=1)
     """The __global__ function; parts in braces are replaced by factors: transpose<{tile},
     {pad}>."""
     arguments: dict[str, ArgumentFile] = Field(default={})
@@ -186,14 +219,17 @@ class KernelFile(Strict):
     with the value of the factor of its name: {n: int32}."""
     variables: dict[str, VariableFile] = Field(default={})
     """Contents of __constant__ and __device__ variables, by their names."""
-    grid: Extent
+    grid: Extent | None = None
     """Blocks: one to three expressions."""
-    block: Extent
+    block: Extent | None = None
     """Threads per block: one to three expressions."""
     shared: NumberText = 0
     """Bytes of dynamic shared memory per block."""
     cooperative: bool = False
     """A cooperative launch (grid sync)."""
+    steps: list[StepFile] | None = Field(None, min_length=1)
+    """In place of entry, grid and block: launches one after the other over the same buffers. The
+    time is that of all, the check comes after the last."""
     macros: dict[str, NumberText] = Field(default={})
     """Macros for the compiler: NAME: expression, as -DNAME=value."""
     include: list[str] = Field(default=[])
@@ -210,7 +246,8 @@ class KernelFile(Strict):
     """Derived metrics: NAME: expression over time (seconds), phases, counters, n, factors and
     `values` ({GB/s: 8 * n * n / time / 1e9}). Tables show them, `value` takes their names."""
     check: dict[str, CheckFile] = Field(default={})
-    """The right contents of buffers: BUFFER: expression of numpy."""
+    """The right contents of buffers and module variables after the launch: NAME: expression of
+    numpy."""
     work: NumberText | None = None
     """Amount of work, in any unit, to predict times; by default the threads."""
 
@@ -290,15 +327,16 @@ class _KernelChecks:
         for name, text in file.values.items():
             self.number(text, self.known, "values", name)
             self.known.append(name)
-        for key in ("grid", "block"):
-            for index, part in enumerate(getattr(file, key)):
-                self.number(part, self.known, key, index)
-        for key in ("shared", "work"):
-            self.number(getattr(file, key), self.known, key)
+        for keys, launch in self.launches():
+            for key in ("grid", "block"):
+                for index, part in enumerate(getattr(launch, key)):
+                    self.number(part, self.known, *keys, key, index)
+            self.number(launch.shared, self.known, *keys, "shared")
+            self.text(str(launch.entry), *keys, "entry")
+        self.number(file.work, self.known, "work")
         for name, text in file.macros.items():
             self.word(name, (), "macros")
             self.number(text, self.known, "macros", name)
-        self.text(file.entry, "entry")
         if not is_text(file.source):
             self.text(file.source, "source")
         for index, option in enumerate(file.options):
@@ -308,6 +346,25 @@ class _KernelChecks:
             if name in (TIME, *phases(), *COUNTERS):
                 raise self.error(f"'{name}' has a meaning already; rename it", "metrics", name)
             self.number(metric.value, readable, "metrics", name)
+
+    def launches(self) -> list[tuple[tuple[Key, ...], KernelFile | StepFile]]:
+        """The kernel's launch, or its steps. Raises ``StudyError`` for neither and for both."""
+        file, one = self.file, ("entry", "grid", "block")
+        there = [key for key in one if getattr(file, key) is not None]
+        if file.steps is None:
+            if missing := [key for key in one if key not in there]:
+                raise self.error(f"'{KERNEL}' needs '{missing[0]}' (or `steps`)")
+            return [((), file)]
+        if there or file.shared or file.cooperative:
+            key = next(iter(there), "shared" if file.shared else "cooperative")
+            raise self.error(f"'{key}' is given for each of the steps; remove it here", key)
+        for index, step in enumerate(file.steps):
+            for place, name in enumerate(step.arguments or ()):
+                if name not in self.kernel.block.arguments:
+                    said = f"'{name}' is none of the kernel's arguments"
+                    hint = suggestion(name, self.kernel.block.arguments)
+                    raise self.error(f"{said}; {hint}", "steps", index, "arguments", place)
+        return [(("steps", index), step) for index, step in enumerate(file.steps)]
 
     def number(self, text: Any, known: Collection[str], *keys: Key) -> None:
         check_number(self.source, text, known, (KERNEL, *keys))
@@ -321,13 +378,14 @@ class _KernelChecks:
         readable = [*self.known, *self.scalars]
         for group in ("arguments", "variables"):
             for name, given in getattr(self.file, group).items():
-                self.text(given.dtype, group, name, "dtype")
-                if given.dtype not in arrays.DTYPES and not BRACES.search(given.dtype):
-                    hint = suggestion(given.dtype, arrays.DTYPES)
-                    said = f"'{name}' has the dtype {shown(given.dtype)}; {hint}"
-                    raise self.error(said, group, name, "dtype")
+                if getattr(given, "fields", None):
+                    self.struct(name, given)
+                    continue
+                self.dtype(name, given.dtype, group, name)
                 if name in self.scalars:
-                    self.scalar(name, given)
+                    parts = ("value", "length", "shape", "contents")
+                    self.exclusive(given, parts, group, name)
+                    self.scalar(name, given, group, name)
                     continue
                 self.array(name, given, readable, group)
                 if given.contents is not None:
@@ -348,14 +406,27 @@ class _KernelChecks:
         if isinstance(what, str) and what not in arrays.STANDARD and not what.endswith(NUMPY_FILE):
             self.over_arrays(what, readable, group, name, "contents", also=arrays.STANDARD)
 
-    def scalar(self, name: str, given: ArgumentFile) -> None:
-        self.exclusive(given, ("value", "length", "shape", "contents"), "arguments", name)
+    def dtype(self, name: str, given: str, *keys: Key) -> None:
+        self.text(given, *keys, "dtype")
+        if given not in arrays.DTYPES and not BRACES.search(given):
+            hint = suggestion(given, arrays.DTYPES)
+            raise self.error(f"'{name}' has the dtype {shown(given)}; {hint}", *keys, "dtype")
+
+    def struct(self, name: str, given: ArgumentFile) -> None:
+        parts = ("fields", "value", "length", "shape", "contents")
+        self.exclusive(given, parts, "arguments", name)
+        for field, one in (given.fields or {}).items():
+            self.dtype(field, one.dtype, "arguments", name, "fields", field)
+            self.scalar(field, one, "arguments", name, "fields", field)
+
+    def scalar(self, name: str, given: ArgumentFile | FieldFile, *keys: Key) -> None:
         value = name if given.value is None else given.value
         if given.value is None and name not in self.known:
             hint = suggestion(name, self.known)
             said = f"'{name}' is a type alone, so a scalar, but no factor is called so; {hint}"
-            raise self.error(f"{said}; a buffer needs a length", "arguments", name)
-        self.number(value, self.known, "arguments", name, "value")
+            more = "" if "fields" in keys else "; a buffer needs a length"
+            raise self.error(said + more, *keys)
+        self.number(value, self.known, *keys, "value")
 
     def over_arrays(
         self, text: str, known: Collection[str], *keys: Key, also: Collection[str] = ()
@@ -381,9 +452,13 @@ class _KernelChecks:
         known = [*self.known, *self.scalars, *filled, *self.file.variables]
         references: list[dict[str, int | str]] = []
         for name, given in self.file.check.items():
-            if name not in buffers:
-                hint = suggestion(name, buffers) if buffers else "the kernel has none"
+            arrays_ = [*buffers, *self.file.variables]
+            if name not in arrays_:
+                hint = suggestion(name, arrays_) if arrays_ else "the kernel has none"
                 raise self.error(f"'check' names buffers, not '{name}'; {hint}", "check", name)
+            if self.file.steps and name in self.file.variables:
+                said = f"'{name}' is a module variable, which the steps do not share; use a buffer"
+                raise self.error(said, "check", name)
             if not self.exclusive(given, _SOURCES, "check", name):
                 said = f"the check of '{name}' needs one of {', '.join(_SOURCES)}"
                 raise self.error(said, "check", name)
@@ -413,8 +488,9 @@ class _KernelChecks:
     def named_files(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         if not is_text(self.file.source):
             yield ("source",), self.file.source
-        for index, folder in enumerate(self.file.include):
-            yield ("include", index), folder
+        for key in ("sources", "include"):
+            for index, name in enumerate(getattr(self.file, key)):
+                yield (key, index), name
         for group in ("arguments", "variables"):
             for name, given in getattr(self.file, group).items():
                 what = getattr(given, "contents", None)

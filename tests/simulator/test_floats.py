@@ -164,6 +164,23 @@ def test_directed_rounding(towards: str) -> None:
         assert np.array_equal(row[~finite][special], want[special], equal_nan=True)
 
 
+@pytest.mark.parametrize("towards", ["rz", "rm", "rp"])
+def test_conversions_in_a_direction(towards: str) -> None:
+    draw = np.random.default_rng(8)
+    double = draw.standard_normal(256) * 10.0 ** draw.integers(-44, 37, 256)
+    columns = {
+        "s32": draw.integers(-(2**31), 2**31, 256).astype(np.int32),
+        "u32": draw.integers(0, 2**32, 256).astype(np.uint32),
+        "s64": draw.integers(-(2**63), 2**63 - 1, 256),
+        "u64": np.r_[draw.integers(0, 2**64 - 1, 255, np.uint64), np.uint64(2**64 - 1)],
+        "f64": double,
+    }
+    for kind, numbers in columns.items():
+        (got,) = computed([f"cvt.{towards}.f32.{kind} %d, %a;"], "float32", numbers)
+        for value, found in zip(numbers.tolist(), got, strict=True):
+            assert found == rounded(Fraction(value), towards), (kind, value)
+
+
 def test_a_sum_of_zero_has_the_sign_that_ieee_754_says() -> None:
     one, zero = np.ones(256, np.float32), np.zeros(256, np.float32)
     texts = ["add.rm.f32 %d, %a, %b;", "add.rz.f32 %d, %a, %b;", "add.rm.f32 %d, %c, %c;"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,71 @@ def test_comparisons() -> None:
         assert np.array_equal(one(text, "uint16", a, b, a)[finite], truth[finite])
     ones = one("set.le.f16.f16 %d, %a, %b;", "uint16", a, b, a)
     assert np.array_equal(ones.view(np.float16), (x <= y).astype(np.float16))
+
+
+@pytest.mark.parametrize("how", ["and", "or", "xor"])
+def test_two_predicates_are_combined_each(how: str) -> None:
+    draw = np.random.default_rng(4)
+    a, b, c = (draw.integers(0, 0x7C00, 256).astype(np.uint16) for _ in range(3))
+    a[::3] = b[::3]
+    join, odd, equal = getattr(np, f"bitwise_{how}"), c % 2 == 1, a == b
+    head = "and.b16 %rs30, %c, 1; setp.ne.u16 %p5, %rs30, 0; "
+    for kind, (name, truth) in product(("f16", "bf16"), (("%p1", equal), ("%p2", ~equal))):
+        text = f"{head}setp.eq.{how}.{kind} %p1|%p2, %a, %b, %p5; selp.u16 %d, 1, 0, {name};"
+        assert np.array_equal(one(text, "uint16", a, b, c), join(truth, odd))
+
+
+@pytest.mark.parametrize("towards", ["rz", "rm", "rp"])
+def test_conversions_to_halves_in_a_direction(towards: str) -> None:
+    draw = np.random.default_rng(5)
+    numbers = (draw.standard_normal(512) * 10.0 ** draw.integers(-9, 4, 512)).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        halves = ALL.view(np.float16).astype(np.float64), from_bf16(ALL).astype(np.float64)
+    for kind, values in zip(("f16", "bf16"), halves, strict=True):
+        there = np.sort(values[np.isfinite(values)])
+        low = there[np.searchsorted(there, numbers, "right") - 1]
+        high = there[np.searchsorted(there, numbers, "left")]
+        want = {"rm": low, "rp": high, "rz": np.where(numbers < 0, high, low)}[towards]
+        got = one(f"cvt.{towards}.{kind}.f32 %d, %a;", "uint16", numbers)
+        given = got.view(np.float16) if kind == "f16" else from_bf16(got)
+        assert np.array_equal(given.astype(np.float64), want)
+
+
+def eights(kind: str) -> Array:
+    """The numbers of all patterns of 8 bits (OCP, 8-bit floating point, section 5)."""
+    fraction, bias = {"e4m3": (3, 7), "e5m2": (2, 15)}[kind]
+    found = []
+    for byte in range(256):
+        size, part = (byte & 0x7F) >> fraction, byte & ((1 << fraction) - 1)
+        value = (part + (size > 0) * (1 << fraction)) * 2.0 ** (max(size, 1) - bias - fraction)
+        if kind == "e5m2" and size == 31:
+            value = np.nan if part else np.inf
+        elif kind == "e4m3" and byte & 0x7F == 0x7F:
+            value = np.nan
+        found.append(-value if byte & 0x80 else value)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_floats_of_8_bits(kind: str) -> None:
+    values, bytes_ = eights(kind), np.arange(256, dtype=np.uint16)
+    pairs = (bytes_ | bytes_[::-1] << 8).astype(np.uint16)
+    got = one(f"cvt.rn.f16x2.{kind}x2 %d, %a;", "uint32", pairs).view(np.float16).reshape(-1, 2)
+    np.testing.assert_array_equal(got, np.stack([values, values[::-1]], 1).astype(np.float16))
+    draw = np.random.default_rng(6)
+    x = (draw.standard_normal(768) * 10.0 ** draw.integers(-6, 7, 768)).astype(np.float32)
+    middles = (values[1:100] + values[:99]) / 2  # ties
+    x[:99], x[99:102] = middles, (np.inf, -np.inf, np.nan)
+    finite = np.flatnonzero(np.isfinite(values) & (bytes_ < 128))
+    distance = np.abs(
+        values[finite] - np.minimum(np.abs(np.nan_to_num(x)), 1e6)[:, None].astype(float)
+    )
+    # Of two that are as near, the even one; beyond the largest number that.
+    nearest = finite[np.lexsort((np.broadcast_to(finite & 1, distance.shape), distance))[:, 0]]
+    want = np.where(np.isnan(x), 0x7F, nearest | (np.signbit(x) * 0x80)).astype(np.uint16)
+    text = f"cvt.rn.satfinite.{kind}x2.f32 %d, %a, %b;"
+    got = one(text, "uint16", x, x[::-1].copy())
+    assert np.array_equal(got, want << 8 | want[::-1])
 
 
 def test_the_headers_of_halves_work() -> None:

@@ -192,6 +192,62 @@ def check(
             assert got == want, (text, [hex(x) for x in operands], hex(got), hex(want))
 
 
+def parts_of(word: int, count: int, kind: str) -> list[int]:
+    bits = 32 // count
+    found = [word >> n * bits & ((1 << bits) - 1) for n in range(count)]
+    return [signed(part, bits) for part in found] if kind == "s32" else found
+
+
+def video(name: str, count: int, kind: str, how: str) -> Callable[..., int]:
+    """A video instruction on parts of words, as the PTX manual has it."""
+    low, high = (-(2 ** (32 // count - 1)), 2 ** (32 // count - 1) - 1)
+    low, high = (low, high) if kind == "s32" else (0, 2 ** (32 // count) - 1)
+    operations: dict[str, Callable[[int, int], int]] = {
+        "vadd": lambda x, y: x + y,
+        "vsub": lambda x, y: x - y,
+        "vabsdiff": lambda x, y: abs(x - y),
+        "vmin": min,
+        "vmax": max,
+        "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
+        "vset": lambda x, y: int(x < y),
+    }
+    operation = operations[name]
+
+    def whole(a: int, b: int, c: int) -> int:
+        pairs = zip(parts_of(a, count, kind), parts_of(b, count, kind), strict=True)
+        found = [operation(x, y) for x, y in pairs]
+        found = [min(max(x, low), high) for x in found] if how == ".sat" else found
+        if how == ".add":
+            return sum(found) + c
+        bits = 32 // count
+        return sum((x & ((1 << bits) - 1)) << n * bits for n, x in enumerate(found))
+
+    return whole
+
+
+VIDEO = [
+    (
+        f"{name}{count}.{'' if name == 'vset' else kind + '.'}{kind}.{kind}"
+        f"{'.lt' if name == 'vset' else ''}{how} {{d}}, {{a}}, {{b}}, {{c}}",
+        video(name, count, kind, how),
+    )
+    for name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vavrg", "vset")
+    for count in (2, 4)
+    for kind in ("s32", "u32")
+    for how in ("", ".add", *((".sat",) if name in ("vadd", "vsub") else ()))
+]
+
+
+def test_parts_of_words() -> None:
+    check(VIDEO, inputs(EDGES32, 32), "uint32")
+    pairs = [
+        (f"{name}.{kind}16x2 {{d}}, {{a}}, {{b}}", video(f"v{name}", 2, f"{kind}32", ""))
+        for name in ("add", "min", "max")
+        for kind in "su"
+    ]
+    check(pairs, inputs(EDGES32, 32), "uint32")
+
+
 @pytest.mark.parametrize("part", [slice(0, 22), slice(22, None)], ids=["arithmetic", "bits"])
 def test_32_bit(part: slice) -> None:
     check(WORDS[part], inputs(EDGES32, 32), "uint32")

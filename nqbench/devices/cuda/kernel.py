@@ -139,6 +139,13 @@ class CudaKernel(CudaPrepared):
             self.device.synchronize()
         return Launch(kernel_s, blocked=blocked)
 
+    def fetch(self) -> Outputs:
+        """The output buffers and module variables."""
+        found = super().fetch()
+        assert self._kernel is not None
+        with self.device.translated(f"fetching the variables of {self._label}"):
+            return {**found, **self._kernel.results()}
+
     def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval."""
         with self.device.translated(f"flushing L2 for {self._label}"):
@@ -151,7 +158,8 @@ class CudaKernel(CudaPrepared):
     def _packed(self, kernel: Kernel) -> list[Any]:
         """Arguments as PyCUDA packs them: a pointer for a buffer's name, else the scalar itself."""
         found = self.memory.allocations
-        return [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
+        given = [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
+        return [a.tobytes() if isinstance(a, np.void) else a for a in given]
 
     def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
         """Make the input."""
@@ -209,12 +217,25 @@ class LoadedKernel:
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
         self._function.prepare(codes)
         self._types = [
-            ctypes.c_void_p if code == "P" else np.ctypeslib.as_ctypes_type(code) for code in codes
+            ctypes.c_void_p if code == "P" else np.ctypeslib.as_ctypes_type(code)
+            for code in codes
+            if not code.endswith("s")
         ]
+        if kernel.cooperative and len(self._types) < len(codes):
+            raise DeviceError(f"{label_of(kernel)}: a cooperative launch takes no struct by value")
         self.resources: Resources = {
             **self._resources(compiled),
             **({"nvjitlink": linker_version()} if kernel.device_launch else {}),
         }
+
+    def results(self) -> Outputs:
+        """The module variables that are outputs."""
+        found: Outputs = {}
+        for name, (address, _) in zip(self._kernel.symbols, self._symbols, strict=True):
+            if name in self._kernel.results:
+                found[name] = np.empty_like(self._kernel.symbols[name])
+                self._device.cuda.memcpy_dtoh(found[name], address)
+        return found
 
     def set_symbols(self) -> None:
         """Copy the plan's contents into the kernel's module variables."""
@@ -370,6 +391,8 @@ def type_code(entry: str, buffers: Sequence[Buffer], argument: Argument | Variab
         return "P"
     if isinstance(argument, Variable):
         return np.dtype(argument.dtype).char
+    if isinstance(argument, np.void):  # its bytes, at a multiple of its alignment
+        return f"0{ {1: 'b', 2: 'h', 4: 'i', 8: 'q'}[argument.dtype.alignment] }{argument.nbytes}s"
     if isinstance(argument, np.generic):
         return argument.dtype.char
     raise DeviceError(

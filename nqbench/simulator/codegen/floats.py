@@ -77,10 +77,10 @@ def directed(k: KernelWriter, how: str, operands: list[Value], towards: str) -> 
             near, left = _sum(k, *terms)
     result = f.cast("fptrunc", near, FLOAT)
     wide = f.cast("fpext", result, DOUBLE)
-    stepped = _stepped(k, k.f.as_number(result), _beyond(k, wide, near, left), towards)
+    bits = stepped(k, k.f.as_number(result), _beyond(k, wide, near, left), towards)
     if towards == "rm" and (rest or how != "mul"):
-        stepped = _minus_zero(k, terms, near, stepped)
-    return k.f.as_float(stepped)
+        bits = _minus_zero(k, terms, near, bits)
+    return k.f.as_float(bits)
 
 
 def _sum(k: KernelWriter, a: Value, b: Value) -> tuple[Value, Value]:
@@ -92,6 +92,13 @@ def _sum(k: KernelWriter, a: Value, b: Value) -> tuple[Value, Value]:
     return near, f.op("fadd", f.op("fsub", a, of_a), f.op("fsub", b, of_b))
 
 
+def stepped_from(k: KernelWriter, bits: Value, wide: Value, exact: Value, how: str) -> Value:
+    """The bits of a float that is nearest to a double, rounded in a direction instead; ``wide`` is
+    the float as a double."""
+    beyond = k.f.fcompare("ogt", wide, exact), k.f.fcompare("olt", wide, exact)
+    return stepped(k, bits, beyond, how)
+
+
 def _beyond(k: KernelWriter, wide: Value, near: Value, left: Value) -> tuple[Value, Value]:
     """Whether the nearest float is above, and whether it is below, the true value."""
     f, zero = k.f, real(k, 0.0, DOUBLE)
@@ -101,11 +108,11 @@ def _beyond(k: KernelWriter, wide: Value, near: Value, left: Value) -> tuple[Val
     return above, below
 
 
-def _stepped(k: KernelWriter, bits: Value, beyond: tuple[Value, Value], towards: str) -> Value:
+def stepped(k: KernelWriter, bits: Value, beyond: tuple[Value, Value], towards: str) -> Value:
     """One float further in the direction, where the nearest one lies on the wrong side."""
-    f, one = k.f, const(V32, 1)
+    f, one = k.f, const(bits.type, 1)
     above, below = beyond
-    negative = f.compare("slt", bits, const(V32, 0))
+    negative = f.compare("slt", bits, const(bits.type, 0))
     smaller, larger = f.sub(bits, one), f.add(bits, one)  # in magnitude
     if towards == "rz":
         wrong = f.select(negative, below, above)

@@ -12,14 +12,32 @@ from typing import Final
 
 from nqbench.simulator.codegen import floats
 from nqbench.simulator.codegen.floats import DOUBLE, FLOAT, real
-from nqbench.simulator.codegen.moves import FLOAT_TESTS, ROUNDINGS, to_integer
+from nqbench.simulator.codegen.moves import FLOAT_TESTS, ROUNDINGS, directed, to_integer
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType
 from nqbench.simulator.ir import V16, V32, V64, Function, Value, const
 from nqbench.simulator.ptx import WIDTHS, Instruction, Operand, both
 
 HALVES: Final = ("f16", "bf16", "f16x2", "bf16x2")
+EIGHTS: Final = {"e4m3x2": (3, 7, 0x7E), "e5m2x2": (2, 15, 0x7B)}
+"""Pairs of floats of 8 bits: bits of the fraction, bias, the largest number."""
 KNOWN: Final = frozenset(
-    {"rn", "rz", "ftz", "sat", "relu", "approx", "NaN", "noftz", "rni", "rzi", "rmi", "rpi"}
+    {
+        "rn",
+        "rz",
+        "rm",
+        "rp",
+        "satfinite",
+        "ftz",
+        "sat",
+        "relu",
+        "approx",
+        "NaN",
+        "noftz",
+        "rni",
+        "rzi",
+        "rmi",
+        "rpi",
+    }
 )
 SIGN, MAGNITUDE, CANONICAL_NAN = 0x8000, 0x7FFF, 0x7FFF
 
@@ -50,17 +68,90 @@ def narrowed(f: Function, value: Value, kind: str) -> Value:
         odd = f.and_(f.op("lshr", size, const(type_, 16)), one)
         result = f.op("lshr", f.add(f.add(size, const(type_, 0x7FFF)), odd), const(type_, 16))
     else:
-        odd = f.and_(f.op("lshr", size, const(type_, 13)), one)
-        moved = f.add(f.add(size, const(type_, 0xFFF - (112 << 23))), odd)
-        normal = f.op("lshr", moved, const(type_, 13))
-        half = f.as_float(const(type_, 126 << 23))  # adding 0.5 rounds at the last subnormal bit
-        tiny = f.sub(f.as_number(f.op("fadd", f.as_float(size), half)), const(type_, 126 << 23))
-        small = f.compare("ult", size, const(type_, 113 << 23))
-        result = f.select(small, tiny, normal)
+        result = _fewer_bits(f, size, 10, 15)
         large = f.compare("uge", size, const(type_, 0x477FF000))
         result = f.select(large, const(type_, 0x7C00), result)
     result = f.select(nan, const(type_, CANONICAL_NAN), f.or_(result, sign))
     return f.resize(result, 16)
+
+
+def _fewer_bits(f: Function, size: Value, fraction: int, bias: int) -> Value:
+    """The bits of a float's size with a fraction and an exponent of fewer bits, ties to even."""
+    type_, gone = size.type, 23 - fraction
+    odd = f.and_(f.op("lshr", size, const(type_, gone)), const(type_, 1))
+    shift = (1 << (gone - 1)) - 1 - (127 - bias << 23)
+    normal = f.op("lshr", f.add(f.add(size, const(type_, shift)), odd), const(type_, gone))
+    last = const(type_, 151 - bias - fraction << 23)  # adding it rounds at the last bit
+    tiny = f.sub(f.as_number(f.op("fadd", f.as_float(size), f.as_float(last))), last)
+    small = f.compare("ult", size, const(type_, 128 - bias << 23))
+    return f.select(small, tiny, normal)
+
+
+def _to_eight(f: Function, value: Value, kind: str) -> Value:
+    """The 8 bits nearest to a float, at most the largest number (<32 x i32>)."""
+    fraction, bias, most = EIGHTS[kind]
+    bits = f.as_number(value)
+    size = f.and_(bits, const(V32, 0x7FFFFFFF))
+    infinite = f.compare("uge", size, const(V32, 0x7F800000))
+    found = f.intrinsic("umin", _fewer_bits(f, size, fraction, bias), const(V32, most))
+    found = f.select(infinite, const(V32, most), found)
+    found = f.select(f.compare("ugt", size, const(V32, 0x7F800000)), const(V32, 0x7F), found)
+    sign = f.and_(f.op("lshr", bits, const(V32, 24)), const(V32, 0x80))
+    return f.or_(found, f.select(f.fcompare("uno", value, value), const(V32, 0), sign))
+
+
+def _of_eight(f: Function, byte: Value, kind: str) -> Value:
+    """The float that 8 bits (in a <32 x i32>) stand for."""
+    if kind == "e5m2x2":
+        return widened(f, f.resize(f.op("shl", byte, const(V32, 8)), 16), "f16")
+    size, sign = f.and_(byte, const(V32, 0x7F)), f.and_(byte, const(V32, 0x80))
+    half = f.or_(f.op("shl", size, const(V32, 7)), f.op("shl", sign, const(V32, 8)))
+    scale = f.as_float(const(V32, 135 << 23))  # 2**8: the bias has 8 less
+    number = f.op("fmul", widened(f, f.resize(half, 16), "f16"), scale)
+    no_number = f.as_float(const(V32, 0x7FFFFFFF))
+    return f.select(f.compare("eq", size, const(V32, 0x7F)), no_number, number)
+
+
+def _rounded(k: KernelWriter, i: Instruction, number: Value, exact: Value, to: str) -> Value:
+    """A float as 16 bits: the nearest, or rounded in a direction from the double ``exact``."""
+    near = narrowed(k.f, number, to)
+    if not (towards := directed(i)):
+        return near
+    wide = k.f.cast("fpext", widened(k.f, near, to), DOUBLE)
+    return floats.stepped_from(k, near, wide, exact, towards)
+
+
+def convert_eights(k: KernelWriter, i: Instruction) -> None:
+    """``cvt`` from and to pairs of 8 bits."""
+    f, (to, source) = k.f, [m for m in i.modifiers if m in WIDTHS or m in EIGHTS]
+    _kind(k, i)
+    if to in EIGHTS:
+        if source == "f32":
+            values = [floats.read_float(k, operand, 32) for operand in reversed(i.operands[1:3])]
+        else:
+            values = [widened(f, half, source) for half in halves(k, i.operands[1], source)]
+        low, high = (_to_eight(f, _finished(k, i, value), to) for value in values)
+        k.write(i.operands[0], f.resize(f.or_(low, f.op("shl", high, const(V32, 8))), 16))
+        return
+    word = f.resize(k.read(i.operands[1], 16), 32)
+    parts = [f.and_(word, const(V32, 0xFF)), f.op("lshr", word, const(V32, 8))]
+    numbers = [_finished(k, i, _of_eight(f, part, source)) for part in parts]
+    k.write(i.operands[0], joined(k, [narrowed(f, number, to) for number in numbers]))
+
+
+def pairs(k: KernelWriter, i: Instruction) -> None:
+    """``add``, ``min`` and ``max`` of two whole numbers of 16 bits in a word."""
+    a, b = (halves(k, operand, "x2") for operand in i.operands[1:3])
+    parts = []
+    for x, y in zip(a, b, strict=True):
+        if i.opcode == "add":
+            part = k.f.add(x, y)
+        else:
+            part = k.f.intrinsic(i.modifiers[-1][0] + i.opcode, x, y)
+        if "relu" in i.modifiers:
+            part = k.f.intrinsic("smax", part, const(V16, 0))
+        parts.append(part)
+    k.write(i.operands[0], joined(k, parts))
 
 
 def to_odd(k: KernelWriter, value: Value) -> Value:
@@ -78,7 +169,7 @@ def to_odd(k: KernelWriter, value: Value) -> Value:
 
 def _kind(k: KernelWriter, i: Instruction) -> str:
     for modifier in i.modifiers[:-1]:
-        if modifier not in KNOWN:
+        if modifier not in KNOWN and modifier not in (*HALVES, *EIGHTS):
             raise k.unsupported(i, f"modifier .{modifier}")
     return i.modifiers[-1]
 
@@ -156,13 +247,13 @@ def _tests(k: KernelWriter, i: Instruction, kind: str) -> list[Value]:
 def compare(k: KernelWriter, i: Instruction) -> None:
     """``setp``: two words give two predicates."""
     found = _tests(k, i, i.modifiers[-1])
+    found = found if len(found) > 1 else [*found, k.f.not_(found[0])]
     if i.modifiers[1] in ("and", "or", "xor"):
         extra = k.predicate(i.operands[3])
         found = [k.f.op(i.modifiers[1], one, extra) for one in found]
-    first, second = both(i.operands[0])
-    k.write(first, found[0])
-    if second is not None:
-        k.write(second, found[1] if len(found) > 1 else k.f.not_(found[0]))
+    for target, value in zip(both(i.operands[0]), found, strict=True):
+        if target is not None:
+            k.write(target, value)
 
 
 def set_(k: KernelWriter, i: Instruction) -> None:
@@ -179,14 +270,16 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     """``cvt`` from and to other types; ``f16x2`` and ``bf16x2`` take two floats, high first."""
     f = k.f
     kinds = [m for m in i.modifiers if m in WIDTHS]
-    if len(kinds) != 2 or {*i.modifiers} - {*kinds} - KNOWN or "rz" in i.modifiers:
+    if len(kinds) != 2 or {*i.modifiers} - {*kinds} - KNOWN:
         raise k.unsupported(i)
     to, source = kinds
     if to.endswith("x2"):
         values = [floats.read_float(k, operand, 32) for operand in reversed(i.operands[1:3])]
-        parts = [narrowed(f, _finished(k, i, value), to) for value in values]
+        values = [_finished(k, i, value) for value in values]
+        parts = [_rounded(k, i, v, f.cast("fpext", v, DOUBLE), to) for v in values]
         k.write(i.operands[0], joined(k, parts))
         return
+    exact: Value | None = None
     value = i.operands[1]
     if source in HALVES:
         number = widened(f, k.read(value, 16), source)
@@ -195,13 +288,18 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     elif source == "f32":
         number = floats.read_float(k, value, 32)
     elif source == "f64":
-        number = to_odd(k, floats.read_float(k, value, 64))
+        exact = floats.read_float(k, value, 64)
+        number = to_odd(k, exact)
     else:
         how = "sitofp" if source[0] == "s" else "uitofp"
-        number = to_odd(k, f.cast(how, k.read(value, WIDTHS[source]), DOUBLE))
+        if directed(i) and WIDTHS[source] > 32:
+            raise k.unsupported(i)
+        exact = f.cast(how, k.read(value, WIDTHS[source]), DOUBLE)
+        number = to_odd(k, exact)
     number = _finished(k, i, number)
     if to in HALVES:
-        k.write(i.operands[0], narrowed(f, number, to))
+        exact = exact or f.cast("fpext", number, DOUBLE)
+        k.write(i.operands[0], _rounded(k, i, number, exact, to))
     elif to == "f32":
         k.write(i.operands[0], f.as_number(number))
     elif to == "f64":
@@ -231,5 +329,9 @@ HANDLERS: dict[str, Handler] = {
 
 
 def handler(i: Instruction) -> Handler | None:
-    """What translates an instruction on floats of 16 bits; ``None`` if it is none."""
+    """What translates an instruction on floats of 16 or 8 bits; ``None`` if it is none."""
+    if i.opcode in ("add", "min", "max") and i.modifiers[-1] in ("u16x2", "s16x2"):
+        return pairs
+    if not EIGHTS.keys().isdisjoint(i.modifiers):
+        return convert_eights if i.opcode == "cvt" else None
     return None if set(HALVES).isdisjoint(i.modifiers) else HANDLERS.get(i.opcode)

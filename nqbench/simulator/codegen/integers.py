@@ -8,7 +8,7 @@ from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kin
 from nqbench.simulator.ir import I32, MASK, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
-from nqbench.simulator.ptx import Immediate, Instruction, Operand, both
+from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, Operand, both
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: PtxType) -> list[Value]:
@@ -158,6 +158,53 @@ def _dot(f: Function, i: Instruction, a: Value, b: Value, total: Value) -> Value
     return total
 
 
+PACKED: dict[str, Callable[[Function, Value, Value], Value]] = {
+    "vadd": lambda f, x, y: f.add(x, y),
+    "vsub": lambda f, x, y: f.sub(x, y),
+    "vabsdiff": lambda f, x, y: f.intrinsic("abs", f.sub(x, y), const("i1", 0)),
+    "vmin": lambda f, x, y: f.intrinsic("smin", x, y),
+    "vmax": lambda f, x, y: f.intrinsic("smax", x, y),
+    "vavrg": lambda f, x, y: _average(f, f.add(x, y)),
+}
+"""Video instructions on two or four parts of a word; the parts are words with their signs."""
+
+
+TESTS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _average(f: Function, total: Value) -> Value:
+    """Half of it, rounded away from zero at a half (PTX ISA, vavrg)."""
+    positive = f.compare("sge", total, const(V32, 0))
+    total = f.add(total, f.cast("zext", positive, V32))
+    return f.op("ashr", total, const(V32, 1))
+
+
+def _packed(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
+    name, parts = i.opcode[:-1], int(i.opcode[-1])
+    *to, first, second = (PtxType(m) for m in i.modifiers if m in WIDTHS)
+    signed, bits = any(t.signed for t in to), 32 // parts
+    low, high = (-(1 << (bits - 1)) if signed else 0), (1 << (bits - signed)) - 1
+    result = c if "add" in i.modifiers else const(V32, 0)
+    for start in range(0, 32, bits):
+        x = _field(f, a, start, bits, first.signed)
+        y = _field(f, b, start, bits, second.signed)
+        if name == "vset":
+            test = next(m for m in i.modifiers if m in TESTS)
+            how = test if test in ("eq", "ne") else f"s{test}"
+            part = f.cast("zext", f.compare(how, x, y), V32)
+        else:
+            part = PACKED[name](f, x, y)
+        if "sat" in i.modifiers:
+            part = f.intrinsic("smin", part, const(V32, high))
+            part = f.intrinsic("smax", part, const(V32, low))
+        if "add" in i.modifiers:
+            result = f.add(result, part)
+        else:
+            part = f.and_(part, const(V32, (1 << bits) - 1))
+            result = f.or_(result, f.op("shl", part, const(V32, start)))
+    return result
+
+
 def _field(f: Function, word: Value, start: int, bits: int, signed: bool) -> Value:
     up = f.op("shl", word, const(V32, 32 - bits - start))
     return f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
@@ -177,6 +224,10 @@ INTEGER: dict[str, Handler] = {
     "abs": _row(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
     **dict.fromkeys(("min", "max"), _row(lambda f, i, *ab: f.intrinsic(_sign(i) + i.opcode, *ab))),
     "sad": _row(_distance),
+    **{
+        f"{name}{parts}": _row(_packed, "sat", "add", *TESTS, words=1)
+        for name in (*PACKED, "vset") for parts in (2, 4)
+    },
 }  # fmt: skip
 
 

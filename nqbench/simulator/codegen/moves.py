@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from nqbench.simulator.codegen.floats import finished, flushed
+from nqbench.simulator.codegen.floats import (
+    DIRECTED,
+    DOUBLE,
+    finished,
+    flushed,
+    real,
+    stepped,
+    stepped_from,
+)
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
 from nqbench.simulator.ir import Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
@@ -43,7 +51,7 @@ def move(k: KernelWriter, i: Instruction) -> None:
 
 def convert(k: KernelWriter, i: Instruction) -> None:
     f = k.f
-    to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
+    to, source = kinds(k, i, (*ROUNDINGS, "rn", *DIRECTED, "ftz", "sat"), allow="usbf")
     if "sat" in i.modifiers and to.float and not source.float:
         raise k.unsupported(i, "saturation of an integer made a float")
     value = k.read(i.operands[1], source.bits, source.name)
@@ -54,21 +62,47 @@ def convert(k: KernelWriter, i: Instruction) -> None:
         value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
         value = f.resize(value, to.bits, source.signed)
     elif to.float and not source.float:
-        how = "sitofp" if source.signed else "uitofp"
-        value = f.as_number(f.cast(how, value, _float_type(value, to)))
+        value = _made_float(k, i, value, to, source)
     elif to.float:
         number = f.as_float(value)
         if rounding:
             number = f.intrinsic(rounding, number)
         if to.bits != source.bits:
             how = "fpext" if to.bits > source.bits else "fptrunc"
-            number = f.cast(how, number, _float_type(value, to))
+            exact, number = number, f.cast(how, number, _float_type(value, to))
+            if towards := directed(i):
+                bits = f.as_number(number)
+                wide = f.cast("fpext", number, DOUBLE)
+                number = f.as_float(stepped_from(k, bits, wide, exact, towards))
         value = f.as_number(finished(k, i, number))
     else:
         if not rounding:
             raise k.unsupported(i, "no rounding")
         value = to_integer(k, f.intrinsic(rounding, f.as_float(value)), to)
     k.write(i.operands[0], value, to.signed)
+
+
+def directed(i: Instruction) -> str:
+    """The direction in which a conversion rounds; empty for the nearest."""
+    return next((m for m in i.modifiers if m in DIRECTED), "")
+
+
+def _made_float(
+    k: KernelWriter, i: Instruction, value: Value, to: PtxType, source: PtxType
+) -> Value:
+    """The bits of the float of a whole number."""
+    f, sign = k.f, "s" if source.signed else "u"
+    near = f.cast(f"{sign}itofp", value, _float_type(value, to))
+    bits, towards = f.as_number(near), directed(i)
+    if not towards:
+        return bits
+    if source.bits <= 32:
+        exact = f.cast(f"{sign}itofp", value, DOUBLE)
+        return stepped_from(k, bits, f.cast("fpext", near, DOUBLE), exact, towards)
+    back = to_integer(k, near, source)
+    beyond_all = f.fcompare("oge", near, real(k, 2.0 ** (source.bits - source.signed), near.type))
+    above = f.or_(f.compare(f"{sign}gt", back, value), beyond_all)
+    return stepped(k, bits, (above, f.compare(f"{sign}lt", back, value)), towards)
 
 
 def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Value:

@@ -40,9 +40,18 @@ class Block:
             n: {"dtype": given, "value": n} if isinstance(given, str) else given
             for n, given in data.get("arguments", {}).items()
         }
-        """Buffers and scalars in the order in which the kernel takes them."""
-        self.buffers = {n: given for n, given in self.arguments.items() if "value" not in given}
-        self.scalars = {n: given for n, given in self.arguments.items() if "value" in given}
+        """Buffers, scalars and structs in the order in which the kernel takes them."""
+        self.buffers = {
+            n: given
+            for n, given in self.arguments.items()
+            if not {"value", "fields"} & given.keys()
+        }
+        self.scalars = {n: given for n, given in self.arguments.items() if n not in self.buffers}
+        steps = enumerate(data.get("steps", ()))
+        self.launches: list[tuple[tuple[str | int, ...], Part]] = [
+            (("steps", number), step) for number, step in steps
+        ] or [((), data)]
+        """What is launched, one after the other, with the keys that lead there."""
         self.checks: dict[str, Part] = {
             n: given if isinstance(given, Mapping) else {"equals": given}
             for n, given in data.get("check", {}).items()
@@ -66,10 +75,12 @@ class Block:
         """The file of a kernel that the block holds as text, in nqbench's cache; ``None`` where it
         names a file."""
         text = str(self.data["source"])
-        if not is_text(text):
-            return None
+        return self.write(text, "kernel.cu") if is_text(text) else None
+
+    def write(self, text: str, name: str) -> Path:
+        """A source in nqbench's cache."""
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        file = cache_folder() / "sources" / digest / "kernel.cu"
+        file = cache_folder() / "sources" / digest / name
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
             with replacing(file) as temporary:
@@ -106,7 +117,7 @@ class Block:
 
     def files(self) -> list[Path]:
         """The source, the data files, and the Python files in the folders of its functions."""
-        named = [str(self.written or self.data["source"])]
+        named = [str(self.written or self.data["source"]), *self.data.get("sources", ())]
         for _, given in self.arrays():
             named += [given["contents"]] if is_file(given.get("contents")) else []
         for given in self.checks.values():

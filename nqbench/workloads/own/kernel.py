@@ -28,7 +28,7 @@ from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays, differences
 from nqbench.workloads.own.block import NOT_COMPUTED, Block, Part
-from nqbench.workloads.own.launch import OwnLaunch, OwnPlan
+from nqbench.workloads.own.launch import OwnLaunch, OwnPlan, OwnSteps
 
 
 class OwnKernel(Workload):
@@ -87,8 +87,9 @@ class OwnKernel(Workload):
                 )
         launch = OwnLaunch(self.block, levels, device)
         launch.check(device)
-        blocks, shared = math.prod(launch.grid), launch.shared
-        derived = {"blocks": blocks, "threads": blocks * math.prod(launch.threads)}
+        grid, block, shared = launch.largest
+        blocks = math.prod(grid)
+        derived = {"blocks": blocks, "threads": blocks * math.prod(block)}
         derived |= {"shared_bytes": shared} if shared else {}
         return Resolved(
             levels, derived | {name: launch.numbers[name] for name in self.block.values}
@@ -111,7 +112,7 @@ class OwnKernel(Workload):
             launch = OwnLaunch(self.block, factors, None)
             if "work" in self.block.data:
                 return float(launch.value(("work",), self.block.data["work"]))
-            return float(math.prod(launch.grid) * math.prod(launch.threads))
+            return float(sum(math.prod(g) * math.prod(b) for g, b, _ in launch.sizes))
         except (StudyError, InfeasibleError, TypeError, ValueError, OverflowError):
             return 1.0  # another program's point, or an expression that reads the device
 
@@ -136,7 +137,7 @@ class OwnKernel(Workload):
 
     def compared(self, plan: Plan, outputs: Outputs, reference: Outputs | None) -> Compared | None:
         """How many elements of the checked buffers are right, and what the first wrong one is."""
-        if not isinstance(plan, OwnPlan):
+        if not isinstance(plan, OwnPlan | OwnSteps):
             return None  # another program's
         right = total = 0
         fault = ""
@@ -154,11 +155,13 @@ class OwnKernel(Workload):
         return Compared(right, total, fault or changed) if total or changed else None
 
     def _expected(
-        self, name: str, given: Part, plan: OwnPlan, reference: Outputs | None
+        self, name: str, given: Part, plan: OwnPlan | OwnSteps, reference: Outputs | None
     ) -> NDArray[Any]:
         """The right contents of a checked buffer. Raises ``CheckError`` if there are none."""
-        buffer = next(buffer for buffer in plan.buffers if buffer.name == name)
-        form = buffer.dtype, plan.shapes[name]
+        dtypes = {b.name: b.dtype for b in plan.buffers} | {
+            n: array.dtype.name for n, array in plan.symbols.items()
+        }
+        form = dtypes[name], plan.shapes[name]
         before = {
             b.name: (np.zeros(b.length, b.dtype) if b.data is None else b.data).reshape(
                 plan.shapes[b.name]
@@ -207,7 +210,7 @@ class OwnKernel(Workload):
             raise StudyError(f"{place} raised {where_raised(error)}") from error
 
 
-def _changed(plan: OwnPlan, outputs: Outputs, checks: Mapping[str, Any]) -> str:
+def _changed(plan: OwnPlan | OwnSteps, outputs: Outputs, checks: Mapping[str, Any]) -> str:
     """Which buffer with contents the kernel changed though it is not put back; empty if none."""
     for buffer in plan.buffers:
         if buffer.data is None or buffer.restore or buffer.name not in outputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from nqbench import expressions
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, KernelPlan
+from nqbench.multi_launch import RESERVED, ProgramContext
+from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL
@@ -38,6 +39,27 @@ class OwnPlan(KernelPlan):
     point: OwnLaunch
     numbers: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnSteps(MultiLaunchPlan):
+    """Several launches over the same buffers, and what the check needs, as in ``OwnPlan``."""
+
+    _: KW_ONLY
+    point: OwnLaunch
+    numbers: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+    symbols: Mapping[str, NDArray[Any]]
+
+
+def run_steps(context: ProgramContext, names: tuple[str, ...]) -> None:
+    """Launch kernels one after the other."""
+    for name in names:
+        context.launch(name)
+
+
+Size = tuple[tuple[int, int, int], tuple[int, int, int], int]
+"""Grid, block, bytes of dynamic shared memory."""
 
 
 class OwnLaunch:
@@ -95,39 +117,42 @@ class OwnLaunch:
     # The launch.
 
     @cached_property
-    def grid(self) -> tuple[int, int, int]:
-        """Blocks along each axis."""
-        return self._geometry("grid")
+    def sizes(self) -> list[Size]:
+        """Of each launch: the kernel's, or those of its steps."""
+        return [
+            (
+                self._geometry(step, (*keys, "grid")),
+                self._geometry(step, (*keys, "block")),
+                self.whole((*keys, "shared"), step.get("shared", 0), least=0),
+            )
+            for keys, step in self.block.launches
+        ]
 
-    @cached_property
-    def threads(self) -> tuple[int, int, int]:
-        """Threads of a block along each axis."""
-        return self._geometry("block")
+    @property
+    def largest(self) -> Size:
+        """The launch with the most threads."""
+        return max(self.sizes, key=lambda size: math.prod(size[0]) * math.prod(size[1]))
 
-    @cached_property
-    def shared(self) -> int:
-        """Bytes of dynamic shared memory per block."""
-        return self.whole(("shared",), self.block.data.get("shared", 0), least=0)
-
-    def _geometry(self, key: str) -> tuple[int, int, int]:
-        given = self.block.data[key]
+    def _geometry(self, step: Part, keys: Keys) -> tuple[int, int, int]:
+        given = step[str(keys[-1])]
         parts = given if isinstance(given, list) else [given]
-        x, y, z = [*(self.whole((key, i), part) for i, part in enumerate(parts)), 1, 1][:3]
+        x, y, z = [*(self.whole((*keys, i), part) for i, part in enumerate(parts)), 1, 1][:3]
         return x, y, z
 
     def check(self, device: DeviceFacts) -> None:
         """Refuse what no such device can hold, at the line that asks for it."""
-        threads, limits = math.prod(self.threads), (device.max_grid_x, MAX_GRID_YZ, MAX_GRID_YZ)
+        limits = (device.max_grid_x, MAX_GRID_YZ, MAX_GRID_YZ)
         where = f" of a block on {device.name}"
-        axes = zip("xyz", self.grid, limits, strict=True)
-        for key, found, what, most, of in (
-            ("block", threads, "threads", device.max_threads_per_block, where),
-            ("shared", self.shared, "bytes", device.shared_per_block_optin, where),
-            *(("grid", n, f"blocks along {axis}", most, " of a grid") for axis, n, most in axes),
-        ):
-            if found > most:
-                said = f"{key}: {found} {what} are more than the {most}{of}"
-                raise InfeasibleError(said, keys=(KERNEL, key))
+        for (keys, _), (grid, block, shared) in zip(self.block.launches, self.sizes, strict=True):
+            threads, axes = math.prod(block), zip("xyz", grid, limits, strict=True)
+            for key, found, what, most, of in (
+                ("block", threads, "threads", device.max_threads_per_block, where),
+                ("shared", shared, "bytes", device.shared_per_block_optin, where),
+                *(("grid", n, f"blocks along {axis}", lim, " of a grid") for axis, n, lim in axes),
+            ):
+                if found > most:
+                    said = f"{key}: {found} {what} are more than the {most}{of}"
+                    raise InfeasibleError(said, keys=(KERNEL, *keys, key))
         for name in self.block.scalars:
             self.scalar(name)
         for name, given in self.block.arrays():
@@ -149,8 +174,22 @@ class OwnLaunch:
         return dtype
 
     def scalar(self, name: str) -> np.generic:
-        """A scalar argument, of the exact type that the kernel takes."""
+        """A scalar argument, of the exact type that the kernel takes, or a struct with the places
+        and padding that C++ gives its fields."""
         given, keys = self.block.scalars[name], self.block.keys(name)
+        if "fields" not in given:
+            return self._number(given, keys)
+        parts: dict[str, np.generic] = {}
+        for field, one in given["fields"].items():
+            form = {"dtype": one, "value": field} if isinstance(one, str) else one
+            parts[field] = self._number(form, (*keys, "fields", field))
+        struct = np.dtype([(field, part.dtype) for field, part in parts.items()], align=True)
+        made = np.zeros(1, struct)
+        made[0] = tuple(part.item() for part in parts.values())
+        whole: np.generic = made[0]
+        return whole
+
+    def _number(self, given: Part, keys: Keys) -> np.generic:
         found, form = self.value(keys, given["value"]), np.dtype(self.dtype(given))
         said = f"`{given['value']}` is {short(found)}"
         if not isinstance(found, int | float) or (form.kind in "iu" and found != found // 1):
@@ -231,13 +270,15 @@ class OwnLaunch:
 
     # The plan.
 
-    def plan(self, kept: arrays.Kept, device: DeviceFacts, about: Mapping[str, Any]) -> OwnPlan:
-        """The launch with its arrays."""
+    def plan(
+        self, kept: arrays.Kept, device: DeviceFacts, about: Mapping[str, Any]
+    ) -> OwnPlan | OwnSteps:
+        """The launch, or launches, with its arrays."""
         data = self.block.data
         scalars = {name: self.scalar(name) for name in self.block.scalars}
         known = {**scalars, **self.numbers}
         made = self.contents(kept, known)
-        shapes = {name: self.shape(name) or made[name].shape for name in self.block.buffers}
+        shapes = {name: self.shape(name) or made[name].shape for name, _ in self.block.arrays()}
         options = [self.text(("options",), option) for option in data.get("options", ())]
         macros = data.get("macros", {}).items()
         options += [f"-D{n}={in_cuda(self.value(('macros', n), text))}" for n, text in macros]
@@ -247,27 +288,53 @@ class OwnLaunch:
             source = self.block.folder / file
             if not source.is_file():
                 raise StudyError(f"there is no file {file}")
-        return OwnPlan(
-            source=source,
-            entry=self.text(("entry",), data["entry"]),
-            arguments=tuple(scalars.get(name, name) for name in self.block.arguments),
-            grid=self.grid,
-            block=self.threads,
-            shared_bytes=self.shared,
-            options=tuple(options),
-            include=tuple(self.block.folder / name for name in data.get("include", ())),
-            symbols={name: made[name] for name in self.block.variables},
-            cooperative=bool(data.get("cooperative", False)),
-            names=tuple(f"{self.block.lines.get(n, '')}{n}" for n in self.block.arguments),
-            buffers=tuple(
-                self._buffer(name, math.prod(shapes[name]), made.get(name), device)
-                for name in self.block.buffers
-            ),
-            about=about,
-            point=self,
-            numbers=known,
-            shapes=shapes,
+        include = [self.block.folder / name for name in data.get("include", ())]
+        if further := [self.block.folder / name for name in data.get("sources", ())]:
+            include += [source.parent, *(path.parent for path in further)]
+            lines = (f'#include "{path.resolve().as_posix()}"\n' for path in (source, *further))
+            source = self.block.write("".join(lines), source.name)
+        symbols = {name: made[name] for name in self.block.variables}
+        kernels: dict[str, Kernel] = {}
+        for (keys, step), (grid, threads, shared) in zip(
+            self.block.launches, self.sizes, strict=True
+        ):
+            entry = self.text((*keys, "entry"), step["entry"])
+            taken = step.get("arguments", self.block.arguments) if keys else self.block.arguments
+            name = re.split(r"[<(]", entry)[0].rpartition("::")[2].strip()
+            while name in kernels or name in RESERVED:
+                name += "_"
+            kernels[name] = Kernel(
+                source=source,
+                entry=entry,
+                arguments=tuple(scalars.get(name, name) for name in taken),
+                grid=grid,
+                block=threads,
+                shared_bytes=shared,
+                options=tuple(options),
+                include=tuple(dict.fromkeys(include)),
+                symbols=symbols,
+                results=tuple(n for n in symbols if n in self.block.checks and not keys),
+                cooperative=bool(step.get("cooperative", False)),
+                names=tuple(f"{self.block.lines.get(n, '')}{n}" for n in taken),
+            )
+        buffers = tuple(
+            self._buffer(name, math.prod(shapes[name]), made.get(name), device)
+            for name in self.block.buffers
         )
+        seen: dict[str, Any] = {"about": about, "point": self, "numbers": known, "shapes": shapes}
+        if "steps" in data:
+            return OwnSteps(
+                kernels,
+                buffers,
+                name=f"the steps of {source.name}",
+                function=f"{__name__}:{run_steps.__name__}",
+                arguments=(tuple(kernels),),
+                symbols=symbols,
+                **seen,
+            )
+        (kernel,) = kernels.values()
+        same: dict[str, Any] = {field.name: getattr(kernel, field.name) for field in fields(Kernel)}
+        return OwnPlan(**same, buffers=buffers, **seen)
 
     def _buffer(
         self, name: str, length: int, data: NDArray[Any] | None, device: DeviceFacts

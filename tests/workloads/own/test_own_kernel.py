@@ -38,6 +38,17 @@ template <class Real> __global__ void axpy(const Real* x, Real* y, Real alpha, i
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = alpha * x[i] + y[i];
 }
+struct Shape { char tag; double alpha; int n; };
+__device__ float doubled(float);
+__device__ int counts[3];
+__global__ void counted(const float* x, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(counts + (x[i] > 0.5f), i);
+}
+__global__ void shaped(const float* x, float* y, Shape s) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < s.n) y[i] = doubled(s.alpha * x[i]) + s.tag;
+}
 extern "C" __global__ void naive(const float* x, float* y, int* seen, int n, float alpha) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = FACTOR * alpha * x[i] + weights[i % 4];
@@ -93,6 +104,10 @@ def with_sources(folder: Path) -> Path:
     (folder / "headers" / "factor.cuh").write_text("#pragma once\n")
     (folder / "scale.cu").write_text(SOURCE)
     (folder / "check.py").write_text(CHECK)
+    (folder / "more").mkdir()
+    (folder / "more" / "two.h").write_text("const float TWO = 2;\n")
+    text = '#include "two.h"\n__device__ float doubled(float a) { return TWO * a; }\n'
+    (folder / "more" / "doubled.cu").write_text(text + "int main() { return puts(0); }\n")
     return folder
 
 
@@ -160,6 +175,56 @@ RIGHT: dict[str, dict[str, Any]] = {
     "nothing varies": {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
     "three dimensions": {"kernel/grid": ["ceil(threads_x / 32)", 1, 1], "kernel/block": [32, 1]},
     "unchecked": {"kernel/check": None},
+    "a module variable": {
+        "kernel/entry": "counted",
+        "kernel/arguments": {
+            "x": {"dtype": "float32", "length": "n", "contents": "random"},
+            "n": "int32",
+        },
+        "kernel/variables": {"counts": {"dtype": "int32", "contents": "np.array([0, 10, 7])"}},
+        "kernel/check": {
+            "counts": "counts + np.array([np.sum(np.arange(n)[x <= 0.5]),"
+            " np.sum(np.arange(n)[x > 0.5]), 0])"
+        },
+        "matrix": {"step": [1]},
+    },
+    "steps": {
+        "kernel/entry": None,
+        "kernel/grid": None,
+        "kernel/block": None,
+        "kernel/variables": None,
+        "kernel/arguments": {
+            "x": {"dtype": "float32", "length": "n", "contents": "random"},
+            "y": {"dtype": "float32", "length": "n", "contents": "zeros"},
+            "z": {"dtype": "float32", "length": "n", "contents": "random", "restore": True},
+            "alpha": {"dtype": "float32", "value": 2},
+            "n": "int32",
+        },
+        "kernel/steps": [
+            {"entry": "axpy<float>", "arguments": list(order), "grid": "ceil(n / 32)", "block": 32}
+            for order in (("x", "y", "alpha", "n"), ("y", "z", "alpha", "n"))
+        ],
+        "kernel/check": {"y": "2 * x", "z": {"equals": "z + 4 * x", "relative": 1e-6}},
+        "matrix": {"step": [1]},
+    },
+    "a struct, and a function of another file": {
+        "kernel/sources": ["more/doubled.cu"],
+        "kernel/entry": "shaped",
+        "kernel/arguments": {
+            "x": {"dtype": "float32", "length": "n", "contents": "random"},
+            "y": {"dtype": "float32", "length": "n"},
+            "s": {
+                "fields": {
+                    "tag": {"dtype": "int8", "value": 7},
+                    "alpha": {"dtype": "float64", "value": 0.5},
+                    "n": "int32",
+                }
+            },
+        },
+        "kernel/variables": None,
+        "kernel/check": {"y": "x + 7"},
+        "matrix": {"step": [1]},
+    },
 }
 
 
@@ -347,6 +412,27 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a factor of no program": ({"systems": [PROGRAM]}, "'step' is no part of a command of the"),
     "program named as the kernel": ({"systems": [{**PROGRAM, "name": "scale"}, "scale"]}, "of its"),
     "checked scalar": ({"kernel/check/n": "3"}, "'check' names buffers, not 'n'"),
+    "missing field": (
+        {"kernel/arguments/s": {"fields": {"m": "int32"}}},
+        "'m' is a type alone, so a scalar, but no factor is called so; choose from n, step",
+    ),
+    "field and length": (
+        {"kernel/arguments/s": {"fields": {"n": "int32"}, "length": 3}},
+        "'s' has fields and length; keep one of them",
+    ),
+    "missing further source": ({"kernel/sources": ["scael.cu"]}, "there is no file scael.cu"),
+    "no entry": ({"kernel/entry": None}, "'kernel' needs 'entry' (or `steps`)"),
+    "steps and a grid": (
+        {"kernel/steps": [{"entry": "f", "grid": 1, "block": 1}]},
+        "'entry' is given for each of the steps; remove it here",
+    ),
+    "argument of a step": (
+        {
+            **dict.fromkeys(("kernel/entry", "kernel/grid", "kernel/block")),
+            "kernel/steps": [{"entry": "f", "grid": 1, "block": 1, "arguments": ["u"]}],
+        },
+        "'u' is none of the kernel's arguments; ",
+    ),
     "two names": ({"kernel/arguments/step": {"dtype": "int8", "length": 1}}, "under factors too"),
     "flag": ({"kernel/cooperative": "yes please"}, "'cooperative' takes true or false"),
     "workload too": ({"workload": "counting"}, "both say what is computed"),
