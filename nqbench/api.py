@@ -19,7 +19,7 @@ from nqbench.measure.launch import SYSTEM, Launched
 from nqbench.runs.frame import load as load_runs
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study import expand as expand_study
-from nqbench.system.files import printable
+from nqbench.system.files import from_here, printable
 from nqbench.workloads.base import KERNEL, Workload
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def run(
 
     loaded = _study(study)
     spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
-    command = ["nqbench", "run", printable(loaded.path), "--device", spec]
+    command = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
     if loaded.source.in_memory:
         command = ["nqbench.run", loaded.name, spec]
     outcome = measured(loaded, spec, out, command, fresh, _seconds(budget), listener)

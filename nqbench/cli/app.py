@@ -27,7 +27,7 @@ from nqbench.cli.kernels import check, explain, kernels
 from nqbench.cli.machine import devices, doctor, selftest, worker
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
-from nqbench.cli.results import compare, import_, report
+from nqbench.cli.results import compare, import_, report, verify
 from nqbench.cli.studies import bottleneck, init, run, static
 from nqbench.errors import (
     DamageWarning,
@@ -40,7 +40,7 @@ from nqbench.errors import (
 from nqbench.system.suggest import shown
 
 COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
-    "Commands": (init, run, report, compare, check, explain, doctor),
+    "Commands": (init, run, report, compare, verify, check, explain, doctor),
     "Papers": (reproduce, claims),
     "Queens": (count,),
     "More": (static, bottleneck, devices, kernels, import_, worker),
@@ -59,7 +59,7 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = _FORMER["removed"]
 """What a former command, or a command with one of its former words, did and what to use now."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
-READERS: Final = ("report", "claims", "compare", "static", "explain")
+READERS: Final = ("report", "claims", "compare", "verify", "static", "explain")
 """Commands that measure nothing."""
 HELP_WIDTH: Final = 100
 

@@ -11,7 +11,7 @@ import typer
 
 from nqbench.cli.completion import completed
 from nqbench.errors import StudyError
-from nqbench.system.files import printable, shown_command
+from nqbench.system.files import from_here, printable, shown_command
 
 if TYPE_CHECKING:
     from nqbench.cluster.connect import ClusterTarget
@@ -95,7 +95,7 @@ def refuse(given: Mapping[str, object], why: str) -> None:
 
 def command_line() -> list[str]:
     """The command as a user would type it again, fit for a UTF-8 file."""
-    return ["nqbench", *map(printable, sys.argv[1:])]
+    return ["nqbench", *(from_here(printable(word)) for word in sys.argv[1:])]
 
 
 def shown_line() -> str:

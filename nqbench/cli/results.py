@@ -1,4 +1,4 @@
-"""Results: reports of recorded runs, rooflines, the gallery, comparisons, other programs' runs."""
+"""Results: reports of recorded runs, comparisons, their proof, other programs' runs."""
 
 from __future__ import annotations
 
@@ -162,6 +162,33 @@ def _show_comparison(
         console.print_json(wording.as_json(findings) | {"files": [str(path) for path in paths]})
     else:
         comparison.show_comparison(findings, paths)
+
+
+def verify(
+    runs: list[Path] = argument("RUN", "Run folders."),
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Derive again what runs say, from their records: is it so?
+
+    Checksums, answers, statistics, tables, figures, verdicts; no device is used. Exit code 1: some
+    of it is not so, and the output names what.
+    """
+    from nqbench.cli.show import console, results
+    from nqbench.cli.show.progress import progress
+    from nqbench.verify.checks import verify as verify_run
+
+    console.hush(quiet)
+    found, done = [], set[Path]()
+    for run in runs:
+        with progress() as row:
+            found.append(verify_run(run, lambda name: row.status(f"deriving again: {name}"), done))
+        if not as_json:
+            results.show_verified(found[-1])
+    if as_json:
+        console.print_json([one.as_json() for one in found])
+    if not all(one.holds for one in found):
+        raise typer.Exit(EXIT_FAILED)
 
 
 def import_(

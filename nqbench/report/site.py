@@ -31,7 +31,7 @@ from nqbench.report.page import Page, Paragraph, Tile, Tiles, unused
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.reading import PLOTS, RESULTS, recorded_runs
-from nqbench.system.files import shown_command
+from nqbench.system.files import shown_command, shown_path
 from nqbench.system.suggest import many
 from nqbench.workloads import KERNEL
 
@@ -197,7 +197,7 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
                 continue
             link = f"compare/{name}{'-simulated' if simulated else ''}/compare.{HTML}"
             data, names = [run.data for run in found.values()], list(map(_place, found))
-            command = shown_command(["nqbench", "compare", *map(str, found)])
+            command = shown_command(["nqbench", "compare", *map(shown_path, found)])
             try:
                 findings = compare_datasets(data, names, command=command)
             except (AnalysisError, StudyError):

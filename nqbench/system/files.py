@@ -76,20 +76,27 @@ def printable(name: str | Path) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def from_here(word: str) -> str:
+    """A word of a command line, its path from the working directory where it is in there."""
+    option, path = _OPTION.fullmatch(word).groups()  # type: ignore[union-attr]  # any word fits
+    if path[:1] == "/" and Path(path).is_relative_to(here := Path.cwd()):
+        return f"{option}{Path(path).relative_to(here).as_posix()}"
+    return word
+
+
 def shown_path(path: str | Path) -> str:
     """A path fit for a page that others read: from the working directory, else ``FOLDER/NAME``."""
-    path = Path(printable(path))
-    if not path.is_absolute():
-        return path.as_posix()
-    if path.is_relative_to(here := Path.cwd()):
-        return path.relative_to(here).as_posix()
-    return f"FOLDER/{path.name}"
+    path = Path(from_here(printable(path)))
+    return f"FOLDER/{path.name}" if path.is_absolute() else path.as_posix()
 
 
 def shown_command(words: Iterable[str]) -> str:
-    """A command line fit for a page that others read: its paths as :func:`shown_path`."""
+    """A command line fit for a page that others read, wherever they are: an absolute path is
+    ``FOLDER/NAME``."""
     parts = (_OPTION.fullmatch(word) for word in words)
-    return shlex.join(f"{p[1]}{shown_path(p[2]) if p[2][:1] == '/' else p[2]}" for p in parts if p)
+    return shlex.join(
+        f"{p[1]}FOLDER/{Path(p[2]).name}" if p[2][:1] == "/" else p[0] for p in parts if p
+    )
 
 
 def contents(path: Path) -> bytes:

@@ -11,6 +11,7 @@ import typer
 from nqbench.cli.show.console import console, duration, note, say, show_report_table, show_table
 from nqbench.cli.show.progress import failure_text, kind_of, point_text
 from nqbench.measure.measurement import PRINTED
+from nqbench.system.files import printable
 from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
     from nqbench.report.writer import RunReport
+    from nqbench.verify.checks import Verified
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
@@ -34,6 +36,8 @@ COLOURS: Final = {
     "unclear": "yellow",
     "not measured": "dim",
 }
+MAX_FAULTS: Final = 20
+"""Of a check of a run that are listed; JSON has all."""
 SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 
@@ -149,3 +153,19 @@ def show_paper(report: PaperReport, records: Path | None = None) -> None:
     every = f"; nqbench claims {records} has all" if records else ""
     say(f"all {sum(counts.values())} verdicts: {words}{every}")
     show_files(report, records)
+
+
+def show_verified(found: Verified) -> None:
+    """Whether a run is what it says, what is not, and what could not be derived again."""
+    faults = sum(len(check.faults) for check in found.checks)
+    derived = many(sum(check.derived for check in found.checks), "thing")
+    parts = ", ".join(f"{c.name} {c.derived:,}" for c in found.checks if c.derived)
+    said = "all as recorded" if found.holds else f"{many(faults, 'fault')}"
+    say(f"{printable(found.path)}: {derived} derived again ({parts}), {said}")
+    for check in found.checks:
+        for fault in check.faults[:MAX_FAULTS]:
+            typer.echo(f"  {check.name}: {fault}")  # also with --quiet
+        if more := check.faults[MAX_FAULTS:]:
+            say(f"  {check.name}: ... and {len(more)} more; --json has all")
+    for sentence in (sentence for check in found.checks for sentence in check.left):
+        say(sentence, bullet="  not derived: ")

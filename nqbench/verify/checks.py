@@ -1,0 +1,449 @@
+"""What a run folder says, derived again from its records: no device, no network.
+
+Each check derives something a second time, where it can from another source (a published count, a
+reference implementation, brute force, scipy), and compares it with what the folder and the pages
+about it say. What cannot be derived again is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import itertools
+import json
+import math
+import re
+import shlex
+import statistics
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from nqbench.analysis.data.observed import observe_all
+from nqbench.analysis.data.quantities import TIME
+from nqbench.errors import FolderRefused, NqbenchError, StoreError
+from nqbench.facts import DeviceFacts
+from nqbench.measure.sampling import Policy, sample
+from nqbench.measure.telemetry import throttled
+from nqbench.measure.variants import workload_of
+from nqbench.papers import load_paper, paper_names
+from nqbench.point import Point
+from nqbench.record import Record
+from nqbench.report import matrix
+from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
+from nqbench.report.items import ReadRun, read_run
+from nqbench.report.papers import write as papers
+from nqbench.report.writer import write_report
+from nqbench.runs.folder import LOCK
+from nqbench.runs.reading import SUMS, default_out, read_records
+from nqbench.study import Study, expand, load_study
+from nqbench.system.suggest import many, shown
+from nqbench.workloads import names as workload_names
+from nqbench.workloads.base import KERNEL
+from nqbench.workloads.counting.known import SOLUTIONS
+
+BRUTE_FORCE_N: Final = 10
+"""Largest board whose solutions are counted here too: 35,000 nodes."""
+CLOSE: Final = 1e-9
+"""Relative error of sums and of scipy's intervals."""
+CUT: Final = 60
+"""Characters of a differing line that are shown."""
+FORMATS: Final = (*EXPORTERS, *FIGURE_FORMATS, HTML)
+REPEATED: Final = re.compile(r"nqbench report (.+?) --format html")
+"""Where a page names the run's folder, which may have been moved since."""
+
+
+@dataclass
+class Check:
+    """A check: how many things it derived again, sentences on what is wrong, and on what it could
+    not derive and why."""
+
+    name: str
+    derived: int = 0
+    faults: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    def equal(self, found: Any, right: Any, where: str) -> None:
+        """Count one thing; a fault unless both are the same, or floats that are close."""
+        self.derived += 1
+        floats = isinstance(found, float) and isinstance(right, float)
+        if found != right and not (floats and math.isclose(found, right, rel_tol=CLOSE)):
+            self.faults.append(f"{where} is {found}, derived again {right}")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The checks of one run."""
+
+    path: Path
+    checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(check.faults for check in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form."""
+        checks = [
+            {"check": c.name, "derived": c.derived, "faults": c.faults, "not_derived": c.left}
+            for c in self.checks
+        ]
+        return {"run": str(self.path), "holds": self.holds, "checks": checks}
+
+
+def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Verified:
+    """Derive again what a run folder says; ``listener`` hears which check begins.
+
+    ``done`` are folders of pages that need no second look: those of a paper are about several runs.
+    What is wrong is in the result. Raises ``FolderRefused`` for a folder that is not a run.
+    """
+    of_files = Check("files")
+    listener(of_files.name)
+    files(path, of_files)
+    try:
+        run, found = read_run(path), read_records(path)
+    except FolderRefused:
+        raise
+    except StoreError as error:
+        of_files.faults.append(str(error))
+        return Verified(path, (of_files,))
+    of_files.faults += filter(None, [found.message()])
+    if others := len(found.records) - len(run.records):
+        said = "superseded, or of points that the manifest does not have"
+        of_files.left.append(f"{many(others, 'record')}: {said}")
+    derive: dict[str, Callable[[ReadRun, Check], None]] = {
+        "points": points,
+        "answers": answers,
+        "statistics": values,
+        "intervals": intervals,
+        "pages": partial(pages, done=done),
+        "measured": measured,
+    }
+    checks = [of_files, *map(Check, derive)]
+    for check in checks[1:]:
+        listener(check.name)
+        try:
+            derive[check.name](run, check)
+        except NqbenchError as error:
+            check.faults.append(str(error))
+    return Verified(path, tuple(checks))
+
+
+def files(path: Path, check: Check) -> None:
+    """Every file is the one in ``SHA256SUMS``; what has no checksum is named."""
+    listed = path / SUMS
+    if not listed.is_file():
+        check.left.append(f"there is no {SUMS}: whether a file was changed as a whole is not known")
+        return
+    known: set[str] = set()
+    for number, line in enumerate(listed.read_text("utf-8", "replace").splitlines(), 1):
+        digest, _, name = line.partition(" ")
+        name = name.lstrip(" *")
+        known.add(name)
+        file = path / name
+        if not file.resolve().is_relative_to(path.resolve()):
+            check.faults.append(f"{listed}:{number} names {name}, which is not in the folder")
+        elif not file.is_file():
+            check.faults.append(f"{file} is missing; {SUMS} names it")
+        else:
+            check.derived += 1
+            if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+                check.faults.append(f"{file} is not the file that {SUMS} names")
+    there = {f.relative_to(path).as_posix() for f in path.rglob("*") if f.is_file()}
+    if extra := sorted(there - known - {SUMS, LOCK}):
+        check.left.append(f"{SUMS} has no checksum of {', '.join(extra)}")
+
+
+def who(record: Record) -> str:
+    """A record in a sentence."""
+    point = record.point
+    name = point["system"] or point["sweep"]
+    return f"{name} N={point['factors'].get('n')} round {record.round} (key {record.key})"
+
+
+def points(run: ReadRun, check: Check) -> None:
+    """Each record is of the point that its key names, no round is missing between others, and the
+    points follow from the study's text."""
+    planned = {(p["key"], p["sweep"]): p for p in run.data.manifest["points"]}
+    rounds: dict[str, set[int]] = {}
+    for record in run.records:
+        of = planned.get((record.key, record.point["sweep"]), {})
+        for name in of.keys() & {"system", "workload", "factors"}:
+            check.equal(record.point[name], of[name], f"{name} of {who(record)}")
+        if not of:
+            check.faults.append(f"no point of the manifest has the key and sweep of {who(record)}")
+        rounds.setdefault(record.key, set()).add(record.round)
+    timed = {record.key for record in run.records if record.samples_s}
+    most = max((max(rounds[key]) for key in timed), default=0)
+    for key in timed:
+        for lost in sorted({*range(max(rounds[key]))} - rounds[key]):
+            check.faults.append(f"round {lost} of key {key} is missing; later ones are there")
+    if short := sum(max(rounds[key]) < most for key in timed):
+        check.left.append(
+            f"{many(short, 'point')} with fewer rounds than others: stopped before, or removed"
+        )
+    _expanded(run.data.manifest, check)
+
+
+def _expanded(manifest: Mapping[str, Any], check: Check) -> None:
+    """The manifest's points against those that the study's text expands to."""
+    try:
+        study = _study(manifest["study"])
+        found = expand(study, DeviceFacts.from_dict(manifest["device"]["facts"]))
+    except (NqbenchError, yaml.YAMLError, TypeError, ValueError) as error:
+        check.left.append(f"the points from the study's text: {error}")
+        return
+    check.equal(len(manifest["points"]), len(found), "the number of points in the manifest")
+    given = {sweep.name: {"n", *sweep.given} for sweep in study.sweeps}
+    newer: Counter[str] = Counter()
+    for number, (point, one) in enumerate(zip(manifest["points"], found, strict=False), 1):
+        again = one.as_json()
+        where = f"of point {number} of the manifest"
+        for name in ("sweep", "system"):
+            check.equal(point.get(name), again[name], f"{name} {where}")
+        for name in point["factors"].keys() & again["factors"].keys():
+            level, right = point["factors"][name], again["factors"][name]
+            if level == right or name in given[one.sweep]:
+                check.equal(level, right, f"{name} {where}")
+            else:
+                newer[name] += 1
+    if newer:
+        named = ", ".join(f"{name} of {many(count, 'point')}" for name, count in newer.items())
+        check.left.append(f"{named}: not the study's, and this nqbench fills in other levels")
+
+
+def _study(given: Mapping[str, Any]) -> Study:
+    """The study of a manifest's text, without its report. Raises ``ValueError`` where it is not in
+    the text alone: reading a run loads no other file."""
+    if given.get(KERNEL) or ":" in str(given.get("workload", "")):
+        raise ValueError("its kernel or workload is in a file of its own")
+    data = yaml.safe_load(str(given.get("text") or ""))
+    if not isinstance(data, dict):
+        raise ValueError("the manifest has none")
+    return load_study({name: part for name, part in data.items() if name != "report"})
+
+
+def answers(run: ReadRun, check: Check) -> None:
+    """Every answer is the right one by the workload's own reference, which no kernel takes part in
+    (for queens A000170, by brute force too where the board is small)."""
+    known: dict[str, int | None] = {}
+    unknown: Counter[str] = Counter()
+    for record in (r for r in run.records if r.status in ("ok", "wrong")):
+        right, told = _expected(record, known), record.expected
+        if right is not None:
+            check.equal(told, str(right), f"the expected answer of {who(record)}")
+            told = str(right)
+        elif record.answer is not None:
+            unknown[record.point["workload"]] += 1
+        # Outputs that were compared may all be right, and the launch wrong otherwise.
+        judged = record.status == "ok" or right is not None
+        fits = (record.answer == told) == (record.status == "ok")
+        if judged and record.answer and told and not fits:
+            said = f"status {record.status} and the answer {record.answer}"
+            check.faults.append(f"{who(record)} has {said}; {told} is right")
+    levels = [r.point["factors"] for r in run.records if r.point["workload"] == "counting"]
+    for n in sorted({factors["n"] for factors in levels if factors["n"] <= BRUTE_FORCE_N}):
+        check.equal(SOLUTIONS[n], queens(n), f"A000170({n})")
+    for workload, count in unknown.items():
+        check.left.append(
+            f"{many(count, 'answer')} of {workload}: its outputs were compared when they were"
+            " measured, and are not in the records"
+        )
+
+
+def _expected(record: Record, known: dict[str, int | None]) -> int | None:
+    """The right answer of a record's point; ``None`` where its workload knows none."""
+    point = record.point
+    if point["workload"] not in workload_names():
+        return None
+    identity = json.dumps([point["workload"], point["factors"]], sort_keys=True)
+    if identity not in known:
+        one = Point("", point["sweep"], point["workload"], point["system"], point["factors"])
+        try:
+            known[identity] = workload_of(one).expected(one.configuration)
+        except (KeyError, NqbenchError):  # a program has the levels that its command names
+            known[identity] = None
+    return known[identity]
+
+
+def queens(n: int, columns: int = 0, left: int = 0, right: int = 0) -> int:
+    """a(n) by placing queens row by row."""
+    if columns == (1 << n) - 1:
+        return 1
+    free = [1 << i for i in range(n) if not (columns | left | right) >> i & 1]
+    return sum(queens(n, columns | b, (left | b) << 1, (right | b) >> 1) for b in free)
+
+
+def values(run: ReadRun, check: Check) -> None:
+    """Each value is the median of its samples; sampling again from them ends at the same sample by
+    the same clause; phases add up; readings are in order, and throttling is in the status."""
+    protocol = run.data.manifest.get("protocol") or {}
+    names = {"target", "samples", "max_samples"} & protocol.keys()
+    policy = Policy(share_s=math.inf, **{name: protocol[name] for name in names})
+    for record in run.records:
+        if record.samples_s:
+            middle = statistics.median(record.samples_s)
+            check.equal(record.value_s, middle, f"the value of {who(record)}")
+            if protocol:
+                check.equal(record.ended_by, _ending(record, policy), f"what ended {who(record)}")
+            if bool(throttled(record.telemetry)) != (record.status == "throttled"):
+                said = f"has status {record.status}, unlike its clock events"
+                check.faults.append(f"{who(record)} {said}")
+        elif record.value_s is not None:
+            check.faults.append(f"{who(record)} has a value and no samples")
+        if record.value_s is not None and "total" in record.phases:
+            _total(record, record.value_s, check)
+        for name, seen in record.telemetry.items():
+            if isinstance(seen, Mapping) and not seen["min"] <= seen["median"] <= seen["max"]:
+                check.faults.append(f"{name} of {who(record)} has its median outside of its range")
+
+
+def _ending(record: Record, policy: Policy) -> str:
+    """The clause that ends sampling when the samples of a record come again. The clock stands
+    still, so that it is the budget where they are used up first."""
+    samples = iter(record.samples_s)
+    try:
+        again = sample(lambda: next(samples), policy, lambda: 0.0)
+    except StopIteration:
+        return "budget"
+    used, there = len(again.values_s), len(record.samples_s)
+    return again.ended_by if used == there else f"{again.ended_by} after {used} of {there} samples"
+
+
+def _total(record: Record, value_s: float, check: Check) -> None:
+    """The total is the value, with what is around it where that is not inside."""
+    phases = record.phases
+    around = sum(phases.get(name, 0.0) for name in ("split", "transfer", "kernel", "reduce"))
+    sums = (value_s, around, value_s + phases.get("other", 0.0))
+    right = min(sums, key=lambda one: abs(one - phases["total"]))
+    check.equal(phases["total"], right, f"the total of {who(record)}")
+
+
+def intervals(run: ReadRun, check: Check) -> None:
+    """The mean and interval of every point's time, which tables and figures show, by scipy."""
+    import numpy as np
+    from scipy import stats
+
+    taken: dict[str, dict[int, float]] = {}
+    for record in run.records:
+        if record.round > 0 and record.status == "ok" and record.value_s:
+            taken.setdefault(record.key, {})[record.round] = record.value_s
+    for point in run.data.points:
+        found = point.estimate(TIME)
+        if found is None:
+            continue
+        where = f"{point.name} N={point.n} (key {point.key})"
+        logs = np.log([*taken[point.key].values()])
+        check.equal(found.value, math.exp(logs.mean()), f"the mean of {where}")
+        if len(logs) > 1 and (error := stats.sem(logs)):
+            bounds = stats.t.interval(0.95, len(logs) - 1, logs.mean(), error)
+            for name, bound, again in zip(
+                ("lower", "upper"), (found.low, found.high), bounds, strict=True
+            ):
+                check.equal(bound, math.exp(again), f"the {name} bound of {where}")
+
+
+def measured(run: ReadRun, check: Check) -> None:
+    """Nothing: this names what only a device can give again."""
+    again = f"`{run.data.command}`"
+    if timed := sum(bool(record.samples_s) for record in run.records):
+        said = f"only {run.data.device} gives such times again ({again})"
+        check.left.append(f"{many(timed, 'measured time')}: {said}")
+    if counted := sum(bool(record.counters) for record in run.records):
+        said = f"{again} counts them again, and `nqbench compare` tells whether they are the same"
+        check.left.append(f"counters of {many(counted, 'measurement')}: {said}")
+
+
+Writer = Callable[..., object]
+"""Writes the files of a page, given ``out`` and ``formats``."""
+
+
+def pages(run: ReadRun, check: Check, done: set[Path]) -> None:
+    """Every table, figure and page about the run that is there, byte by byte; those of a paper
+    hold its verdicts. Folders that are ``done`` are left out."""
+    writers: dict[Path, list[Writer]] = {}
+    for folder, write in _writers(run):
+        writers.setdefault(folder, []).append(write)
+    for folder, made in writers.items():
+        if folder.resolve() not in done:
+            done.add(folder.resolve())
+            _compare(folder, made, check)
+    own = default_out(run.observed.path)
+    if not any(own.glob("*")):
+        again = f"`nqbench report {run.observed.path}` writes them"
+        check.left.append(f"no table or figure of this run alone is in {own}; {again}")
+
+
+def _writers(run: ReadRun) -> Iterator[tuple[Path, Writer]]:
+    """The folders that may have pages about the run, each with what writes them."""
+    path, name = run.observed.path, run.data.name
+    own = default_out(path)
+    yield own, partial(write_report, [_as_named(run, own)])
+    if name in paper_names():
+        paper = load_paper(name)
+        if (own / f"{papers.PAGE}.md").exists():
+            beside = papers.recorded_beside(name, path)
+            yield own, partial(papers.write_paper, paper, [run.observed], beside=beside)
+        for runs, folder, cpu in _recorded(path, [name], f"papers/{name}"):
+            read, again = observe_all(runs, cpu), papers.repeated(name, runs, cpu)
+            yield folder, partial(papers.write_paper, paper, read, again=again)
+    command = "nqbench claims --matrix"
+    for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
+        yield folder, partial(matrix.write_effects, runs, command=command, cpu=cpu)
+
+
+def _recorded(
+    path: Path, names: Sequence[str], place: str
+) -> Iterator[tuple[list[Path], Path, Path | None]]:
+    """The pages of recorded runs that somebody has written, where the run is among them."""
+    for runs, folder, cpu in papers.recorded(names, place):
+        if folder.is_dir() and path.resolve() in [one.resolve() for one in runs]:
+            yield runs, folder, cpu
+
+
+def _as_named(run: ReadRun, folder: Path) -> ReadRun:
+    """The run in the folder that its page names."""
+    for page in (folder / f"report.{form}" for form in ("md", HTML)):
+        if page.is_file() and (named := REPEATED.search(page.read_text("utf-8", "replace"))):
+            path = Path(*shlex.split(html.unescape(named[1]))[:1])
+            return replace(run, observed=replace(run.observed, path=path))
+    return run
+
+
+def _compare(folder: Path, writers: Sequence[Writer], check: Check) -> None:
+    """Write the files of a folder again elsewhere, in the formats that are there, and compare."""
+    there = sorted(file for file in folder.glob("*.*") if file.suffix[1:] in FORMATS)
+    forms = [form for form in FORMATS if any(file.suffix == f".{form}" for file in there)]
+    with tempfile.TemporaryDirectory() as name:
+        for write in writers if there else ():
+            write(out=Path(name), formats=forms)
+        for file in there:
+            again = Path(name) / file.name
+            if not again.is_file():
+                check.left.append(f"{file}: nothing is written under that name")
+                continue
+            check.derived += 1
+            if file.read_bytes() != again.read_bytes():
+                check.faults.append(_difference(file, again))
+
+
+def _difference(file: Path, again: Path) -> str:
+    """Where a file differs from what the records give."""
+    if file.suffix[1:] in FIGURE_FORMATS:
+        from matplotlib import __version__
+
+        return f"{file} is not the figure that the records give with matplotlib {__version__}"
+    lines = (one.read_text("utf-8", "replace").splitlines() for one in (file, again))
+    pairs = enumerate(itertools.zip_longest(*lines, fillvalue=""), 1)
+    number, (old, new) = next((at for at in pairs if at[1][0] != at[1][1]), (1, ("", "")))
+    first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+    start = max(0, first - CUT // 2)
+    old, new = (shown(line[start : start + CUT], CUT + 2) for line in (old, new))
+    return f"{file}:{number} has {old}, the records give {new}"
