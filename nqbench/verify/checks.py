@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import yaml
 
-from nqbench.analysis.data.observed import observe_all
+from nqbench.analysis.data.observed import observe_all, observed
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import FolderRefused, NqbenchError, StoreError
 from nqbench.facts import DeviceFacts
@@ -37,11 +37,11 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.report import matrix
 from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
-from nqbench.report.items import ReadRun, read_run
+from nqbench.report.items import ReadRun
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
-from nqbench.runs.reading import SUMS, default_out, read_records
+from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest
 from nqbench.study import Study, expand, load_study
 from nqbench.system.suggest import many, shown
 from nqbench.workloads import names as workload_names
@@ -108,13 +108,15 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     listener(of_files.name)
     files(path, of_files)
     try:
-        run, found = read_run(path), read_records(path)
+        manifest, found = read_manifest(path), look_through(path)
+        kept = current(manifest, found.records)
+        run = ReadRun(observed(manifest, kept, path), kept)
     except FolderRefused:
         raise
     except StoreError as error:
         of_files.faults.append(str(error))
         return Verified(path, (of_files,))
-    of_files.faults += filter(None, [found.message()])
+    of_files.faults += filter(None, [found.message(), found.damage])
     if others := len(found.records) - len(run.records):
         said = "superseded, or of points that the manifest does not have"
         of_files.left.append(f"{many(others, 'record')}: {said}")

@@ -54,7 +54,9 @@ def lines_of(run: Path) -> list[dict[str, Any]]:
 
 
 def write_lines(run: Path, lines: list[dict[str, Any]]) -> None:
-    (run / RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    """Without the checksums of lines, as earlier versions wrote them."""
+    bare = ({name: v for name, v in line.items() if name != "crc32"} for line in lines)
+    (run / RECORDS).write_text("".join(json.dumps(line) + "\n" for line in bare))
 
 
 def record(change: Callable[[dict[str, Any]], object], number: int = -1) -> Callable[[Path], None]:
@@ -136,6 +138,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda r: (r / RECORDS).write_bytes((r / RECORDS).read_bytes()[:-9]),
         "torn",
     ),
+    "a digit of a record": (edit(RECORDS, '"round":1', '"round":2'), r"jsonl:\d+: .* checksum"),
     "a wrong answer that is ok": (
         record(lambda x: x.update(answer="39")),
         "answer 39; .* is right",
