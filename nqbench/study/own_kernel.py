@@ -206,6 +206,12 @@ class StepFile(Strict):
 class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": ["entry", "grid", "block"]}, {"required": ["steps"]}]
+        }
+    )
+
     source: str
     """The .cu file, named from the study's folder; or the kernel itself, as text."""
     sources: list[str] = Field(default=[])
