@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES, resampled, widening
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
+from nqbench.analysis.claims.robust import NO_WAYS, by_chance, robust
 from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.papers import load_paper
+from nqbench.papers.formula import parse, with_limits
 from tests.builders import MINI, Builder, counters_of, device, interval
 from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
 
@@ -605,3 +608,82 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
     assert ratio.value == pytest.approx(value)
     assert ratio.rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("expect", "kind", "unit", "doubled"),
+    [
+        ("value > 1", "ratio", "", "value > 1.0"),  # no limit of ours
+        ("value > 1.5", "ratio", "", "value > 2.0"),
+        ("value < 0.05", "share", "", "value < 0.1"),
+        ("value > 0.97", "share", "", "value > 0.94"),
+        ("value >= 99", "counter", "percent", "value >= 98.0"),
+        ("0.9 <= value <= 1.15", "invariance", "", "0.8 <= value <= 1.3"),
+        ("45 <= value <= 65", "counter", "percent", "35.0 <= value <= 75.0"),
+        ("value == 5", "optimum", "", "value == 5"),
+        ("abs(value - 0.3) <= 0.2", "count", "", "abs(value - 0.3) <= 0.4"),
+        ("value < 2 if N == 15 else N", "ratio", "", "value < 3.0 if N == 15 else N"),
+    ],
+)  # fmt: skip
+def test_limits_move_away_from_no_effect(expect: str, kind: str, unit: str, doubled: str) -> None:
+    moved = with_limits(parse(expect), 2.0, kind, unit).tree
+    numbers = [round(n.value, 9) for n in ast.walk(moved) if isinstance(n, ast.Constant)]
+    wanted = ast.parse(doubled, mode="eval")
+    assert numbers == [n.value for n in ast.walk(wanted) if isinstance(n, ast.Constant)]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expect", "ways", "lost"),
+    [
+        (
+            [1.7, 1.71, 1.69],
+            "value > 1.5",
+            6,
+            ["fails with limits doubled", "fails by total times"],
+        ),
+        (
+            [1.015, 1.0151, 1.0149],
+            "value > 1",
+            6,
+            ["no effect with limits doubled", "no effect by total times"],
+        ),
+        ([3.0, 3.01, 2.99], "value > 1", 6, ["no effect by total times"]),
+        ([1.05, 1.2, 1.01], "value > 1.1", 0, []),  # unclear: nothing to lose
+    ],
+)
+def test_a_word_is_judged_again_in_other_ways(
+    rounds: list[float], expect: str, ways: int, lost: list[str]
+) -> None:
+    """Two limits, three rounds left out, and totals, which are equal here."""
+    paper, run = tiny_paper(GREATER | {"expect": expect}), fixed(rounds, [1.0] * 3)
+    found = robust(paper, run, judge(paper, [run]), "H100").get("claim_0", NO_WAYS)
+    assert (found.ways, list(found.lost)) == (ways, [f"{said} (H100)" for said in lost])
+
+
+def test_words_that_chance_makes_wrong_are_counted_and_corrected() -> None:
+    """Two decided words on times: one far from its limit, one just beyond it."""
+    claims = [GREATER, GREATER | {"expect": "value > 1.187"}, GREATER | {"expr": "2"}]
+    paper, run = tiny_paper(*claims), fixed([1.2, 1.204, 1.196], [1.0] * 3)
+    found = judge(paper, [run])
+    assert [v.word for v in found] == ["holds"] * 3
+    (said,) = by_chance(paper, [run], found)
+    assert "of 2 decided words on times chance makes at most 0.05 wrong" in said
+    assert "; 1 of them stand at the level corrected for all of them" in said
+
+
+def test_a_cpu_program_timed_beside_the_simulator_is_measured() -> None:
+    """Its row names the CPU; clocks of simulated kernels are not judged."""
+    builder = Builder(MINI, rounds=3)
+    for name, took_s in (("cpu.somers", 2.0), ("cpu.multicore", 1.0)):
+        builder.time("all", levels(15), took_s, name, device="cpu")
+    builder.count("all", levels(15), {"warp_instructions": 1}, "zhang2011.low_divergence")
+    own = levels(15, probe="clocks", encoding="masks", symmetry="mirror")
+    counts = {"cycles_per_job_mean": 5.0, "warp_utilization_mean": 0.5}
+    builder.count("threads", own, counts, "zhang2011.low_divergence")
+    of_cpu = GREATER | {"expr": 'time("cpu.somers") / time("cpu.multicore")'}
+    ratio = verdict(of_cpu, builder.observed("zhang2011"))
+    assert (ratio.word, ratio.provenance) == ("holds", "measured, 3 rounds")
+    assert ratio.device.endswith("(timed beside the simulator)")
+    for said in ('"cycles_per_job_mean"', '"warp_utilization_mean", probe="clocks"'):
+        cycles = {"expr": f'counter("low_divergence", {said})', "expect": "value > 0"}
+        assert "counts issued instructions" in verdict(cycles, builder.observed("zhang2011")).reason

@@ -149,7 +149,15 @@ def fitness(*, noise: float = 1e-5, rounds: int = 3) -> Builder:
         if row.n in (10_000, 50_000) and row.seconds:
             own = fitness_levels(row.n, "gpu_cdp", nesting=1, **row.levels)
             made.time("dynamic", own, row.seconds, row.system)
-    _nested_and_boards(made, times.times("fitness_schemes.gpu_coarse"))
+    coarse = times.times("fitness_schemes.gpu_coarse")
+    for n, serial_s in times.times("fitness_schemes.cpu_serial").items():
+        if n in (1000, 10_000):  # the authors' thread is not optimized
+            for plain in ("none", "default"):
+                own = fitness_levels(n, "cpu_serial", optimization=plain)
+                made.time("baseline", own, serial_s, "fitness_schemes.cpu_serial")
+            own = fitness_levels(n, "gpu_coarse", block_size=64)
+            made.time("scaled", own, coarse[n], "fitness_schemes.gpu_coarse")
+    _nested_and_boards(made, coarse)
     _searches(made)
     return made
 
@@ -222,6 +230,9 @@ def gtx480(*, rounds: int = 3) -> Builder:
             whole_s = sum(parts.values()) + iterations * 20e-6
             parts |= searched(n, iterations)
             made.time("versions", own, whole_s, f"{V}{version}", **parts)
+            if n < 10_000:  # and the same where the launch fills the device
+                sweep, blocks = ("scaled_v1", "4/SM") if version == 1 else ("scaled", "7/SM")
+                made.time(sweep, own | {"blocks": blocks}, whole_s, f"{V}{version}", **parts)
     for n, iterations in ((1000, 200), (2000, 20)):
         own = search_levels(n, iterations)
         one_s = 80 * iterations * 735e-6
@@ -243,9 +254,9 @@ def gtx480(*, rounds: int = 3) -> Builder:
     return made
 
 
-OCCUPANCY = {1: 0.33, 2: 0.78, 4: 0.78, 5: 0.78}
-SECTORS = {1: 14.75, 2: 14.75, 4: 10.23, 5: 10.23}
-CHOICE_SECTORS = {1: 17.0, 2: 17.0, 4: 17.0, 5: 1.0}
+OCCUPANCY = {1: 0.33, 2: 0.78, 3: 0.78, 4: 0.78, 5: 0.78}
+SECTORS = {1: 14.75, 2: 14.75, 3: 14.75, 4: 10.23, 5: 10.23}
+CHOICE_SECTORS = {1: 17.0, 2: 17.0, 3: 17.0, 4: 17.0, 5: 1.0}
 
 
 def profiled(made: Builder, n: int, version: int) -> None:

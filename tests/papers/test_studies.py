@@ -19,12 +19,13 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 OLD_CARDS = "cannot run kernels"
 ALLOWED = {
-    "brodtkorb_part1": {},
+    "brodtkorb_part1": {"v8_seconds": "without a test"},
     "feinbube2010": {"contrary_effects": "it compares 2 generations"},
     "fitness_schemes": {"sa_seconds": "without a test"},
     "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
     "zhang2011": {
         "other_application": "without a test",
+        "latencies": "without a test",
         "partition_n_minus_11": "nothing to judge",
     },
 }

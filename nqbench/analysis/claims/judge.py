@@ -136,6 +136,8 @@ LACKING: Final = "not measured"
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
+OF_RUN: Final = frozenset({"counter", "recorded", "hw", "devices", "sizes", "logical_cores"})
+"""What else a formula reads of a run, besides times."""
 ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
 ON_CPU: Final = " (timed beside the simulator)"
@@ -196,6 +198,11 @@ class Verdict:
     def formula(self) -> str:
         """The formula behind the value."""
         return (self.claim.today or self.claim).expr
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it rests on times, which vary from round to round."""
+        return bool(_Form.of(self.claim, 1.0).names & (OF_TIME - UNSAMPLED))
 
     @property
     def simulated(self) -> bool:
@@ -289,8 +296,8 @@ class _Form:
 
     @property
     def enumerated(self) -> bool:
-        """Whether it rests on counts that need no run."""
-        return "count" in self.names and not self.names & (OF_TIME | {"counter"})
+        """Whether it rests on counts, or on arithmetic, that need no run."""
+        return self.expect is not None and not self.names & (OF_TIME | OF_RUN)
 
     @property
     def devices_named(self) -> list[ast.expr]:
@@ -370,7 +377,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
         and form.names & (OF_TIME - UNSAMPLED)
         and word != LACKING
     ):
-        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", "measured", ""
+        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", run.data.cpu_provenance, ""
     return Verdict(claim, device, provenance, word, found, reason, asked_of)
 
 

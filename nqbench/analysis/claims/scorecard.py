@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, SizeVerdict, Verdict, judge
+from nqbench.analysis.claims.robust import DECIDED, NO_WAYS, Robust, robust
 from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, device_names
@@ -36,6 +37,7 @@ class Score:
     ``verdicts``  by the name of the run; without those where nothing was measured
     ``again``     likewise of runs that were repeated
     ``reason``    why nothing was measured
+    ``robust``    in how many other ways to judge it the words stay
     """
 
     paper: Paper
@@ -44,6 +46,7 @@ class Score:
     verdicts: Mapping[str, Verdict]
     again: Mapping[str, Verdict]
     reason: str
+    robust: Robust = NO_WAYS
 
     @property
     def word(self) -> str:
@@ -106,12 +109,21 @@ class Score:
             return f"{FRAGILE}: {_by_text(words)}"
         return f"the same in {len(words)} runs" if len(words) > 1 else "one run" * len(words)
 
+    @property
+    def kept(self) -> str:
+        """In how many ways to judge it again the word stays, and the first in which it does not."""
+        lost = self.robust.lost
+        return f"{self.robust}; {lost[0]}" if lost else str(self.robust)
+
     def _at(self, n: int | None) -> str:
         return f" at N = {n:,}" if n and n != self.n else ""
 
     def _number(self, text: str) -> str:
-        """A printed number in our notation, with its digits."""
+        """A printed number in our notation, with its digits; several as their range."""
         try:
+            least, *_, largest = sorted(text.split(", "), key=float) * 2
+            if least != largest:
+                return f"{least} to {self._number(largest)}"
             value = float(text)
         except ValueError:
             return text
@@ -201,9 +213,10 @@ def scorecard(
     every = sorted([*beside, *own], key=lambda run: run.data.simulated)
     chips = [_name(run, own, beside) for run in every]
     names = dict(zip(device_names(every), chips, strict=True))
+    main = paper.model_copy(update={"claims": [c for c in paper.claims if c.headline]})
     judged: dict[str, dict[str, Verdict]] = {}
     reasons: dict[str, str] = {}
-    for verdict in judge(paper, every):
+    for verdict in judge(main, every):
         if verdict.word == LACKING:
             reasons.setdefault(verdict.claim.id, verdict.reason)
         else:  # what is about no run, or about all of them, stands with the first
@@ -212,14 +225,24 @@ def scorecard(
     repeated: dict[str, dict[str, Verdict]] = {}
     for i, run in enumerate(again, 1):
         name = f"{run.data.chip} again{f' ({i})' if i > 1 else ''}"
-        for verdict in judge(paper, [run]):
+        for verdict in judge(main, [run]):
             repeated.setdefault(verdict.claim.id, {})[name] = verdict
+    kept = dict.fromkeys((claim.id for claim in main.claims), NO_WAYS)
+    for run, name in zip(every, chips, strict=True):
+        usual = [own[name] for own in judged.values() if name in own]
+        for claim_id, found in robust(main, run, usual, name).items():
+            kept[claim_id] += found
+    for claim_id, others in repeated.items():  # another specimen, or another day
+        words = {v.word for v in judged.get(claim_id, {}).values()} & {*DECIDED}
+        for name, verdict in others.items() if claim_id in kept and len(words) == 1 else ():
+            lost = (f"{verdict.word} ({name})",) if {verdict.word} != words else ()
+            kept[claim_id] += Robust(1, lost)
     rows = [
         Score(
             *(paper, claim, claim.headline, judged.get(claim.id, {}), repeated.get(claim.id, {})),
-            reasons.get(claim.id, ""),
+            *(reasons.get(claim.id, ""), kept[claim.id]),
         )
-        for claim in paper.claims
+        for claim in main.claims
         if claim.headline
     ]
     rows.sort(key=lambda row: [*SAID].index(row.word))

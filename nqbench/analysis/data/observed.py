@@ -232,16 +232,19 @@ def in_times_of(paper: Paper, run: Observed) -> Observed:
     measurement without one has no time. Phases stay what they are, and so do CPU programs and
     programs of several kernels, whose time is whole anyway.
     """
-    if paper.timed != "total":
-        return run
+    return in_phase(run, "total") if paper.timed == "total" else run
+
+
+def in_phase(run: Observed, phase: str) -> Observed:
+    """The run with a phase of each measurement of a kernel in the place of its time."""
     points = []
     for point in run.data.points:
         if point.timed and not point.cpu:
-            totals = {
-                number: {**row, "value_s": row.get("total_s", math.nan)}
+            changed = {
+                number: {**row, "value_s": row.get(f"{phase}_s", math.nan)}
                 for number, row in point.measurements.items()
             }
-            point = replace(point, measurements=totals)
+            point = replace(point, measurements=changed)
         points.append(point)
     return replace(run, data=replace(run.data, points=tuple(points)))
 

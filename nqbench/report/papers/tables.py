@@ -404,6 +404,10 @@ FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
 
 
 ASKED_OF: Final = "asked of: the sentence is about the paper's GPUs and depends on the architecture"
+ROBUST: Final = (
+    "robust: in how many ways to judge it again the word stays: limits halved and doubled, each"
+    " round left out, kernel times for totals or totals for them, repeated runs"
+)
 TOO_LARGE: Final = 10.0
 """Shares of an effect above this are said in words."""
 LONG = 100
@@ -465,9 +469,10 @@ def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> 
         *((Column(name), partial(Score.here, name=name, spread=spread)) for name in card.names),
         (Column("verdict"), lambda row: row.verdict),
         (Column("runs"), lambda row: row.runs),
+        (Column("robust"), lambda row: row.kept),
     )
     asked = any(verdict.asked_of for row in shown for verdict in row.verdicts.values())
-    notes = (*card.missing, *[f"* {ASKED_OF}"] * asked)
+    notes = (*card.missing, *[f"* {ASKED_OF}"] * asked, ROBUST)
     title = "The claims of abstract and conclusion"
     return Table(slug("scorecard", card.paper.id), title, columns, rows, source, notes)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
+from nqbench.analysis.claims.robust import by_chance
 from nqbench.analysis.claims.scorecard import Scorecard, scorecard
 from nqbench.analysis.data.observed import (
     Observed,
@@ -86,7 +87,7 @@ def write_paper(
     for drawing in (drawing for figure, drawing in drawn if figure.headline):
         page.drawing(drawing, timed)
     page.heading("Every claim", folded=True)
-    page.add(Bullets(tables.counted(judged)))
+    page.add(Bullets((*tables.counted(judged), *by_chance(paper, runs, judged))))
     claims = with_cpu(tables.claims_table(paper, judged, source), runs)
     page.table(claims, level=0, said=tables.counted(judged))
     page.table(tables.details_table(paper, judged, source), level=0, inline=False)
@@ -187,6 +188,7 @@ def claims_tables(
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         found_here = judge(one, mine, full=full)
         table = with_cpu(tables.claims_table(one, found_here, joint_source(mine)), mine)
+        table = replace(table, notes=(*by_chance(one, mine, found_here), *table.notes))
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
         judged = (v for v in found_here if v.word != "not measured")
         if len(foreign) == len(mine) and all(v.device == ENUMERATED for v in judged):

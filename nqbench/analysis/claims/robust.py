@@ -1,0 +1,78 @@
+"""Robust or fragile: words of verdicts judged again in other ways that are as good, and how many of
+them chance alone would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nqbench.analysis.claims.judge import LACKING, Verdict, Way, judge
+from nqbench.analysis.data.estimate import ALPHA
+from nqbench.analysis.data.observed import Observed, in_phase
+from nqbench.papers.schema import Paper
+
+DECIDED: Final = ("holds", "fails", "no effect")
+"""Words that another way may keep or lose; ``unclear`` has nothing to lose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Robust:
+    """How many ways there are to judge a claim again, and in which of them its word is lost."""
+
+    ways: int = 0
+    lost: tuple[str, ...] = ()
+
+    def __add__(self, other: Robust) -> Robust:
+        return Robust(self.ways + other.ways, (*self.lost, *other.lost))
+
+    def __str__(self) -> str:
+        return f"{self.ways - len(self.lost)} of {self.ways}" if self.ways else ""
+
+
+NO_WAYS: Final = Robust()
+
+
+def robust(paper: Paper, run: Observed, usual: Sequence[Verdict], name: str) -> dict[str, Robust]:
+    """By claim: limits halved and doubled, each round left out, kernel times for totals or the
+    other way round. ``usual`` are the verdicts on the run, ``name`` is how it is called."""
+    words = {v.claim.id: v.word for v in usual if v.sampled and v.word in DECIDED}
+    alone = paper.model_copy(update={"claims": [c for c in paper.claims if c.id in words]})
+    found = dict.fromkeys(words, NO_WAYS)
+    for said, again in _ways(alone, run):
+        for verdict in again:
+            if verdict.word != LACKING:
+                kept = verdict.word == words[verdict.claim.id]
+                lost = () if kept else (f"{verdict.word} {said} ({name})",)
+                found[verdict.claim.id] += Robust(1, lost)
+    return found
+
+
+def _ways(paper: Paper, run: Observed) -> Iterator[tuple[str, list[Verdict]]]:
+    yield "with limits halved", judge(paper, [run], way=Way(limits=0.5))
+    yield "with limits doubled", judge(paper, [run], way=Way(limits=2.0))
+    for i in range(run.data.rounds if run.data.rounds > 2 else 0):
+        yield f"without round {i + 1}", judge(paper, [run], way=Way(without=i))
+    other = "kernel" if paper.timed == "total" else "total"
+    plain = paper.model_copy(update={"timed": "kernel"})
+    yield f"by {other} times", judge(plain, [in_phase(run, other)])
+
+
+def by_chance(paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]) -> list[str]:
+    """For each device: how many words on times chance makes wrong at most, and how many of them
+    stand where the level is divided by their number (Bonferroni)."""
+    devices: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.sampled and verdict.word in DECIDED:
+            devices.setdefault(verdict.device, []).append(verdict)
+    said = []
+    for device, mine in devices.items():
+        way = Way(confidence=1 - ALPHA / len(mine))
+        words = {(v.claim.id, v.device): v.word for v in judge(paper, runs, way=way)}
+        stand = sum(words.get((v.claim.id, v.device)) == v.word for v in mine)
+        said.append(
+            f"{device}: of {len(mine)} decided words on times chance makes at most"
+            f" {len(mine) * ALPHA / 2:.2g} wrong at this level; {stand} of them stand at the level"
+            " corrected for all of them"
+        )
+    return said
