@@ -627,9 +627,12 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
 )  # fmt: skip
 def test_limits_move_away_from_no_effect(expect: str, kind: str, unit: str, doubled: str) -> None:
     moved = with_limits(parse(expect), 2.0, kind, unit).tree
-    numbers = [round(n.value, 9) for n in ast.walk(moved) if isinstance(n, ast.Constant)]
     wanted = ast.parse(doubled, mode="eval")
-    assert numbers == [n.value for n in ast.walk(wanted) if isinstance(n, ast.Constant)]
+    numbers, others = (
+        [float(str(n.value)) for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+        for tree in (moved, wanted)
+    )
+    assert numbers == pytest.approx(others)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,8 @@ def gtx480(*, rounds: int = 3) -> Builder:
             made.time("versions", own, whole_s, f"{V}{version}", **parts)
             if n < 10_000:  # and the same where the launch fills the device
                 sweep, blocks = ("scaled_v1", "4/SM") if version == 1 else ("scaled", "7/SM")
-                made.time(sweep, own | {"blocks": blocks}, whole_s, f"{V}{version}", **parts)
+                filled = search_levels(n, iterations, mapping, blocks=blocks)
+                made.time(sweep, filled, whole_s, f"{V}{version}", **parts)
     for n, iterations in ((1000, 200), (2000, 20)):
         own = search_levels(n, iterations)
         one_s = 80 * iterations * 735e-6
@@ -247,8 +248,8 @@ def gtx480(*, rounds: int = 3) -> Builder:
                 made.time("parts", search_levels(n, 1, part=part), s * 3e-4, f"{V}{version}")
         for version in OCCUPANCY:
             profiled(made, n, version)
-    for blocks, threads, apply_s in ((264, 128, 1e-3), (528, 256, 2e-3)):
-        own = search_levels(1000, 50, "rectangle", blocks=blocks, block_size=threads)
+    for most, threads, apply_s in ((264, 128, 1e-3), (528, 256, 2e-3)):
+        own = search_levels(1000, 50, "rectangle", blocks=most, block_size=threads)
         parts = {"evaluation_s": 1e-3, "apply_s": apply_s}
         made.time("launch", own, sum(parts.values()), f"{V}8", **parts)
     return made
