@@ -1,10 +1,12 @@
 """The chunks of a board: what a long count is made of, and what it writes down.
 
-The jobs of a board's first rows are dealt out so that neighbours are far apart: any chunks take
-about as long as any others, and their share of the board is a share of the time. Chunks depend on
+The jobs of a board's first rows, or its groups of half boards (``workloads.counting.middle``), are
+dealt out so that neighbours are far apart: any chunks take about as long as any others, and their
+share of the board is a share of the time. Chunks depend on
 the board alone: a count may start on a GPU and continue on a CPU. Kernels differ in the nodes they
 visit, and none counts them without cost; what they all give is the chunk's sum of weights
-(``border``), so this is what is written down, and what another path must find again.
+(``border``; of groups, the solutions), so this is what is written down, and what another path must
+find again.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -58,29 +60,55 @@ class ChunkRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkedBoard:
-    """A board's chunks. ``jobs`` as in ``border``, by chunk; ``edges`` are their first jobs."""
+    """A board's chunks. ``jobs`` as in ``border``, by chunk; ``edges`` are their first jobs. With a
+    ``depth`` of 0 the jobs are groups of half boards, as ``middle.cpu`` takes them."""
 
     n: int
     depth: int
-    jobs: NDArray[np.uint32]
+    jobs: NDArray[Any]
     edges: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n: int) -> ChunkedBoard:
-        """The board of ``n >= 7`` queens."""
-        depth = SHALLOW + (n > LAST_SHALLOW_N)
-        jobs = border.jobs(n, depth).reshape(-1, 3)
+    def of(cls, n: int, halves: bool = False) -> ChunkedBoard:
+        """The board of ``n >= 7`` queens, by its first rows or by ``halves``."""
+        jobs: NDArray[Any]
+        if halves:
+            from nqbench.workloads.counting.middle.groups import packed_groups
+
+            depth, jobs = 0, packed_groups(n)
+        else:
+            depth = SHALLOW + (n > LAST_SHALLOW_N)
+            jobs = border.jobs(n, depth).reshape(-1, 3)
         chunks = min(len(jobs), CHUNKS << 3 * max(0, n - LAST_SHALLOW_N))
         stride = int(GOLDEN * len(jobs))
         while math.gcd(stride, len(jobs)) > 1:
             stride += 1
-        dealt = jobs[np.arange(len(jobs)) * stride % len(jobs)].ravel()
-        return cls(n, depth, dealt, np.linspace(0, len(jobs), chunks + 1).astype(np.int64))
+        dealt = jobs[np.arange(len(jobs)) * stride % len(jobs)]
+        return cls(
+            n,
+            depth,
+            dealt if halves else dealt.ravel(),
+            np.linspace(0, len(jobs), chunks + 1).astype(np.int64),
+        )
 
     @property
     def chunks(self) -> int:
         """Number of chunks."""
         return len(self.edges) - 1
+
+    @property
+    def halves(self) -> bool:
+        """Whether its jobs are groups of half boards."""
+        return not self.depth
+
+    @property
+    def share(self) -> float:
+        """Solutions per weight."""
+        return 1.0 if self.halves else 2 / 3
+
+    def solutions(self, weights: int) -> int:
+        """Solutions of the board from the weights of all chunks; -1 if no boards have that sum."""
+        return weights if self.halves else border.total(weights)
 
     @property
     def head(self) -> LogLine:
@@ -206,6 +234,15 @@ class CountLog:
         if whole != text:
             os.truncate(self._path, len(whole))
         return parts
+
+    @staticmethod
+    def is_of_halves(path: Path) -> bool | None:
+        """Whether a file is of groups of half boards; ``None`` if there is none, or no count's."""
+        try:
+            with path.open(encoding="ascii") as file:
+                return bool(json.loads(file.readline())["depth"] == 0)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

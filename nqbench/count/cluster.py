@@ -30,6 +30,7 @@ class ChunkRequest:
     run: str
     spec: str
     n: int
+    halves: bool
     chunks: ChunkRange
     again: bool
 
@@ -37,7 +38,7 @@ class ChunkRequest:
 def count_part(asked: ChunkRequest) -> ChunkSum | str:
     """A Dask task: count some chunks on a device of this worker; or why it cannot."""
     try:
-        board = _board(asked.n)
+        board = _board(asked.n, asked.halves)
         if asked.spec == CPU:
             return counters.count_on_core(board, asked.chunks, asked.again)
         own = partial(alone, gpu=asked.spec)
@@ -48,8 +49,8 @@ def count_part(asked: ChunkRequest) -> ChunkSum | str:
 
 
 @lru_cache(1)
-def _board(n: int) -> ChunkedBoard:
-    return ChunkedBoard.of(n)
+def _board(n: int, halves: bool) -> ChunkedBoard:
+    return ChunkedBoard.of(n, halves)
 
 
 CountJob = tuple[ChunkSlot, ChunkRequest]
@@ -67,6 +68,10 @@ class ClusterCounter(counters.ChunkCounter):
         self.timed = not wanted.startswith("sim")
         self.name = f"{wanted} on a cluster"
         self.check_name = "another path on the same device"
+
+    def prefers_halves(self, n: int) -> bool:
+        """See ``ChunkCounter``."""
+        return self._wanted == CPU and n in counters.HALVES_N
 
     def _look(self) -> None:
         """Add devices that joined, and forget those that left."""
@@ -98,7 +103,8 @@ class ClusterCounter(counters.ChunkCounter):
             raise DeviceLost("no device of the cluster is left; what was finished is kept")
 
     def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
-        asked = ChunkRequest(self._cluster.run, slot.spec, self._board.n, chunks, again)
+        board = self._board
+        asked = ChunkRequest(self._cluster.run, slot.spec, board.n, board.halves, chunks, again)
         self._jobs.submit((slot, asked), asked, slot.who)
 
     def _next(self) -> ChunkSum | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from nqbench.point import Level
 from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.plans import kernel_plan
+from nqbench.workloads.counting.systems import MIDDLE_N
 
 if TYPE_CHECKING:
     from nqbench.cluster.members import Who
@@ -111,6 +113,10 @@ class ChunkCounter(ABC):
     check_name: str
     launches: bool
     timed: bool = True
+
+    def prefers_halves(self, n: int) -> bool:  # noqa: ARG002
+        """Whether groups of half boards are its fastest path to a board."""
+        return False
 
     def parts(
         self, board: ChunkedBoard, left: Sequence[int], checked: float | None
@@ -220,31 +226,64 @@ class LocalCounter(ChunkCounter):
         """What counts this board here."""
 
 
+HALVES_N: Final = range(18, MIDDLE_N + 1)
+"""Boards that a CPU counts from the middle: on smaller ones it saves at most 3 s, less than its
+code takes to compile."""
+
+
 class CpuCounter(LocalCounter):
     """Chunks on ``threads`` cores (0: all); again by a search without the rule, which weighs whole
     boards."""
 
-    name = "the search by the rule of the border queens on the CPU"
     check_name = "a plain search of whole boards on the CPU"
     launches = False
 
     def __init__(self, threads: int = 0) -> None:
         super().__init__(threads or cpu_count(), count_on_core)
 
-    def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:  # noqa: ARG002
+    def prefers_halves(self, n: int) -> bool:
+        """See ``ChunkCounter``."""
+        return n in HALVES_N
+
+    def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
+        rule = (
+            "pairs of half boards"
+            if board.halves
+            else "the search by the rule of the border queens"
+        )
+        self.name = f"{rule} on the CPU"
         return ChunkSlot(CPU, self._threads, 4 * self._threads)
 
     def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002
         return 1
 
 
+Sums = tuple[Callable[[], int], Callable[[], int]]
+
+
+def _of_jobs(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+    jobs = (board.n, board.depth, board.jobs, *span)
+    return partial(border.weights_of_jobs, *jobs), partial(border.weights_of_boards, *jobs)
+
+
+def _of_groups(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+    from nqbench.workloads.counting.middle import cpu
+    from nqbench.workloads.counting.middle.vectors import paths
+    from nqbench.workloads.counting.search import solutions_of_groups
+
+    n, groups = board.n, board.jobs
+    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), groups, *span, 1)
+    return count, partial(solutions_of_groups, n, groups, *span)
+
+
 def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
     """Count chunks on one core; ``again``: by a search without the rule, too."""
+    span = board.span(chunks)
+    count, search = (_of_groups if board.halves else _of_jobs)(board, span)
     began, started = time.time(), time.perf_counter()
-    jobs = (board.n, board.depth, board.jobs, *board.span(chunks))
-    weights = int(border.weights_of_jobs(*jobs))
+    weights = int(count())
     took_s = time.perf_counter() - started
-    second = int(border.weights_of_boards(*jobs)) if again else None
+    second = int(search()) if again else None
     return ChunkSum(chunks.first, chunks.count, weights, took_s, second, began)
 
 

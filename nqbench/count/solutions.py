@@ -25,12 +25,12 @@ from nqbench.devices.registry import DeviceChoice, choose_device, facts_for
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.launch import Launched, launch
 from nqbench.point import Level
-from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import MAX_N
 from nqbench.workloads.counting.known import SOLUTIONS, solutions
 
 COUNTING: Final = "counting"
 ON_CPU: Final = "cpu.frontier_multicore"
+FROM_MIDDLE: Final = "cpu.middle_multicore"
 MIN_KERNEL_N: Final = 5
 MIN_LOGGED_N: Final = 8
 MIN_CHUNKED_N: Final = 13
@@ -41,6 +41,8 @@ WHOLE_S: Final = 2.0
 """A count that is predicted to take no longer is one launch: nobody waits for its progress."""
 CHECKED: Final = 0.01
 """Share of the chunks that are computed again on another path before they are written down."""
+CHECKED_HALVES: Final = 0.002
+"""The same of groups of half boards, whose other path takes 30 times as long at n = 20."""
 GPUS: Final = (8, 1000)
 SPANS: Final = ((31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
@@ -89,11 +91,12 @@ def count_solutions(
         )
     spec = choose(spec).spec
     if spec == CPU or n < MIN_KERNEL_N:
-        name = f"{ON_CPU} on {CPU}"
         if log is None and n < MIN_CHUNKED_N:
             found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
-            return _describe(n, found, name, "counting")
-        return in_chunks(n, CpuCounter(), name, log, progress)
+            return _describe(n, found, f"{ON_CPU} on {CPU}", "counting")
+        counter = CpuCounter()
+        system = FROM_MIDDLE if _by_halves(n, counter, log) else ON_CPU
+        return in_chunks(n, counter, f"{system} on {CPU}", log, progress)
     launcher = KernelLauncher(spec)
     try:
         device = launcher.device
@@ -172,16 +175,18 @@ def count_in_chunks(
     counter: ChunkCounter,
     log: Path | None = None,
     *,
-    checked: float = CHECKED,
+    checked: float | None = None,
     progress: ShowProgress | None = None,
 ) -> Counted:
     """Count the placements of ``n >= 7`` queens, resuming ``log``.
 
-    With a file the first range of every device, and of the others a random share of ``checked``,
-    is computed again before it is written. Raises ``StudyError`` for a file of another count, or
-    one that cannot be written, and ``WrongAnswer`` if two paths disagree.
+    With a file the first range of every device, and of the others a random share of ``checked``
+    (without it, ``CHECKED``), is computed again before it is written. Raises ``StudyError`` for a
+    file of another count, or one that cannot be written, and ``WrongAnswer`` if two paths disagree.
     """
-    board = ChunkedBoard.of(n)
+    board = ChunkedBoard.of(n, _by_halves(n, counter, log))
+    if checked is None:
+        checked = CHECKED_HALVES if board.halves else CHECKED
     with ExitStack() as stack:
         file = stack.enter_context(closing(CountLog(log, board.head))) if log else None
         held = file.parts if file else []
@@ -203,11 +208,22 @@ def count_in_chunks(
             took_s, first = took_s + part.took_s, min(first, part.began)
             if progress is not None:
                 seconds = time.perf_counter() - started
-                rate = (weights - before) * 2 / 3 / seconds
+                rate = (weights - before) * board.share / seconds
                 left_s = seconds * (board.chunks - done) / (done - resumed)
                 progress(done / board.chunks, rate, left_s)
     span_s = max(0.0, time.time() - first)
-    return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s, span_s)
+    return Counted(board.solutions(weights), board.chunks, resumed, again, parts, took_s, span_s)
+
+
+def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:
+    """Whether to count groups of half boards: as the file was begun, else as is fastest."""
+    begun = CountLog.is_of_halves(log) if log else None
+    if begun and isinstance(counter, KernelCounter):
+        raise StudyError(
+            f"--log {log} has groups of half boards, which a CPU counts; resume it with --device"
+            " cpu, or name another file"
+        )
+    return counter.prefers_halves(n) if begun is None else begun
 
 
 def _left(held: Sequence[ChunkSum], chunks: int, log: Path | None) -> list[int]:

@@ -96,10 +96,12 @@ def test_chunks_sum_up(n: int, threads: int) -> None:
     assert len(told) == found.chunks
 
 
+@pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize("n", [7, 8, 11])
-def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int) -> None:
-    board = ChunkedBoard.of(n)
-    parts = [*CpuCounter(1).parts(board, range(0, board.chunks, 5), 1.0)]
+def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int, halves: bool) -> None:
+    board = ChunkedBoard.of(n, halves)
+    every = 1 if halves else 5
+    parts = [*CpuCounter(1).parts(board, range(0, board.chunks, every), 1.0)]
     assert [part.again for part in parts] == [part.weights for part in parts]
     assert any(part.weights for part in parts)
 
@@ -151,6 +153,23 @@ def test_one_device_continues_where_another_one_stopped(
     assert (resumed.solutions, resumed.resumed) == (SOLUTIONS[8], 38)
     whole = count_in_chunks(8, simulated, log)
     assert (whole.solutions, whole.parts) == (SOLUTIONS[8], 0)
+
+
+@pytest.mark.parametrize("n", [8, 11])
+def test_a_file_of_half_boards_goes_on_as_it_was_begun(
+    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: KernelCounter
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setattr("nqbench.count.counters.HALVES_N", [n])
+    assert "cpu.middle_multicore on cpu" in count_solutions(n, "cpu", log).how
+    monkeypatch.undo()
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join(lines[:4]) + "\n")
+    found = count_in_chunks(n, CpuCounter(2), log)
+    assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
+    assert all("pairs of half boards" in line for line in log.read_text().splitlines()[1:])
+    with pytest.raises(StudyError, match="resume it with --device cpu"):
+        count_in_chunks(n, simulated, log)
 
 
 @pytest.mark.parametrize("by", [12, -12])

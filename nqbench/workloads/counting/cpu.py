@@ -85,11 +85,12 @@ def count_middle_multicore(n: int) -> int:
 def _middle(n: int, all_cores: bool) -> int:
     from nqbench.workloads.compiled import on_all_cores
     from nqbench.workloads.counting.middle import cpu
+    from nqbench.workloads.counting.middle.groups import packed_groups
     from nqbench.workloads.counting.middle.vectors import paths
 
     if n < cpu.MIN_N:
         return count_somers(n)
-    board, groups, path = cpu.board_of(n), cpu.groups_of(n), paths()[-1]
+    board, groups, path = cpu.board_of(n), packed_groups(n), paths()[-1]
     step = cpu_count() * _CHUNKS_PER_THREAD if all_cores else 1  # neighbours are alike
     found = on_all_cores(
         lambda begin: int(cpu.solutions_of_groups(path, board, groups, begin, len(groups), step)),

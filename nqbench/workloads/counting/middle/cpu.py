@@ -25,8 +25,6 @@ from nqbench.workloads.counting.middle import vectors
 from nqbench.workloads.counting.middle.groups import (
     NO_ROW,
     QuarterLists,
-    Symmetry,
-    groups,
     quarter_lists,
     subsets,
 )
@@ -552,12 +550,3 @@ def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int, int], 
 
 
 solutions_of_groups = _compiled_with(int(digest(map(Path, (__file__, vectors.__file__)))[:12], 16))
-
-
-@cache
-def groups_of(n: int) -> Numbers:
-    """The groups of a board as ``solutions_of_groups`` takes them."""
-    symmetry: Symmetry = "middle" if n % 2 else "quarter"
-    every = groups(n, symmetry)
-    columns = (every.upper, every.lower, every.middle, every.weight)
-    return np.stack(columns, axis=1).astype(np.int64)

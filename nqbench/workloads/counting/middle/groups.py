@@ -91,6 +91,14 @@ def groups(n: int, symmetry: Symmetry = "quarter") -> Groups:
     return Groups(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+def packed_groups(n: int) -> NDArray[np.int64]:
+    """The fewest groups whose lists need no more columns than theirs, of shape ``(groups, 4)``:
+    upper and lower columns, the middle row's queen, the weight."""
+    every = groups(n, "middle" if n % 2 else "quarter")
+    columns = (every.upper, every.lower, every.middle, every.weight)
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
 def _centred(sets: Words, n: int, middle: int, symmetry: Symmetry) -> Groups:
     """One group of each orbit of mirror and flip, which leave the middle row as it is."""
     images = [sets, mirrored(sets, n)]

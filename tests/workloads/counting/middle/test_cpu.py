@@ -13,7 +13,7 @@ CASES = [*range(cpu.MIN_N, 15)]
 
 
 def counted(path: int, n: int, begin: int = 0, step: int = 1) -> int:
-    board, sets = cpu.board_of(n), cpu.groups_of(n)
+    board, sets = cpu.board_of(n), groups.packed_groups(n)
     return int(cpu.solutions_of_groups(path, board, sets, begin, len(sets), step))
 
 
@@ -28,7 +28,7 @@ def test_every_path_counts_every_board(name: str) -> None:
 @pytest.mark.parametrize("n", [16, 17, 20, 21])
 def test_paths_agree_on_groups_of_larger_boards(n: int) -> None:
     """One of some thousand groups: long lists, most look-ups."""
-    step = len(cpu.groups_of(n)) // 2
+    step = len(groups.packed_groups(n)) // 2
     found = {counted(path, n, step // 2, step) for path in vectors.paths()}
     assert len(found) == 1
     assert found != {0}
