@@ -37,6 +37,7 @@ from nqbench.errors import (
     NqbenchError,
     StudyError,
 )
+from nqbench.system.files import harmless
 from nqbench.system.suggest import shown
 
 COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
@@ -191,7 +192,7 @@ def _telling_damage() -> Iterator[None]:
 
 def _say(sentence: str) -> None:
     """One line; on a terminal, several that break between words."""
-    text = f"nqbench: {sentence}"
+    text = f"nqbench: {harmless(sentence)}"
     if sys.stderr is not None and sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)

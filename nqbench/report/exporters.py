@@ -48,8 +48,9 @@ def readable(text: str) -> str:
 
 def code(text: str) -> str:
     """A command as inline code of Markdown, even if it contains back-ticks or pipes."""
-    fence = "``" if "`" in text else "`"
-    return f"{fence}{text}{fence}".replace("\n", " ")
+    fence = "`" * (1 + max(map(len, re.findall("`*", text))))
+    space = " " if "`" in text[:1] + text[-1:] else ""
+    return f"{fence}{space}{text}{space}{fence}".replace("\n", " ")
 
 
 def comma_separated(table: Table) -> str:

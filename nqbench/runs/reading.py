@@ -23,6 +23,7 @@ from typing import Any, Final, NotRequired
 
 from nqbench.errors import DamageWarning, FolderRefused, NewerRecord, StoreError
 from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
+from nqbench.system.files import harmless
 
 CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
@@ -116,7 +117,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         content = file.read_bytes()
         _check_sum(file, content)
-        data = json.loads(content, parse_constant=_no_number)
+        data = harmless(json.loads(content, parse_constant=_no_number))
     except (FileNotFoundError, NotADirectoryError):
         raise FolderRefused(
             f"{path} is not a run folder: it has no {MANIFEST};"
@@ -260,7 +261,8 @@ def _parse(line: bytes) -> Record:
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(data, dict):
         raise ValueError("not a record (not a JSON object)")
-    return Record.from_json(data)
+    # Only an escape or a letter beyond ASCII can stand for a control character.
+    return Record.from_json(data if content.isascii() and b"\\" not in content else harmless(data))
 
 
 def current(manifest: Mapping[str, Any], records: Iterable[Record]) -> list[Record]:

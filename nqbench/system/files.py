@@ -18,6 +18,8 @@ CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """A disk that is full or broken; after any other error, another folder helps."""
 
+_CONTROLS: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What moves the cursor, ends a line of TeX or turns the direction of writing; not a line's end."""
 _OPTION: Final = re.compile(r"(--[\w-]+=|-o(?=/)|)(.*)", re.DOTALL)
 """A word of a command line: an option that is written in front of its value, the value."""
 
@@ -65,6 +67,16 @@ def kept_json(name: str, make: Callable[[], Any], *, anew: bool = False) -> Any:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(made), encoding="utf-8")
     return made
+
+
+def harmless(data: Any) -> Any:
+    """Text, or JSON data with text in it, with a mark for each control character: a terminal would
+    obey it, and TeX or Markdown begin a line there."""
+    if isinstance(data, str):
+        return _CONTROLS.sub("\ufffd", data)
+    if isinstance(data, dict):
+        return {harmless(name): harmless(value) for name, value in data.items()}
+    return [*map(harmless, data)] if isinstance(data, list) else data
 
 
 def printable(name: str | Path) -> str:

@@ -19,6 +19,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from nqbench.system.files import harmless
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -64,7 +66,7 @@ def say(text: str, out: Console | None = None, bullet: str = "", hang: int = 0) 
     The lines after the first are indented as far as the ``bullet`` is wide, or by ``hang``.
     """
     out = out or console()
-    out.print(escape(wrapped(bullet + text, out, hang or len(bullet))), soft_wrap=True)
+    out.print(escape(wrapped(bullet + harmless(text), out, hang or len(bullet))), soft_wrap=True)
 
 
 def wrapped(text: str, out: Console, hang: int = 0) -> str:
@@ -122,7 +124,9 @@ def show_table(
         for name, width in zip(names, widths, strict=True):
             table.add_column(escape(name), width=width, overflow="fold")
         for row in rows:
-            table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
+            table.add_row(
+                *(Text(harmless(cell), style=(colours or {}).get(cell, "")) for cell in row)
+            )
         out.print(table)
     else:
         for row in rows:
