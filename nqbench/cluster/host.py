@@ -29,6 +29,7 @@ from nqbench.measure.manifest import PACKAGES, source_hash, versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Ready, Refused, WorkRequest
 from nqbench.measure.worker.pool import Job, WorkerPool
+from nqbench.system.files import others_write
 from nqbench.system.machine import cpu_count
 from nqbench.system.versions import __version__
 from nqbench.workloads import register
@@ -278,10 +279,19 @@ def alone(*, gpu: str = "", cpu: bool = False) -> Iterator[None]:
     """
     locks = [offer.resource for offer in offers() if offer.spec == gpu and offer.kind == "cuda"]
     locks += ["nqbench-cpu"] if cpu else []
-    user = getpass.getuser()
+    folder = Path(tempfile.gettempdir()) / f"nqbench-{getpass.getuser()}"
     with ExitStack() as stack:
-        for name in locks:
-            stack.enter_context(FileLock(Path(tempfile.gettempdir()) / f"{name}-{user}.lock"))
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if others_write(folder):
+                raise OSError("it belongs to somebody else, or others can write there")
+            for name in locks:
+                stack.enter_context(FileLock(folder / f"{name}.lock"))
+        except OSError as error:
+            raise DeviceError(
+                f"{folder}, whose locks keep two measurements apart, cannot be used: {error};"
+                " remove it, or name another folder for temporary files in TMPDIR"
+            ) from error
         yield
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.doctor.probe import ProbeResults
-from nqbench.system.files import text
+from nqbench.system.files import others_write, text
 from nqbench.system.suggest import many
 from nqbench.system.versions import PACKAGE
 
@@ -160,6 +160,7 @@ def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenF
         "governor": ", ".join(governors),
         "governor_best": governors == ["performance"],
         "cache": cache,
+        "cache_foreign": others_write(cache.parent),
         "cache_works": writable(cache),
         "results": results,
         "results_blocked": not writable(results),

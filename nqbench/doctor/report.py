@@ -14,7 +14,7 @@ import yaml
 from nqbench.doctor import facts, probe
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceKind
-from nqbench.system.files import cache_folder
+from nqbench.system.files import chosen_cache
 
 RowState = Literal["ok", "warning", "missing"]
 STATES: Final[tuple[RowState, ...]] = ("ok", "warning", "missing")
@@ -141,7 +141,7 @@ def examine(
     # The load is read first: the questions themselves are work.
     load_1min = load()
     answers = ask()
-    path, cache = environment.get("PATH"), cache_folder() / "kernels"
+    path, cache = environment.get("PATH"), chosen_cache() / "kernels"
     seen = {
         **facts.of_software(answers),
         **facts.of_driver(answers, root, environment),

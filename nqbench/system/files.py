@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
 import json
 import os
 import re
 import shlex
+import shutil
+import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +23,7 @@ CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """A disk that is full or broken; after any other error, another folder helps."""
 
+WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
 _CONTROLS: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves the cursor, ends a line of TeX or turns the direction of writing; not a line's end."""
 _OPTION: Final = re.compile(r"(--[\w-]+=|-o(?=/)|)(.*)", re.DOTALL)
@@ -45,7 +51,35 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """Folder for regenerable files: ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
+    """Folder for regenerable files, some of which are run as they are: the chosen one, unless
+    others can write there; then an empty one that this process has for itself."""
+    return _trusted(chosen_cache())
+
+
+@cache
+def _trusted(folder: Path) -> Path:
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not others_write(folder):
+        return folder
+    own = Path(tempfile.mkdtemp(prefix="nqbench-"))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return own
+
+
+def others_write(path: Path) -> bool:
+    """Whether another user than this one or root made a file or folder, a link to it, or can change
+    it."""
+    try:
+        found = (path.lstat(), path.stat())
+    except OSError:
+        return False
+    known = {0, *([os.getuid()] if hasattr(os, "getuid") else (found[0].st_uid, found[1].st_uid))}
+    return any(s.st_uid not in known for s in found) or bool(found[1].st_mode & WRITABLE)
+
+
+def chosen_cache() -> Path:
+    """``$NQBENCH_CACHE_DIR``, else ``nqbench`` in the user's cache folder."""
     chosen = os.environ.get(CACHE_ENVIRONMENT)
     if chosen:
         return Path(chosen)

@@ -219,3 +219,13 @@ def test_counter_permission(rows: Rows, parameter: str, held: str, expected: str
     row = rows(files={MODULE: "", **files})["counter permission"]
     assert row.state == expected
     assert bool(row.remedy) == (expected != "ok")
+
+
+def test_a_cache_that_others_can_write(rows: Rows, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    row = rows()["kernel cache"]
+    assert (row.state, "it is not used" in row.found, "CACHE_DIR" in row.remedy) == (
+        "warning",
+        True,
+        True,
+    )
