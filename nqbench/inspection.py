@@ -23,6 +23,8 @@ from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.sanitizer import CodePlace
+from nqbench.study import Study, expand
+from nqbench.study.asked import smallest
 from nqbench.workloads import KERNEL, launch_factors
 from nqbench.workloads.own.kernel import OwnKernel
 
@@ -31,12 +33,15 @@ if TYPE_CHECKING:
     from nqbench.compiler.static import Progress
     from nqbench.devices.registry import SimDevice
     from nqbench.facts import DeviceFacts
+    from nqbench.measure.run_state import RunOutcome
     from nqbench.plan import Plan
     from nqbench.point import Point
     from nqbench.simulator.sanitizer import LaunchWatch
 
 TIMEOUT_S: Final = 300.0
 """Of an ordinary launch."""
+NO_BARRIER: Final = "a barrier missing?"
+"""In reasons of the simulator that a race may explain."""
 
 
 @dataclass(slots=True)
@@ -59,6 +64,21 @@ class Checked:
         findings = [mistake.as_json() for mistake in self.mistakes]
         names = ("checked", "skipped", "failed", "late", "wall_s")
         return {**{name: getattr(self, name) for name in names}, "findings": findings}
+
+
+def points_that_ran(
+    study: Study, facts: DeviceFacts, outcomes: Sequence[RunOutcome]
+) -> list[Point]:
+    """The points of a study at their smallest sizes, without those that no race explains the
+    failure of."""
+    failed = {
+        (r.point["sweep"], r.point["system"], str(dict(r.point["factors"])))
+        for outcome in outcomes
+        for r in outcome.failures
+        if r.status not in ("wrong", "check_error") and NO_BARRIER not in r.reason
+    }
+    points = [p for p in expand(study, facts) if not (p.skip or p.program)]
+    return smallest([p for p in points if (p.sweep, p.system, str(dict(p.factors))) not in failed])
 
 
 def check_points(

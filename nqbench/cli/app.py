@@ -22,9 +22,8 @@ import typer
 from typer.core import TyperGroup
 
 from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.cli.count import count
 from nqbench.cli.kernels import check, explain, kernels
-from nqbench.cli.machine import devices, doctor, selftest, worker
+from nqbench.cli.machine import count, devices, doctor, selftest, worker
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
 from nqbench.cli.results import compare, import_, report, verify

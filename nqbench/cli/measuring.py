@@ -10,7 +10,7 @@ from nqbench.cli import options
 from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
-    from nqbench.cli.races import Races
+    from nqbench.cli.show.results import Races
     from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport

@@ -146,7 +146,7 @@ def _show_comparison(
     A page of HTML is a file in any case.
     """
     from nqbench.analysis.compare import wording
-    from nqbench.cli.show import comparison, console
+    from nqbench.cli.show import console, results
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
     from nqbench.runs.reading import PLOTS
@@ -161,7 +161,7 @@ def _show_comparison(
     if as_json:
         console.print_json(wording.as_json(findings) | {"files": [str(path) for path in paths]})
     else:
-        comparison.show_comparison(findings, paths)
+        results.show_comparison(findings, paths)
 
 
 def verify(

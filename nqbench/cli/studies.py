@@ -81,9 +81,9 @@ def run(
     A GPU gives kernel times. Without one, the simulator counts exactly what a profiler would;
     with -d sim:h100:cache:time it also models the caches and a time.
     """
-    from nqbench.cli.races import look_for_races
     from nqbench.cli.show import console
     from nqbench.cli.show.progress import progress
+    from nqbench.cli.show.results import look_for_races
     from nqbench.study.asked import with_axes
 
     console.hush(quiet)

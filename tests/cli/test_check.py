@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.cli.races import Races, look_for_races
+from nqbench.cli.show.results import Races, look_for_races
 from nqbench.devices.registry import open_simulator
 from nqbench.inspection import Checked, check_points
 from nqbench.study import expand, load_study

@@ -1,15 +1,19 @@
-"""What runs gave: what did not run, the numbers, comparisons, verdicts, where the files are."""
+"""What runs gave: what did not run, the numbers, comparisons, verdicts, where the files are, and
+the races in a kernel of the user's own."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from nqbench.cli.show.console import console, duration, note, say, show_report_table, show_table
-from nqbench.cli.show.progress import failure_text, kind_of, point_text
+from nqbench.cli.show.listings import show_mistake
+from nqbench.cli.show.progress import failure_text, kind_of, point_text, progress
 from nqbench.measure.measurement import PRINTED
 from nqbench.system.files import printable
 from nqbench.system.suggest import many
@@ -18,11 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nqbench.analysis.claims.scorecard import Scorecard
+    from nqbench.analysis.compare.request import Findings
+    from nqbench.inspection import Checked
     from nqbench.measure.run_state import RunOutcome
     from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
     from nqbench.report.writer import RunReport
+    from nqbench.study import Study
     from nqbench.verify.checks import Verified
 
 MAX_REASONS: Final = 10
@@ -38,6 +45,10 @@ COLOURS: Final = {
 }
 MAX_FAULTS: Final = 20
 """Of a check of a run that are listed; JSON has all."""
+CHECK_S: Final = 20.0
+"""What the check that ends a run may take; or as long as the run itself."""
+SIGNS: Final = re.compile(r"a barrier missing\?|ILLEGAL_ADDRESS|MISALIGNED_ADDRESS")
+"""In reasons that a race or a stray access may explain, of the simulator and of a GPU."""
 SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 
@@ -172,3 +183,103 @@ def show_verified(found: Verified) -> None:
             say(f"  {check.name}: ... and {len(more)} more; --json has all")
     for sentence in (sentence for check in found.checks for sentence in check.left):
         say(sentence, bullet="  not derived: ")
+
+
+def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
+    """The verdict, the best variant of each side, what each change does there, what changes order,
+    within one device the points that changed most, what is missing, and the files."""
+    from nqbench.analysis.compare import wording
+    from nqbench.report import comparison as tables
+
+    for sentence in wording.verdicts(findings):
+        say(sentence)
+    _tables(tables.at_a_glance(findings))
+    _paragraph([*wording.turned(findings)])
+    if not findings.several_devices:
+        _tables(tables.changed(findings))
+    equal = all(comparison.equal_everywhere for comparison in findings.comparisons)
+    _paragraph([*wording.missing(findings), *(() if equal else findings.notes)])
+    if paths:
+        show_paths(paths)
+    elif not equal:
+        say("--format html: a page with every point; --out FOLDER: all tables", bullet="More   ")
+
+
+def _tables(shown: Iterable[Table]) -> None:
+    for table in shown:
+        say("")
+        show_report_table(table, source=False)
+
+
+def _paragraph(told: Sequence[str]) -> None:
+    for sentence in ["", *told] if told else []:
+        say(sentence)
+
+
+@dataclass
+class Races:
+    """What is known of them. ``command`` looks for them; ``why`` says why nobody has. A kernel of
+    nqbench's (not ``own``) is checked by its tests."""
+
+    command: str
+    own: bool = True
+    found: Checked | None = None
+    why: str = ""
+
+    @property
+    def mistakes(self) -> bool:
+        """Whether something is wrong."""
+        return self.found is not None and bool(self.found.mistakes)
+
+    def show_mistakes(self, outcome: RunOutcome) -> None:
+        """The mistakes that were found; else where to look if something is wrong."""
+        if self.found is not None and self.found.checked:
+            for mistake in self.found.mistakes:
+                show_mistake(mistake)
+        elif any(r.status == "wrong" or SIGNS.search(r.reason) for r in outcome.failures):
+            say(f"A race or a stray access? `{self.command}` looks for both")
+
+    def line(self) -> str:
+        """``races: none found at N = 64 (8 configurations, 1.2 s)``."""
+        if self.found is None or not self.found.checked:
+            return f"races: not checked ({', '.join(filter(None, [self.why, self.command]))})"
+        found = self.found
+        kinds = Counter(mistake.first.kind for mistake in found.mistakes)
+        what = ", ".join(f"{kind} ({n})" for kind, n in kinds.items())
+        what = str(kinds.total()) if {*kinds} == {"race"} else what or "none"
+        every = len(found.checked) + len(found.late)
+        of = f"{len(found.checked)} of " if found.late else ""
+        sizes = ", ".join(map(str, found.sizes))
+        said = f"races: {what} found at N = {sizes} ({of}{many(every, 'configuration')},"
+        said += f" {duration(found.wall_s)})"
+        return said + (f"; for the others: {self.command}" if found.late else "")
+
+
+def look_for_races(
+    study: Study, config: object, outcomes: Sequence[RunOutcome], spec: str
+) -> Races | None:
+    """Check the configurations of a study's own kernel at their smallest sizes in the simulator.
+
+    Without those that did not run. An empty ``spec`` stands for several devices, and nothing is
+    checked then; ``None`` where no kernel ran.
+    """
+    from nqbench.devices.registry import facts_for, open_simulator
+    from nqbench.inspection import check_points, points_that_ran
+
+    races = Races(f"nqbench check {config}", own=":" in study.workload)
+    if study.kernel is None:
+        return None if study.workload == "programs" else races
+    if not spec.startswith("sim") or any(outcome.interrupted for outcome in outcomes):
+        return races
+    ran = points_that_ran(study, facts_for(spec), outcomes)
+    if not ran:
+        return None
+    limit_s = max(CHECK_S, *(outcome.wall_s for outcome in outcomes))
+    with progress() as listener:
+        model = ":".join(spec.split(":")[:2])  # neither an order nor caches matter for a race
+        simulator = open_simulator(model, checked=True)
+        try:
+            races.found = check_points(ran, simulator, listener, limit_s)
+        except KeyboardInterrupt:
+            races.why = "interrupted"
+    return races
