@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 FRESH: Final = "--fresh"
 
 
-# What the shell completes; where nothing fits, it completes names of files.
-
-
 def _systems() -> Iterator[str]:
     for workload in import_module("nqbench.workloads").with_systems():
         yield from workload.systems

@@ -52,6 +52,20 @@ def test_two_runs_of_a_changed_program() -> None:
     assert low < (1.05**0.5) * (0.9 ** (1 / 3)) < high
 
 
+def test_a_phase_that_took_no_time_is_listed_as_not_compared() -> None:
+    runs = []
+    for seconds in ((0.0, 0.0, 0.2), (0.1, 0.0, 0.1)):
+        run = Builder(rounds=2)
+        for n, transfer_s in enumerate(seconds, 8):
+            run.time("kernels", {"n": n}, 1.0, transfer_s=transfer_s)
+        runs.append(run.data())
+    found = compare_runs(*runs, NAMES, value="transfer")
+    assert [row.pair.first.n for row in found.rows] == [10]
+    said = [(m.label, m.where, m.reason) for m in found.missing]
+    why = "its transfer time is 0 s"
+    assert said == [("kernels N=8", "old", why), ("kernels N=9", "both", why)]
+
+
 def test_levels_within_a_run_are_paired_by_round() -> None:
     found = compare_levels(factorial().data(), "loop", ("branchy", "irrc"))
     assert found.notes == ("Paired by round: what a round does to both sides cancels.",)

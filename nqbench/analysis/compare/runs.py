@@ -239,7 +239,21 @@ def _compare(
             f"{' and '.join(names)} have no finished point in common{''.join(first)}"
         )
     notes = (*matching.notes, *_notes(sides, {section.quantity.kind for section in sections}))
-    return Comparison(names, sides, margin, tuple(sections), matching.missing, notes)
+    missing = (*matching.missing, *(m for q in asked for m in _instant(matching.pairs, q, names)))
+    return Comparison(names, sides, margin, tuple(sections), missing, notes)
+
+
+def _instant(
+    pairs: Sequence[match.Matched], what: Quantity, names: match.Names
+) -> Iterable[match.Missing]:
+    """The points that have no ratio because a phase took no time on a side."""
+    named = match.labels([pair.first for pair in pairs])
+    for pair in pairs if what.kind == "time" else ():
+        lowest = [min(point.values(what).values(), default=math.nan) for point in pair]
+        zero = [name for name, value in zip(names, lowest, strict=True) if value == 0]
+        if zero and not any(map(math.isnan, lowest)):
+            where = "both" if len(zero) > 1 else zero[0]
+            yield match.Missing(named[pair.first], where, f"its {what.label} is 0 s")
 
 
 def _both_have(pair: match.Matched, what: Quantity) -> bool:
