@@ -62,11 +62,7 @@ def rendered(findings: Findings, form: str) -> str:
 
 
 def write_comparison(
-    findings: Findings,
-    out: Path,
-    formats: Sequence[str] = ("md", "csv"),
-    *,
-    home: str = "",
+    findings: Findings, out: Path, formats: Sequence[str] = ("md", "csv"), *, home: str = ""
 ) -> list[Path]:
     """Write everything; the page ``compare.md`` comes first in the returned paths.
 
@@ -268,10 +264,7 @@ def _points(comparison: Comparison, section: ComparedQuantity, source: Source, w
         (Column("point"), lambda row: names[row.pair.first]),
         (Column(sides[0], kind, spread=timed), lambda row: row.first),
         (Column(sides[1], kind, spread=timed), lambda row: row.second),
-        (
-            Column("difference", "ratio", spread=timed, plain=RATIO),
-            lambda row: row.difference,
-        ),
+        (Column("difference", "ratio", spread=timed, plain=RATIO), lambda row: row.difference),
         (Column("verdict"), lambda row: row.verdict),
         *(
             [(Column("corrected p"), lambda row: "" if math.isnan(row.p) else f"{row.p:.2g}")]

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.observed import Observed, observe_all
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.matrix import (
-    SIMULATED,
-    Matrix,
-    MatrixCell,
-    MatrixRow,
-    effects_matrix,
-    short,
-)
+from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixCell, MatrixRow, effects_matrix, short
 from nqbench.analysis.wording import Difference, factor, number
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names

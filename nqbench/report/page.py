@@ -333,12 +333,7 @@ class Page:
     """
 
     def __init__(
-        self,
-        out: Path,
-        formats: Sequence[str],
-        *,
-        inline_rows: int | None = None,
-        home: str = "",
+        self, out: Path, formats: Sequence[str], *, inline_rows: int | None = None, home: str = ""
     ) -> None:
         self.wants_html = exporters.HTML in formats
         of_figures = [name for name in formats if name in exporters.FIGURE_FORMATS]

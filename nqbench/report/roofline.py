@@ -24,11 +24,7 @@ from nqbench.runs.reading import MANIFEST, default_out
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-UNITS: Final = {
-    "bytes": ("GB/s", 1e-9),
-    "float": ("Gop/s", 1e-9),
-    "integer": ("Gop/s", 1e-9),
-}
+UNITS: Final = {"bytes": ("GB/s", 1e-9), "float": ("Gop/s", 1e-9), "integer": ("Gop/s", 1e-9)}
 _GIGA: Final = 1e-9
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
 UNSURE: Final = f"{LIMITS['bytes']}, if uncached"

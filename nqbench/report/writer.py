@@ -80,11 +80,7 @@ class RunReport:
 
 
 def write_report(
-    runs: Sequence[ReadRun],
-    out: Path,
-    formats: Sequence[str] = FORMATS,
-    *,
-    home: str = "",
+    runs: Sequence[ReadRun], out: Path, formats: Sequence[str] = FORMATS, *, home: str = ""
 ) -> RunReport:
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 

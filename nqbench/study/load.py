@@ -124,8 +124,7 @@ def _sweeps(source: ParsedFile, file: StudyFile, sizes: Axis | None) -> tuple[Sw
         return (_sweep(source, file, (), file.name, sizes),)
     if at_top:
         raise source.error(
-            f"'{at_top[0]}' is at top level next to 'sweeps'; move it into its sweep",
-            (at_top[0],),
+            f"'{at_top[0]}' is at top level next to 'sweeps'; move it into its sweep", (at_top[0],)
         )
     names = [sweep.name for sweep in file.sweeps]
     for index, name in enumerate(names):

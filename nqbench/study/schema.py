@@ -169,13 +169,7 @@ class SweepKeys(Strict):
     systems: Annotated[
         Any,
         WithJsonSchema(
-            _by_kind(
-                {
-                    "type": "array",
-                    "items": {"anyOf": [_NAMES, _PROGRAM]},
-                    "minItems": 1,
-                }
-            )
+            _by_kind({"type": "array", "items": {"anyOf": [_NAMES, _PROGRAM]}, "minItems": 1})
         ),
     ] = None
     """Several systems, one after the other: names, and external programs as mappings with a name

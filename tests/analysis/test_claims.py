@@ -157,10 +157,7 @@ def test_truth_values_and_lists() -> None:
     assert str(found.sizes[0].value).count(", ") == 7
     named = '[time(s) < time("naive_l1_48k") for s in ("naive_l1_16k", "shared_conflict")]'
     found = verdict({"expr": named, "expect": "value == [1 < 0, 0 < 1]"}, run)
-    assert (found.word, found.sizes[0].value) == (
-        "holds",
-        "naive_l1_16k: no, shared_conflict: yes",
-    )
+    assert (found.word, found.sizes[0].value) == ("holds", "naive_l1_16k: no, shared_conflict: yes")
 
 
 def test_the_best_configuration() -> None:
@@ -437,12 +434,7 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
     ],
 )
 def test_the_second_word(
-    measured: float,
-    printed: Any,
-    claim: dict[str, Any],
-    word: str,
-    size: str,
-    share: float | None,
+    measured: float, printed: Any, claim: dict[str, Any], word: str, size: str, share: float | None
 ) -> None:
     asked = GREATER | {"paper_value": printed} | claim
     found = verdict(asked, two(measured, 1.0, noise=1e-6))
@@ -555,10 +547,7 @@ def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
         ({}, ["", ""]),
     ):
         found = judge(tiny_paper(GREATER | claim), [hopper, own])
-        assert [(v.word, v.asked_of) for v in found] == [
-            ("holds", said[0]),
-            ("fails", said[1]),
-        ]
+        assert [(v.word, v.asked_of) for v in found] == [("holds", said[0]), ("fails", said[1])]
 
 
 def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,)) -> Observed:

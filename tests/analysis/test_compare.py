@@ -95,10 +95,7 @@ Planned = tuple[str, int, str]
     ],
 )  # fmt: skip
 def test_points_are_matched_by_factors_and_gaps_are_listed(
-    first: list[Planned],
-    second: list[Planned],
-    matched: list[str],
-    missing: list[tuple[str, str]],
+    first: list[Planned], second: list[Planned], matched: list[str], missing: list[tuple[str, str]]
 ) -> None:
     sides = []
     for seed, points in enumerate((first, second)):

@@ -6,12 +6,7 @@ import pytest
 
 from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
-from nqbench.devices.registry import (
-    choose_device,
-    facts_for,
-    list_devices,
-    model_facts,
-)
+from nqbench.devices.registry import choose_device, facts_for, list_devices, model_facts
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
 

@@ -21,11 +21,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import axes
 from nqbench.report.figures.axes import digits, short
-from nqbench.report.figures.style import (
-    Drawing,
-    save,
-    styled,
-)
+from nqbench.report.figures.style import Drawing, save, styled
 from nqbench.report.table import source_of
 from nqbench.report.writer import BUILDERS
 from nqbench.study.report_items import ReportItem

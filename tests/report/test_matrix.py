@@ -40,7 +40,7 @@ def matrix() -> Matrix:
 def test_a_row_says_at_a_glance_who_found_what(matrix: Matrix) -> None:
     table = matrix_table(matrix, SOURCE)
     assert [c.heading for c in table.columns] == [
-        *("source", "change", "N", "printed", "H100 PCIe", "H200", "sim:mini (simulated)"),
+        *("source", "change", "N", "printed", "H100 PCIe", "H200", "sim:mini (simulated)")
     ]
     rows = {(row[0], row[1]): row for row in table.texts()}
     shared = rows["Zhang 2011", "work space in shared memory, not L1"]
@@ -65,7 +65,7 @@ def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) ->
     bars = [c for c in panel.containers if isinstance(c, ErrorbarContainer)]
     looks = {str(bar.get_label()): bar.lines[0] for bar in bars}
     assert list(looks) == [
-        *("H100 PCIe, measured", "H200, measured", "sim:mini, simulated issue slots, N = 12"),
+        *("H100 PCIe, measured", "H200, measured", "sim:mini, simulated issue slots, N = 12")
     ]
     faces = [line.get_markerfacecolor() for line in looks.values()]
     assert faces[0] != faces[1]

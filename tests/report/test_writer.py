@@ -157,10 +157,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(runs: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("many", "options", "match"),
-    [
-        (1, {"formats": ("docx",)}, "'docx'"),
-        (0, {}, "at least one run"),
-    ],
+    [(1, {"formats": ("docx",)}, "'docx'"), (0, {}, "at least one run")],
 )
 def test_what_is_refused_before_anything_is_written(
     runs: Any, tmp_path: Path, many: int, options: dict[str, Any], match: str
@@ -240,11 +237,7 @@ def problems(folder: Path, report: str, device: str) -> list[tuple[int, str]]:
     ],
 )
 def test_problems(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    report: str,
-    device: str,
-    said: dict[int, str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str, device: str, said: dict[int, str]
 ) -> None:
     monkeypatch.setattr("nqbench.report.writer.styled", None)  # nothing is drawn
     found = dict(problems(tmp_path, report, device))

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import changes
 from nqbench.analysis.compare.match import labels
-from nqbench.analysis.compare.runs import (
-    ComparedPoint,
-    Comparison,
-    compare_levels,
-    compare_runs,
-)
+from nqbench.analysis.compare.runs import ComparedPoint, Comparison, compare_levels, compare_runs
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.analysis.data.quantities import CPU_TIME

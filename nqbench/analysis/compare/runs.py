@@ -263,10 +263,7 @@ def _both_have(pair: match.Matched, what: Quantity) -> bool:
 
 
 def _times(
-    pairs: Sequence[match.Matched],
-    sides: tuple[Dataset, Dataset],
-    what: Quantity,
-    margin: float,
+    pairs: Sequence[match.Matched], sides: tuple[Dataset, Dataset], what: Quantity, margin: float
 ) -> ComparedQuantity:
     test = estimate.paired if sides[0] is sides[1] else estimate.welch
     step_s = max(data.event_step_s for data in sides)

@@ -65,10 +65,7 @@ def show_next(answer: Answer, *, checked: bool = False) -> None:
     if words[1] != "run" or study[:1] in ("", "-") or answer.data.programs_only:
         return  # another command, or nothing to look into
     model = answer.data.spec.removeprefix("sim:").partition(":")[0]
-    steps = {
-        "find races": f"nqbench check {study}",
-        "by source line": f"nqbench explain {study}",
-    }
+    steps = {"find races": f"nqbench check {study}", "by source line": f"nqbench explain {study}"}
     if answer.data.simulated and MODELLED not in {q.name for q in answer.quantities}:
         timed = {"time it": f"nqbench run {study} -d cuda:0"}
         steps = {**timed, "model the time": f"-d sim:{model}:cache:time", **steps}

@@ -128,10 +128,7 @@ class CudaKernel(CudaPrepared):
             self._kernel.set_symbols()
             self.device.synchronize()
         profiling, self._profiling = self._profiling, False
-        with (
-            self.device.translated(f"launch of {self._label}"),
-            cuda_driver.profiled(profiling),
-        ):
+        with self.device.translated(f"launch of {self._label}"), cuda_driver.profiled(profiling):
             finish = self._kernel.queue_timed(self._arguments, self._flush)
             if timeout_s is not None:
                 self._wait(timeout_s)

@@ -433,12 +433,7 @@ def printed_on(paper: Paper, figure: PaperFigure) -> str:
 
 
 def finished(
-    figure: PaperFigure,
-    drawing: Figure,
-    source: Source,
-    *,
-    alt: str,
-    runs: Sequence[Observed] = (),
+    figure: PaperFigure, drawing: Figure, source: Source, *, alt: str, runs: Sequence[Observed] = ()
 ) -> list[Drawing]:
     """The figure with its title, the paper's number and what explains it."""
     cpus = ", ".join(dict.fromkeys(cells.cpu_name(run) for run in runs))

@@ -221,11 +221,7 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
 
 
 def report_recorded(
-    names: Sequence[str],
-    out: Path | None = None,
-    *,
-    full: bool = False,
-    cpu: Path | None = None,
+    names: Sequence[str], out: Path | None = None, *, full: bool = False, cpu: Path | None = None
 ) -> list[PaperReport]:
     """Write papers from every run of them under ``results``.
 

@@ -38,8 +38,7 @@ NAMES = [" ".join([system, *map(str, levels.values())]) for system, levels in SC
 
 @pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)
 @pytest.mark.parametrize(
-    "sizes",
-    [(1, 2, 3, 4, 5, 9, 31, 32, 33), pytest.param(range(4, 61), marks=pytest.mark.full)],
+    "sizes", [(1, 2, 3, 4, 5, 9, 31, 32, 33), pytest.param(range(4, 61), marks=pytest.mark.full)]
 )
 def test_small_boards(
     simulator: Device, sizes: Sequence[int], system: str, levels: dict[str, Level]

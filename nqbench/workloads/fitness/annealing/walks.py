@@ -214,13 +214,7 @@ def attacked_walk(
 
 @compiled
 def advance(
-    board: Words,
-    state: Words,
-    table: Words,
-    key: np.uint64,
-    moves: int,
-    limit: int,
-    measured: int,
+    board: Words, state: Words, table: Words, key: np.uint64, moves: int, limit: int, measured: int
 ) -> bool:
     """One step of a walk whose boards are evaluated elsewhere.
 

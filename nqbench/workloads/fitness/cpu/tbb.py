@@ -25,11 +25,7 @@ a few pieces per thread, and further when one is stolen. Numba gives TBB a range
 has numbered before, with the same partitioner, and every piece costs a call: with one row each
 that adds 250% at n = 1,000 and 40% at 10,000, with 16 rows 15% and 3%."""
 
-LIBRARIES: Final = {
-    "linux": "libtbb.so.12",
-    "darwin": "libtbb.12.dylib",
-    "win32": "tbb12.dll",
-}
+LIBRARIES: Final = {"linux": "libtbb.so.12", "darwin": "libtbb.12.dylib", "win32": "tbb12.dll"}
 """What numba asks the loader for, by ``sys.platform``."""
 
 FOLDER: Final = "Library/bin" if sys.platform == "win32" else "lib"
