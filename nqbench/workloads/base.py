@@ -56,12 +56,14 @@ class Factor:
     default: Level | None = None
 
 
-def factor_table(text: str) -> dict[str, Factor]:
+def factor_table(text: str | Path, **given: object) -> dict[str, Factor]:
     """Factors by name from lines ``name word|word LEAST..MOST =default flags: meaning``.
 
     All but name and meaning may be left out; the flags are those of ``Factor``. An indented line
-    continues the one before.
+    continues the one before. A file may name what is ``given`` in braces.
     """
+    if isinstance(text, Path):
+        text = text.read_text(encoding="utf-8").format_map(given)
     found: dict[str, Factor] = {}
     for entry in re.split(r"\n(?=\S)", text.strip()):
         head, meaning = re.split(r":\s+", entry, maxsplit=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.point import Level
@@ -121,33 +122,9 @@ CPU_SYSTEMS: Final = frozenset(
 )
 """They run on the CPU, whatever the device."""
 
-FACTORS: Final[Mapping[str, Factor]] = factor_table(f"""
-n 1..{MAX_N}: queens of the board
-scheme {"|".join(SCHEMES)}: how a board is evaluated or found
-board random|valid|file launch: which board is evaluated
-board_file text: file of the board, for `board: file`
-seed 0..{2**31 - 1} launch: seed of a random board or of a search
-batch 1..{2**20} launch: boards evaluated in one launch
-allocation per_call|once: when device memory is allocated: in every evaluation, or once before
-block_size 1..1024 auto launch: threads per block
-atomics per_conflict|per_thread|per_warp:
-    what adds to the counter in global memory: every conflict, thread or warp
-counters shared|global auto: where the queens of each diagonal are counted
-tally arrival|final:
-    when pairs are summed: as a queen arrives on a diagonal, or from the final counts
-threshold 1..{2**24} launch:
-    comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)
-child_block_size 1..1024: threads per block of a sub-kernel
-nesting 1..64 launch: nested sub-kernels for one row
-threads 1..256 auto launch: CPU threads
-optimization default|none launch: compiler optimization of the CPU baseline
-evaluator {"|".join((*CPU_EVALUATORS, *GPU_EVALUATORS))}: scheme that a search evaluates with
-proposal uniform|attacked launch: first queen of a move: any, or one in conflict
-start_temperature 1..{2 * MILLI} auto: highest temperature, in thousandths of a conflict
-end_temperature 1..{2 * MILLI} auto: temperature at which a search gives up, in thousandths
-cooling 1..{MILLI - 1} auto: ratio of successive temperatures, in thousandths
-moves_per_queen 1..100000 auto: proposals at each temperature, over n
-max_evaluations 0..{2**31 - 1} launch: proposals after which a search stops; 0 for no limit
-chains 1..{2**20} auto: searches run in parallel; `auto` fills the device
-stop first|all: when chains end: at the first board found, or each at its own board
-""")
+FACTORS: Final[Mapping[str, Factor]] = factor_table(
+    Path(__file__).with_name("factors.txt"),
+    max_n=MAX_N,
+    schemes="|".join(SCHEMES),
+    evaluators="|".join((*CPU_EVALUATORS, *GPU_EVALUATORS)),
+)

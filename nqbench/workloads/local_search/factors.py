@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import or_
+from pathlib import Path
 from typing import Final
 
 from nqbench.point import Level
@@ -32,28 +33,14 @@ TILE_X: Final = (1, 2, 4, 8)
 APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
 """The reduction halves the block, so its size must be a power of two."""
 
-FACTORS: Final[Mapping[str, Factor]] = factor_table(f"""
-n {MIN_N}..{MAX_N}: cities
-kernel indexed|tiled|resident:
-    how the neighbourhood is evaluated: by move number, by rectangles of positions, or by rectangles
-    with the move applied by the last block
-moves consecutive|strided: which moves a thread takes
-mapping {"|".join(MAPPING_CODES)}: move number to positions
-reduction consecutive|strided: how `apply` reads the deltas
-unroll none|full: unrolling of the reduction in shared memory
-cache default|prefer_l1|prefer_shared: preferred split between L1 and shared memory
-block_size 1..1024 launch: threads per block of the evaluation
-blocks 1..65535 per_sm launch: blocks of the evaluation
-apply_size 32..1024 launch: threads of the one block of `apply`
-tile_x 1..8 auto launch: positions x of a thread: 1, 2, 4 or 8
-tile_y 1..1024 auto launch: positions y of a block
-check_every 1..100000 launch: launches between two checks of the state
-iterations 1..{MAX_ITERATIONS} auto launch:
-    limit on moves applied; auto: ten per city, more than a search needs
-seed 0..{2**31 - 1} launch: seed of the instance and of the start tour
-instance {UNIFORM} text launch:
-    cities drawn uniformly in the unit square, or the path of a TSPLIB file
-""")
+FACTORS: Final[Mapping[str, Factor]] = factor_table(
+    Path(__file__).with_name("factors.txt"),
+    min_n=MIN_N,
+    max_n=MAX_N,
+    mappings="|".join(MAPPING_CODES),
+    max_iterations=MAX_ITERATIONS,
+    uniform=UNIFORM,
+)
 
 GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": UNIFORM}
 """Defaults of factors that every system has, CPU systems included."""
