@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,88 +45,10 @@ class Case:
 
 
 CASES = {
-    "transpose": Case(
-        [("bank_conflicts", "pad=1", "pad=0", 15)],
-        ("= tile[threadIdx.x][threadIdx.y + i]", "= tile[threadIdx.y + i][threadIdx.x]"),
-        "pad=0",
-        "b[0, 1] is",
-    ),
-    "reduction": Case(
-        [
-            ("divergent_branches", "step=strided", "step=divergent", 4),
-            ("bank_conflicts", "step=sequential", "step=strided", 1e9),
-            ("barriers", "step=shuffle", "step=sequential", 8),
-            ("warp_instructions", "items=8", "items=1", 4),
-        ],
-        ("if (at < n) sum", "if (at < n - 1) sum"),
-        "step=shuffle",
-        "total[0] is",
-    ),
-    "histogram": Case(
-        [
-            ("global_atomics", "counts_in=shared_atomics", "counts_in=global_atomics", 10),
-            ("global_atomics", "counts_in=per_warp", "counts_in=global_atomics", 10),
-            ("global_sectors", "counts_in=per_warp", "counts_in=global_atomics", 10),
-            ("bank_conflicts", "distinct=256", "distinct=2", 5),
-        ],
-        ("atomicAdd(&mine[data[i]], 1u)", "++mine[data[i]]"),
-        "counts_in=per_warp",
-        "counts[",
-    ),
-    "matmul": Case(
-        [
-            ("global_sectors", "memory=shared", "memory=global", 4),
-            ("global_sectors", "memory=global side=4", "memory=global side=1", 3),
-            ("shared_requests", "memory=shared side=4", "memory=shared side=1", 3),
-        ],
-        ("first < n; first += edge", "first + edge < n; first += edge"),
-        "memory=shared",
-        "c[0, 0] is",
-    ),
-    "stencil": Case(
-        [
-            ("global_sectors", "memory=shared", "memory=global", 2.5),
-            ("bank_conflicts", "memory=shared width=32", "memory=shared width=16", 9),
-        ],
-        ("tile[y + 2][x + 1]", "tile[y + 1][x + 1]"),
-        "memory=shared",
-        "b[0, 0] is",
-    ),
-    "spmv": Case(
-        [
-            ("lane_efficiency", "per_row=thread skew=2", "per_row=thread skew=1", 2),
-            ("lane_efficiency", "per_row=thread", "per_row=warp", 1.5),
-            ("warp_instructions", "per_row=thread mean=4", "per_row=warp mean=4", 10),
-            ("global_sectors", "per_row=warp mean=32", "per_row=thread mean=32", 2),
-        ],
-        ("int step = 16", "int step = 8"),
-        "per_row=warp mean=32",
-        "y[",
-    ),
-    "nbody": Case(
-        [
-            ("global_sectors", "memory=shared", "memory=global", 4),
-            ("warp_instructions", "per_thread=2", "per_thread=1", 1.05),
-        ],
-        ("sum.z += pull * dz", "sum.z += pull * dy"),
-        "memory=global",
-        "result[0, 2] is",
-    ),
-    "last_warp": Case(
-        [("warp_instructions", "lanes=trusted", "lanes=wait", 1.1)],
-        ("step > 32; step /= 2", "step > 64; step /= 2"),
-        "block=256",
-        "total[0] is",
-    ),
-    "signs": Case(
-        [
-            ("lane_efficiency", "bound=sum", "bound=none", 3),
-            ("warp_instructions", "bound=sum", "bound=none", 1.03),
-        ],
-        ("if (next > largest) break;", "if (next >= largest) break;"),
-        "bound=none",
-        "the answer",
-    ),
+    name: Case(**case)
+    for name, case in tomllib.loads(
+        Path(__file__).with_name("cases.toml").read_text(encoding="utf-8")
+    ).items()
 }
 
 
