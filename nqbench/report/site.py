@@ -24,7 +24,7 @@ from nqbench.analysis.wording import amount
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.comparison import title_of, write_comparison
-from nqbench.report.exporters import HTML
+from nqbench.report.exporters import HTML, templates
 from nqbench.report.items import ReadRun, read_run
 from nqbench.report.matrix import ABLATION, add_effects
 from nqbench.report.page import Page, Paragraph, Tile, Tiles, unused
@@ -56,6 +56,8 @@ NAMED: Final = 3
 """Runs that the title names; of more it says how many there are."""
 SHOWN: Final = 2
 """Sentences on a tile."""
+WIDTH, HEIGHT, RADIUS = 300, 70, 2.4
+"""Of a thumbnail and its dots, in points."""
 PAGE_LINK: Final = re.compile(rf'href="([\w./-]+\.{HTML})"')
 
 
@@ -165,23 +167,13 @@ def thumbnail(answer: Answer, name: str) -> str:
     low, high = min(heights), max(heights)
     if high - low < math.log(NOTEWORTHY):
         return ""
-    width, height, radius, marks = 300, 70, 2.4, (' class="best"', "")
-    step = (width - 4 * radius) / (len(ranked) - 1)
-    dots = "".join(
-        f'<circle cx="{2 * radius + i * step:.1f}" r="{radius if i else 2 * radius}"'
-        f' cy="{height - 8 - (height - 18) * (value - low) / (high - low):.1f}"'
-        f"{marks[min(i, 1)]}/>"
-        for i, value in enumerate(heights)
-    )
+    step = (WIDTH - 4 * RADIUS) / (len(ranked) - 1)
+    falls = [(HEIGHT - 18) * (value - low) / (high - low) for value in heights]
+    dots = [(2 * RADIUS + i * step, HEIGHT - 8 - fall) for i, fall in enumerate(falls)]
     best, worst = (amount(p.value(what), what) for p in (ranked[0], ranked[-1]))
-    said = f"{len(ranked)} points by {what.plain}: {best} to {worst}"
-    return (
-        f'<svg viewBox="0 0 {width} {height + 14}" role="img" aria-labelledby="{name}">'
-        f'<title id="{name}">{said}</title>{dots}'
-        f'<text x="0" y="{height + 11}" class="best">{best}</text>'
-        f'<text x="{width // 2}" y="{height + 11}" text-anchor="middle">{what.plain}</text>'
-        f'<text x="{width}" y="{height + 11}" text-anchor="end">{worst}</text></svg>'
-    )
+    size = {"width": WIDTH, "height": HEIGHT, "radius": RADIUS}
+    known = {"best": best, "worst": worst, "count": len(ranked), "plain": what.plain}
+    return templates().get_template("thumbnail.html").render(name=name, dots=dots, **size, **known)
 
 
 def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
