@@ -7,7 +7,9 @@ and read by :mod:`nqbench.study.values`, which can point at the item that is wro
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
@@ -23,30 +25,9 @@ from nqbench.workloads.base import Workload
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
 
-_LEVEL: Final[dict[str, Any]] = {
-    "description": "A level's name, a whole number, `auto`, an expression over n, the other given"
-    " factors and device.* ('max(4, n - 11)'), or {per_sm: k}.",
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {"type": "integer"},
-        {
-            "type": "object",
-            "properties": {"per_sm": {"type": "integer", "minimum": 1}},
-            "required": ["per_sm"],
-            "additionalProperties": False,
-        },
-    ],
-}
-_RANGE: Final[dict[str, Any]] = {
-    "description": "Whole numbers from the first to the last, both included.",
-    "type": "object",
-    "properties": {
-        "range": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-        "step": {"type": "integer", "minimum": 1, "default": 1},
-    },
-    "required": ["range"],
-    "additionalProperties": False,
-}
+_FORMS: Final = json.loads(Path(__file__).with_name("forms.json").read_text(encoding="utf-8"))
+_LEVEL: Final[dict[str, Any]] = _FORMS["level"]
+_RANGE: Final[dict[str, Any]] = _FORMS["range"]
 
 
 def _by_kind(form: dict[str, Any]) -> dict[str, Any]:

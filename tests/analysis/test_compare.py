@@ -59,7 +59,7 @@ def test_a_phase_that_took_no_time_is_listed_as_not_compared() -> None:
         for n, transfer_s in enumerate(seconds, 8):
             run.time("kernels", {"n": n}, 1.0, transfer_s=transfer_s)
         runs.append(run.data())
-    found = compare_runs(*runs, NAMES, value="transfer")
+    found = compare_runs(runs[0], runs[1], NAMES, value="transfer")
     assert [row.pair.first.n for row in found.rows] == [10]
     said = [(m.label, m.where, m.reason) for m in found.missing]
     why = "its transfer time is 0 s"
