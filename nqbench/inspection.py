@@ -18,7 +18,7 @@ from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
 from nqbench.measure.run_state import Listener
 from nqbench.measure.variants import workload_of
 from nqbench.plan import Kernel
-from nqbench.point import labels
+from nqbench.point import labels, varied
 from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
@@ -202,7 +202,10 @@ def side_by_side(
     chosen = [groups[0][-1], groups[-1][0]] if len(groups) == 1 else [g[0] for g in groups]
     values = [wording.amount(what.of(rows[id(point)]), what) for point in chosen]
     which = "A is the worst and B the best" if len(groups) == 1 else "A and B are the best"
-    return chosen, f"{which} of {len(rows)} by {what.plain}: {values[0]} and {values[1]}."
+    first, second = (point.factors for point in chosen)
+    alike = [f"{f} {first[f]}" for f in varied(points)[1:] if first.get(f) == second.get(f)]
+    both = f" Both have {', '.join(alike)}." if alike and chosen[0].system is None else ""
+    return chosen, f"{which} of {len(rows)} by {what.plain}: {values[0]} and {values[1]}.{both}"
 
 
 def _alike(points: Sequence[Point]) -> list[Point]:

@@ -134,8 +134,10 @@ class Answer:
 
     @cached_property
     def best(self) -> list[Best]:
-        """The best point of the answering sweep by each quantity."""
-        return self.best_of(self.sweep, self.quantities)
+        """The best point of the answering sweep by each quantity in which the points clearly
+        differ; if there is none, by the first."""
+        found = self.best_of(self.sweep, self.quantities)
+        return [best for best in found if best.clear] or found[:1]
 
     @cached_property
     def elsewhere(self) -> list[Best]:

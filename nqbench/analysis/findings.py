@@ -79,7 +79,7 @@ def undecided(best: Best) -> str:
         return f"{best.of} points lie within {wording.percent(best.over_worst.value - 1)}"
     value = wording.amount(best.value.value, best.what)
     return (
-        f"{best.name} ({value}) leads {best.next_name}, but the intervals of all {best.of} points"
+        f"{best.name} ({value}) leads {best.next_name}, but the intervals of {best.of} points"
         " overlap; more rounds would narrow them"
     )
 

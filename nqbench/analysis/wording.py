@@ -248,7 +248,9 @@ def times_as_fast(found: Estimate) -> str:
     value = found.value
     if not 0 < value < math.inf:
         return number(value)
-    return f"{factor(max(value, 1 / value))} {'slower' if value < 1 else 'faster'}{_margin(found)}"
+    if value < 1:
+        return f"{factor(1 / value)} slower{_margin(found.inverse())}"
+    return f"{factor(value)} faster{_margin(found)}"
 
 
 def times(found: Estimate) -> str:

@@ -148,7 +148,7 @@ def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     from nqbench.report.writer import RunReport
     from nqbench.runs.reading import RECORDS, default_out
 
-    page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
+    page, records = default_out(outcome.path) / "report.html", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
         console.note("nothing was measured; the report is up to date")

@@ -94,7 +94,8 @@ def _why(answer: Answer) -> Card | None:
     left = [f"{many(skipped, 'point')} not run"] if skipped else []
     why, costs = answer.reasons, _costs(answer)
     if why:
-        more = [f"and {text}" for text in why[1:]] + [f"for {text}" for text in costs]
+        more = [f"and {text}" for text in why[1:]]
+        more += [f"against the best of each count: {', '.join(costs)}"] if costs else []
         return Card("Why: the best against the worst", why[0], tuple(more + left))
     if costs:
         more = [f"and {text}" for text in costs[1:]]

@@ -190,7 +190,7 @@ def turning(*, noise: bool) -> Builder:
         ),
         (
             lambda: swept("depth", {2: 1.2, 3: 1.3, 4: 1.4}, noise=0.8, rounds=3),
-            *("but the intervals of all 3 points overlap; more rounds", "lie within"),
+            *("but the intervals of 3 points overlap; more rounds", "lie within"),
         ),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
         (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),

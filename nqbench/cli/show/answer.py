@@ -101,12 +101,13 @@ def _changes(answer: Answer) -> None:
 
 
 def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> list[tuple[str, list[str]]]:
-    """A column for each quantity that some change alters, at the largest size."""
+    """A column for each quantity that some change alters, and for the modelled time, which was
+    asked for; at the largest size."""
     found = []
     for what in answer.quantities:
         effects = (change.effects.get(what.name) for change in shown)
         cells = [str(effect.difference) if effect else "" for effect in effects]
-        if set(cells) - {"", "same"}:
+        if set(cells) - {"", "same"} or what.name == MODELLED:
             found.append((what.plain, cells))
     return found[:COLUMNS]
 
