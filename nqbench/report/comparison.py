@@ -201,7 +201,8 @@ def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
     for what in findings.answers[0].quantities:
         alike: dict[tuple[str, float], tuple[Best, list[str]]] = {}
         for name, answer in zip(findings.names, findings.answers, strict=True):
-            if best := next((one for one in answer.best if one.what == what), None):
+            every = answer.best_of(answer.sweep, answer.quantities)
+            if best := next((one for one in every if one.what.name == what.name), None):
                 found = alike.setdefault((best.name, best.value.value), (best, []))
                 found[1].append(wording.side(name))
         for best, on in alike.values():

@@ -92,7 +92,7 @@ def score(value: Estimate | str, printed: str, kind: str, reads: str, unit: str 
         (Estimate(1.5, 1.4, 1.6, 3), "1.4", "ratio", "", "", ("1.4x faster", "1.50x faster ±6.9%")),
         (Estimate(0.5), "0.80", "ratio", "", "", ("1.25x slower", "2.00x slower")),
         (Estimate(0.5), "1.71", "ratio", "slower", "", ("1.71x slower", "2.00x faster")),
-        (Estimate(0.5, 0.25, 0.8), "2", "ratio", "", "", ("2x faster", "2.00x slower (1.25 to 4)")),
+        (Estimate(0.5, 0.2, 0.8), "2", "ratio", "", "", ("2x faster", "2.00x slower (1.25 to 5)")),
         (Estimate(0.0), "", "ratio", "", "", ("faster", "0")),
         (Estimate(0.96, 0.9, 1, 3), "", "bound", "times", "", ("in words", "0.96x (0.9 to 1)")),
         (Estimate(7.21), "7.7", "ratio", "times", "", ("7.7x", "7.21x")),

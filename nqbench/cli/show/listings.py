@@ -150,7 +150,7 @@ def _show_lines(table: ReportTable) -> None:
     console.say(f"{table.title} ({table.source})")
     console.show_table(heads, [[*row[:-1], row[-1][:room]] for row in cells])
     more = len(table.rows) - len(rows)
-    for note in (*table.notes, *([f"and {many(more, 'line')} more: `--out DIR` writes them"] * bool(more))):
+    for note in (*table.notes, *([f"{many(more, 'more line')}: `--out DIR`"] * bool(more))):
         console.say(note)
 
 
