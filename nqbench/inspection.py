@@ -202,8 +202,8 @@ def side_by_side(
     chosen = [groups[0][-1], groups[-1][0]] if len(groups) == 1 else [g[0] for g in groups]
     values = [wording.amount(what.of(rows[id(point)]), what) for point in chosen]
     which = "A is the worst and B the best" if len(groups) == 1 else "A and B are the best"
-    first, second = (point.factors for point in chosen)
-    alike = [f"{f} {first[f]}" for f in varied(points)[1:] if first.get(f) == second.get(f)]
+    one, other = (point.factors for point in chosen)
+    alike = [f"{f} {one[f]}" for f in varied(points)[1:] if one.get(f) == other.get(f)]
     both = f" Both have {', '.join(alike)}." if alike and chosen[0].system is None else ""
     return chosen, f"{which} of {len(rows)} by {what.plain}: {values[0]} and {values[1]}.{both}"
 
