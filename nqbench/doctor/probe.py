@@ -32,7 +32,7 @@ PROHIBITED: Final = 2
 """``NVML_COMPUTEMODE_PROHIBITED``"""
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
-LIMIT_S: Final = 10.0
+LIMIT_S: Final = 60.0
 """A driver that takes longer hangs: starting many GPUs takes about 3 s."""
 _OWN_ERROR: Final = re.compile(r"nqbench\.errors\.\w+: ")
 """How Python names our own errors in a traceback's last line; their text is a whole sentence."""
