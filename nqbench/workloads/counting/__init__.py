@@ -63,7 +63,7 @@ class Counting(Workload):
         self, name: str, factors: Mapping[str, Level], system: str | None
     ) -> Level | None:
         """The paper's own ``depth``, or one that gives enough jobs; see ``resolve.auto_depth``."""
-        if name != "depth":
+        if name != "depth" or system == MIDDLE:
             return None
         from nqbench.workloads.counting.resolve import auto_depth
 

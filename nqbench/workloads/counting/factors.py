@@ -38,7 +38,7 @@ MIDDLE: Final = "middle"
 """The system that counts pairs of half boards, with factors of its own."""
 TREE_SYMMETRIES: Final = ("none", "mirror", "full")
 """Levels of ``symmetry`` of a tree; the others, and ``MIDDLE_FACTORS``, are of ``MIDDLE`` alone."""
-MIDDLE_FACTORS: Final = ("listing", "order", "masks", "pair_test")
+MIDDLE_FACTORS: Final = ("listing", "order", "masks", "pair_test", "split")
 
 
 def takes_closed_jobs(loop: Level) -> bool:
@@ -76,6 +76,7 @@ listing quarters: how `middle` lists half boards
 order none|plain|gray: order of the half boards of `middle`
 masks none|and|and_or: which masks of `middle` spare pairs of tiles a test
 pair_test words|shuffle: how `middle` tests pairs of half boards
+split 0..4 auto: diagonals by which `middle` cuts the lists of a group
 depth 2..{MAX_N - 3} auto launch =auto: rows placed on the CPU
 adders alu|both =alu: which pipes of `loop: unrolled` add
 steps 1..15 =15: queens between two votes of `loop: unrolled`

@@ -80,6 +80,7 @@ _MIDDLE: Final[Levels] = {
     "masks": "and_or",
     "pair_test": "shuffle",
     "symmetry": "middle",
+    "split": "auto",
 }
 
 _ON_CPU: Final = (

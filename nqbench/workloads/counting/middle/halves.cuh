@@ -21,6 +21,7 @@ struct Middle {
     Masks masks;
     Pairs pairs;
     Symmetry symmetry;
+    unsigned split;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
@@ -29,8 +30,9 @@ struct Middle {
     __host__ __device__ constexpr unsigned board() const { return (1u << n) - 1; }
     // Bits of a word by which a list is sorted: as many as make a few entries of each.
     __host__ __device__ constexpr unsigned key_bits() const {
-        return n < 12 ? 6 : n < 20 ? n - 6 : 12 + 2 * (n > 22);
+        return n < 12 ? 6 : n < 18 ? n - 6 : 12;
     }
+    __host__ __device__ constexpr unsigned order_threads() const { return n < 19 ? 512 : 1024; }
 };
 
 using Half = unsigned long long;
@@ -40,6 +42,8 @@ constexpr unsigned kWeight = 62;
 constexpr unsigned kCrossed = 29;
 constexpr unsigned kNowhere = 7;
 constexpr unsigned kListThreads = 128;
+constexpr unsigned kStaged = 256;  // halves of a warp
+constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
 
@@ -77,6 +81,7 @@ template <Middle C> struct Lister {
     Half* halves;
     unsigned room;
     unsigned* found;
+    Half* stage;  // of this warp
     Half seen = 0;
 
     // Whether half boards are weighed by the row of their queen in the middle column.
@@ -133,26 +138,37 @@ template <Middle C> struct Lister {
             allowed = crossed == kNowhere || crossed <= middle;
         }
         unsigned hits = 0;
-        const unsigned there = min(kWarp, end - first);
-#pragma unroll 4
-        for (unsigned k = 0; k < there; ++k) {
-            const Quarter other = __ldg(outer.boards + first + k);
-            if (((other.x & rising) | (other.y & falling)) == 0) hits |= 1u << k;
+        for (unsigned k = 0; k < min(kWarp, end - first); k += kAtOnce) {  // may read beyond `end`
+            unsigned some = 0;
+#pragma unroll
+            for (unsigned j = 0; j < kAtOnce; ++j) {
+                const Quarter other = __ldg(outer.boards + first + k + j);
+                if (((other.x & rising) | (other.y & falling)) == 0) some |= 1u << j;
+            }
+            hits |= some << k;
         }
         const unsigned all = __ballot_sync(kAllLanes, allowed);
         hits = tried ? hits & all : 0;
         if (!__any_sync(kAllLanes, hits)) return;
-        unsigned total;
-        unsigned place = before(__popc(hits), total);
-        unsigned base = 0;
+        unsigned total, base = 0;
+        const unsigned own_place = before(__popc(hits), total);
         if (lane == 0) base = atomicAdd(found, total);
-        place += __shfl_sync(kAllLanes, base, 0);
-        for (; hits != 0; hits &= hits - 1, ++place) {
+        base = __shfl_sync(kAllLanes, base, 0);
+        for (unsigned place = own_place; hits != 0; hits &= hits - 1, ++place) {
             const Quarter other = __ldg(outer.boards + first + __ffs(hits) - 1);
             const Half half = word(other, own);
             seen |= half;
-            if (place < room) halves[place] = half | weight(other, own);
+            put(base, place, half | weight(other, own));
         }
+        __syncwarp();
+        for (unsigned place = lane; place < min(total, kStaged); place += kWarp)
+            if (base + place < room) halves[base + place] = stage[place];
+        __syncwarp();
+    }
+    // Lanes write whole sectors if they stage what they found.
+    __device__ void put(unsigned base, unsigned place, Half half) {
+        if (place < kStaged) stage[place] = half;
+        else if (base + place < room) halves[base + place] = half;
     }
 };
 
@@ -166,12 +182,14 @@ __global__ void __launch_bounds__(kListThreads)
          const unsigned* __restrict__ outer_starts, const Quarter* __restrict__ outer_boards,
          const unsigned* __restrict__ inner_starts, const Quarter* __restrict__ inner_boards,
          unsigned first, unsigned count, unsigned room, Half* halves, unsigned* sizes,
-         Half* useful) {
+         Half* useful, unsigned* taken) {
     __shared__ unsigned binomial[kColumns * kSizes];
     __shared__ unsigned columns[kColumns];
+    __shared__ Half stage[kListThreads / kWarp][kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
     const unsigned side = blockIdx.x, lane = lane_number();
+    if (side == 0 && threadIdx.x == 0) *taken = 0;  // for `order`
     if (side >= 2 * count) return;
     const unsigned group = first + side / 2;
     const unsigned set = (side % 2 ? lower : upper)[group];
@@ -183,7 +201,7 @@ __global__ void __launch_bounds__(kListThreads)
     __syncthreads();
     Lister<C> lister{{outer_starts, outer_boards}, {inner_starts, inner_boards}, middle[group],
                      side % 2 == 1,                halves + size_t(side) * room, room,
-                     &found};
+                     &found,                       stage[threadIdx.x / kWarp]};
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kListThreads) {
         // Every lane ranks another pair of column sets among the sets of their sizes.
         const bool there = base + lane < pick_count;
@@ -195,7 +213,9 @@ __global__ void __launch_bounds__(kListThreads)
             const bool picked = pick >> i & 1;
             above += picked;
             const unsigned size = picked ? above : i + 1 - above;
-            if (there) rank[!picked] += binomial[columns[i] * kSizes + size];
+            const unsigned sets = there ? binomial[columns[i] * kSizes + size] : 0;
+            if (picked) rank[0] += sets;
+            else rank[1] += sets;
         }
         const unsigned begins = there ? __ldg(outer_starts + rank[0]) : 0;
         const unsigned ends = there ? __ldg(outer_starts + rank[0] + 1) : 0;

@@ -43,6 +43,14 @@ struct Words {
     }
 };
 
+// The number of the highest bit of `bits`, which is cleared: the lowest one costs an instruction more
+// on the pipe that also counts bits.
+__device__ __forceinline__ unsigned take_last(unsigned& bits) {
+    const unsigned bit = 31 - __clz(bits);
+    bits ^= 1u << bit;
+    return bit;
+}
+
 struct Lists {
     const Half* upper;
     const Half* lower;
@@ -64,8 +72,9 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower) {
     const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
     const unsigned tiles = (lists.uppers + kWarp - 1) / kWarp;
     unsigned count = 0;
-    const auto test = [&](unsigned tile, bool skip) {
-        const Half half = lists.upper[tile * kWarp + lane];
+    const Half* const own = lists.upper + lane;
+    const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
+        const Half half = __ldg(tiles + tile * kWarp);
         unsigned pairs;
         if constexpr (C.pairs == Pairs::words) pairs = words.free(half);
         else if (skip) pairs = __popc(tables.template free<kSkipped>(half));
@@ -76,13 +85,14 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower) {
         Half other = kOrMask << kOr;
         if (base + lane < tiles) other = C.masks == Masks::none ? 0 : lists.upper_masks[base + lane];
         const bool meets = base + lane >= tiles || (mask & other & ((Half(1) << kOr) - 1)) != 0;
+        const Half* const at = own + base * kWarp;
         unsigned tested = ~__ballot_sync(kAllLanes, meets);
         if constexpr (C.masks == Masks::and_or && C.pairs == Pairs::shuffle && kSkipped > 0) {
             unsigned light = tested & __ballot_sync(kAllLanes, (mask & other) >> kOr == 0);
-            tested &= ~light;
-            for (; light != 0; light &= light - 1) test(base + __ffs(light) - 1, true);
+            tested ^= light;
+            while (light != 0) test(at, take_last(light), true);
         }
-        for (; tested != 0; tested &= tested - 1) test(base + __ffs(tested) - 1, false);
+        while (tested != 0) test(at, take_last(tested), false);
     }
     return count;
 }
@@ -103,29 +113,26 @@ __device__ Half join_lists(const Lists& lists, unsigned* next) {
     }
 }
 
-// Blocks `blockIdx.x` count the pairs of group `first + blockIdx.x`; `gridDim.y` of them share the
-// tiles of the lower halves by the word `next` of the group. A group whose lists had no room is
-// `spilled`.
+// A block counts pairs of a cell of group `first + blockIdx.x`: number `blockIdx.y` of `parts` for
+// every cell, which share the tiles of its lower halves by the cell's word `next`.
 template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads)
-    join(unsigned first, unsigned count, unsigned room, const unsigned* sizes, const Half* useful,
-         const Half* ordered, const Half* masks, unsigned* next, unsigned* spilled, Half* sums) {
+    join(unsigned first, unsigned count, unsigned parts, const Half* ordered, const Half* masks,
+         const Place* places, const unsigned* widths, unsigned* next, const unsigned* spilled,
+         Half* sums) {
     const unsigned group = blockIdx.x;
-    if (group >= count) return;
-    Lists lists;
-    lists.uppers = sizes[2 * group];
-    lists.lowers = sizes[2 * group + 1];
-    if (lists.uppers == 0 || lists.lowers == 0) return;
-    if (max(lists.uppers, lists.lowers) > room) {
-        if (threadIdx.x == 0) spilled[first + group] = 1;
-        return;
-    }
-    lists.upper = ordered + size_t(2 * group) * room;
-    lists.lower = lists.upper + room;
-    lists.upper_masks = masks + size_t(2 * group) * (room / kWarp);
-    lists.lower_masks = lists.upper_masks + room / kWarp;
-    lists.useful = __popcll(useful[2 * group] & useful[2 * group + 1]);
-    const Half found = block_sum<kJoinThreads>(
-        join_lists<C, (2 * C.n - 2 + 4) / 5>(lists, next + first + group));
+    if (group >= count || spilled[first + group]) return;
+    const unsigned cell = group * (gridDim.y / parts) + blockIdx.y / parts;
+    const Place upper = places[2 * cell], lower = places[2 * cell + 1];
+    if (upper.size == 0 || lower.size == 0) return;
+    const Lists lists{ordered + size_t(upper.tile) * kWarp,
+                      ordered + size_t(lower.tile) * kWarp,
+                      masks + upper.tile,
+                      masks + lower.tile,
+                      upper.size,
+                      lower.size,
+                      widths[cell]};
+    const Half found =
+        block_sum<kJoinThreads>(join_lists<C, (2 * C.n - 2 + 4) / 5>(lists, next + cell));
     if (threadIdx.x == 0 && found != 0) atomicAdd(sums + first + group, found);
 }

@@ -1,57 +1,87 @@
-// Orders the two lists of a group so that neighbours share their most decisive diagonals.
+// Orders the two lists of a cell so that neighbours share their most decisive diagonals.
 //
 // A diagonal decides as often as it occurs on both sides; a sample says how often. The bits of all
 // words are permuted so that the most decisive come first, those that occur on one side only are
 // dropped, and the words are sorted by the position of their first bits in a Gray code: neighbours
 // differ in few bits, so that the AND of 32 of them has many.
+//
+// A group is one cell, or `split` diagonals cut it into 2^split. A cut by a diagonal gives a cell
+// whose halves have it on one side and lack it on the other, and one whose halves lack it on the
+// first side: the other side's halves that lack it are in both, and no pair is lost or in both.
 #pragma once
 
 #include "halves.cuh"
 
-constexpr unsigned kOrderThreads = 512;
-constexpr unsigned kSample = 512;  // of each list
+constexpr unsigned kSample = 1024;  // of each list
 constexpr unsigned kDropped = 64;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
 constexpr unsigned kOrBits = 15;
 constexpr Half kOrMask = (Half(1) << kOrBits) - 1;
 
+// The members of a side of a cell, as they were listed.
+struct Members {
+    const Half* list;
+    unsigned size;
+    Half has = 0, lacks = 0;
+    __device__ bool operator()(Half half) const {
+        return (half & has) == has && (half & lacks) == 0;
+    }
+};
+
 template <Middle C> struct Permutation {
     static constexpr unsigned kBits = 2 * C.n, kNibbles = (kBits + 3) / 4;
+    static constexpr unsigned kThreads = C.order_threads();
     Half table[kNibbles][16];
     unsigned often[2][kBits];
     unsigned place[kBits];
-    unsigned useful;
 
+    // How often a sample has each bit, and the places of those in `both`, the most decisive first.
     // All threads of the block.
-    __device__ void make(const Half* const halves[2], const unsigned sizes[2], Half both) {
-        constexpr unsigned kWarps = kOrderThreads / kWarp;
-        const unsigned lane = lane_number(), warp = threadIdx.x / kWarp;
-        for (unsigned i = threadIdx.x; i < 2 * kBits; i += kOrderThreads) (&often[0][0])[i] = 0;
-        if (threadIdx.x == 0) useful = __popcll(both);
+    __device__ void rank(const Members sides[2], Half both) {
+        const unsigned lane = lane_number();
+        for (unsigned i = threadIdx.x; i < 2 * kBits; i += kThreads) (&often[0][0])[i] = 0;
         __syncthreads();
-        for (unsigned part = warp; part < 2 * kSample / kWarp; part += kWarps) {
-            const unsigned side = part % 2, number = part / 2 * kWarp + lane;
-            const unsigned size = sizes[side];
-            const unsigned taken = min(size, kSample);
-            const bool there = number < taken;
-            const Half half = there ? halves[side][Half(number) * size / taken] : 0;
-            unsigned mine[2] = {0, 0};
+        const unsigned most = min(max(sides[0].size, sides[1].size), kSample);
+        for (unsigned part = threadIdx.x / kWarp; part / 2 * kWarp < most;
+             part += kThreads / kWarp) {
+            const Members& side = sides[part % 2];
+            const unsigned number = part / 2 * kWarp + lane, taken = min(side.size, kSample);
+            Half half = number < taken ? side.list[number * (side.size / taken)] : 0;
+            if (!side(half)) half = 0;
             for (unsigned bit = 0; bit < kBits; ++bit) {
                 const unsigned count = __popc(__ballot_sync(kAllLanes, half >> bit & 1));
-                if (bit % kWarp == lane) mine[bit / kWarp] = count;
+                if (lane == 0 && count != 0) atomicAdd(&often[part % 2][bit], count);
             }
-            if (lane < kBits) atomicAdd(&often[side][lane], mine[0]);
-            if (lane + kWarp < kBits) atomicAdd(&often[side][lane + kWarp], mine[1]);
         }
         __syncthreads();
-        for (unsigned bit = threadIdx.x; bit < kBits; bit += kOrderThreads) {
+        for (unsigned bit = threadIdx.x; bit < kBits; bit += kThreads) {
             unsigned before = 0;
             for (unsigned other = 0; other < kBits; ++other)
-                before += (both >> other & 1) && score(other, bit) < 0;
+                before += (both >> other & 1) && comes_before(other, bit);
             place[bit] = both >> bit & 1 ? before : kDropped;
         }
         __syncthreads();
-        for (unsigned i = threadIdx.x; i < kNibbles * 16; i += kOrderThreads) {
+    }
+    __device__ bool comes_before(unsigned a, unsigned b) const {
+        const unsigned of_a = often[0][a] * often[1][a], of_b = often[0][b] * often[1][b];
+        return C.order == Order::none || of_a == of_b ? a < b : of_a > of_b;
+    }
+    // Cuts the cell `number` out of a group; returns the diagonals that cut. `rank` came before.
+    __device__ Half cut(Members sides[2], unsigned number) const {
+        Half cuts = 0;
+        for (unsigned bit = 0; bit < kBits; ++bit) {
+            const unsigned depth = place[bit];
+            if (depth >= C.split) continue;
+            const Half diagonal = Half(1) << bit;
+            Members &first = sides[depth % 2], &second = sides[1 - depth % 2];
+            if (number >> depth & 1) first.has |= diagonal, second.lacks |= diagonal;
+            else first.lacks |= diagonal;
+            cuts |= diagonal;
+        }
+        return cuts;
+    }
+    __device__ void tabulate() {
+        for (unsigned i = threadIdx.x; i < kNibbles * 16; i += kThreads) {
             Half to = 0;
             for (unsigned j = 0; j < 4; ++j) {
                 const unsigned bit = i / 16 * 4 + j;
@@ -62,12 +92,6 @@ template <Middle C> struct Permutation {
         }
         __syncthreads();
     }
-    // Negative if bit `a` comes before bit `b`.
-    __device__ int score(unsigned a, unsigned b) const {
-        const unsigned of_a = often[0][a] * often[1][a], of_b = often[0][b] * often[1][b];
-        if (C.order == Order::none || of_a == of_b) return int(a) - int(b);
-        return of_a > of_b ? -1 : 1;
-    }
     __device__ Half operator()(Half half) const {
         Half found = half >> kWeight << kWeight;
 #pragma unroll
@@ -76,8 +100,11 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Where a word stands in the order.
-template <Middle C> __device__ __forceinline__ unsigned key_of(Half half) {
+// Where a word stands in the order; without one, as it was listed.
+template <Middle C>
+__device__ __forceinline__ unsigned key_of(Half half, unsigned number, unsigned size) {
+    if constexpr (C.order == Order::none)
+        return min(unsigned(ldexpf(float(number) / size, C.key_bits())), (1u << C.key_bits()) - 1);
     unsigned key = __brev(unsigned(half)) >> (32 - C.key_bits());
     if constexpr (C.order == Order::gray) {  // the inverse of the Gray code
 #pragma unroll
@@ -86,32 +113,104 @@ template <Middle C> __device__ __forceinline__ unsigned key_of(Half half) {
     return key;
 }
 
-// Replaces counts by the sums of those before. All threads of the block.
-template <unsigned Bins> __device__ void sum_up(unsigned* bins) {
-    constexpr unsigned kEach = (Bins + kOrderThreads - 1) / kOrderThreads;
-    __shared__ unsigned of_warps[kOrderThreads / kWarp];
+// Replaces counts by the sums of those before, and returns the sum of all. All threads of the block.
+template <unsigned Bins, unsigned Threads> __device__ unsigned sum_up(unsigned* bins) {
+    constexpr unsigned kEach = (Bins + Threads - 1) / Threads, kWarps = Threads / kWarp;
+    __shared__ unsigned of_warps[kWarps];
     const unsigned from = threadIdx.x * kEach, warp = threadIdx.x / kWarp;
     unsigned own = 0, total;
     for (unsigned i = from; i < min(from + kEach, Bins); ++i) own += bins[i];
-    unsigned sum = before(own, total);
+    unsigned sum = before(own, total), all = 0;
     if (lane_number() == 0) of_warps[warp] = total;
     __syncthreads();
-    for (unsigned other = 0; other < warp; ++other) sum += of_warps[other];
+    for (unsigned other = 0; other < kWarps; ++other) {
+        if (other < warp) sum += of_warps[other];
+        all += of_warps[other];
+    }
     for (unsigned i = from; i < min(from + kEach, Bins); ++i) {
         const unsigned count = bins[i];
         bins[i] = sum;
         sum += count;
     }
     __syncthreads();
+    return all;
 }
 
+// Sorts the members of a side. Scattered words cost a sector of memory each, so they are staged in
+// shared memory: as many bins at a time as `staged` words hold.
+template <Middle C> struct Sorter {
+    static constexpr unsigned kBins = 1u << C.key_bits(), kThreads = C.order_threads();
+    const Permutation<C>& permute;
+    unsigned* bins;
+    Half* stage;
+    unsigned staged;
+
+    // Calls `use` with every member, permuted, and its key. Four words are under way at a time.
+    template <class Use> __device__ void each(const Members& side, Use use) const {
+        constexpr unsigned kAtOnce = 4;
+        for (unsigned base = threadIdx.x; base < side.size; base += kAtOnce * kThreads) {
+            Half half[kAtOnce];
+#pragma unroll
+            for (unsigned k = 0; k < kAtOnce; ++k) {
+                const unsigned i = base + k * kThreads;
+                if (i < side.size) half[k] = side.list[i];
+            }
+#pragma unroll
+            for (unsigned k = 0; k < kAtOnce; ++k) {
+                const unsigned i = base + k * kThreads;
+                if (i >= side.size || !side(half[k])) continue;
+                const Half permuted = permute(half[k]);
+                use(permuted, key_of<C>(permuted, i, side.size));
+            }
+        }
+    }
+    // Counts the members of each bin; how many there are in all.
+    __device__ unsigned count(const Members& side) const {
+        for (unsigned i = threadIdx.x; i < kBins; i += kThreads) bins[i] = 0;
+        __syncthreads();
+        each(side, [&](Half, unsigned key) { atomicAdd(bins + key, 1); });
+        __syncthreads();
+        return sum_up<kBins, kThreads>(bins);
+    }
+    // The first bin, after `bin`, that ends beyond word `end` of `size`.
+    __device__ unsigned last_bin(unsigned bin, unsigned end, unsigned size) const {
+        unsigned low = bin + 1, high = kBins - 1;
+        if (end >= size) return kBins;
+        while (low < high) {
+            const unsigned middle = (low + high + 1) / 2;
+            if (bins[middle] <= end) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    }
+    // After `count`, which found `size`.
+    __device__ void sort(const Members& side, unsigned size, Half* to) const {
+        for (unsigned bin = 0, begin = 0; begin < size;) {
+            const unsigned last = last_bin(bin, begin + staged, size);
+            const unsigned end = last < kBins ? bins[last] : size;
+            __syncthreads();
+            each(side, [&](Half half, unsigned key) {
+                if (key < bin || key >= last) return;
+                const unsigned place = atomicAdd(bins + key, 1);
+                if (place - begin < staged) stage[place - begin] = half;
+                else to[place] = half;  // of a bin that is too large for the stage
+            });
+            __syncthreads();
+            for (unsigned i = threadIdx.x; i < min(end - begin, staged); i += kThreads)
+                to[begin + i] = stage[i];
+            bin = last, begin = end;
+            __syncthreads();
+        }
+    }
+};
+
 // The mask of each tile: what all of its words have in common, and the OR of its first blocks.
-__device__ inline void mask_tiles(const Half* ordered, unsigned size, Half* masks) {
+template <unsigned Threads>
+__device__ void mask_tiles(const Half* ordered, unsigned size, Half* masks) {
     const unsigned lane = lane_number();
     const auto both = [](unsigned a, unsigned b) { return a & b; };
     const auto either = [](unsigned a, unsigned b) { return a | b; };
-    for (unsigned tile = threadIdx.x / kWarp; tile * kWarp < size;
-         tile += kOrderThreads / kWarp) {
+    for (unsigned tile = threadIdx.x / kWarp; tile * kWarp < size; tile += Threads / kWarp) {
         const unsigned i = tile * kWarp + lane;
         const Half half = i < size ? ordered[i] : ~Half(0);
         const unsigned low = warp_all(unsigned(half), both);
@@ -122,43 +221,59 @@ __device__ inline void mask_tiles(const Half* ordered, unsigned size, Half* mask
     }
 }
 
-// A block orders the lists of group `blockIdx.x` of the launch. The last tile of a list is filled
-// with words without weight.
+// Where an ordered list lies, in tiles from the begin of `ordered`, and how long it is.
+struct Place {
+    unsigned tile, size;
+};
+
+// A block orders the lists of cell `blockIdx.y` of group `first + blockIdx.x`, and takes what they
+// need of the `tiles` of `ordered`, of which `taken` are. The last tile of a list is filled with
+// words without weight. A group whose lists found no room is `spilled`.
 template <Middle C>
-__global__ void __launch_bounds__(kOrderThreads)
-    order(unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
-          const Half* useful, Half* ordered, Half* masks) {
-    constexpr unsigned kBins = 1u << C.key_bits();
+__global__ void __launch_bounds__(C.order_threads())
+    order(unsigned first, unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
+          const Half* useful, unsigned staged, unsigned tiles, unsigned* taken, Half* ordered,
+          Half* masks, Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
+    extern __shared__ Half stage[];
     __shared__ Permutation<C> permute;
-    __shared__ unsigned bins[C.order == Order::none ? 1 : kBins];
-    const unsigned group = blockIdx.x;
+    __shared__ unsigned bins[Sorter<C>::kBins];
+    __shared__ unsigned tile;
+    const unsigned group = blockIdx.x, cell = group * gridDim.y + blockIdx.y;
     if (group >= count) return;
-    const unsigned size_of[2] = {sizes[2 * group], sizes[2 * group + 1]};
-    if (max(size_of[0], size_of[1]) > room || min(size_of[0], size_of[1]) == 0) return;
-    const Half* const lists[2] = {halves + size_t(2 * group) * room,
-                                  halves + size_t(2 * group + 1) * room};
-    permute.make(lists, size_of, useful[2 * group] & useful[2 * group + 1]);
-    for (unsigned side = 0; side < 2; ++side) {
-        const unsigned size = size_of[side];
-        const Half* list = lists[side];
-        Half* to = ordered + size_t(2 * group + side) * room;
-        if constexpr (C.order == Order::none) {
-            for (unsigned i = threadIdx.x; i < size; i += kOrderThreads) to[i] = permute(list[i]);
-        } else {
-            for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads) bins[i] = 0;
-            __syncthreads();
-            for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
-                atomicAdd(bins + key_of<C>(permute(list[i])), 1);
-            __syncthreads();
-            sum_up<kBins>(bins);
-            for (unsigned i = threadIdx.x; i < size; i += kOrderThreads) {
-                const Half half = permute(list[i]);
-                to[atomicAdd(bins + key_of<C>(half), 1)] = half;
-            }
-        }
-        const unsigned end = (size + kWarp - 1) / kWarp * kWarp;
-        if (threadIdx.x < end - size) to[size + threadIdx.x] = 0;
+    Members sides[2];
+    for (unsigned side = 0; side < 2; ++side)
+        sides[side] = {halves + size_t(2 * group + side) * room, sizes[2 * group + side]};
+    const bool fits = max(sides[0].size, sides[1].size) <= room;
+    if (threadIdx.x == 0) {
+        if (!fits) spilled[first + group] = 1;
+        places[2 * cell].size = places[2 * cell + 1].size = next[cell] = 0;
+    }
+    if (!fits || min(sides[0].size, sides[1].size) == 0) return;
+    Half both = useful[2 * group] & useful[2 * group + 1];
+    if constexpr (C.split > 0) {
+        permute.rank(sides, both);
+        both &= ~permute.cut(sides, blockIdx.y);
         __syncthreads();
-        mask_tiles(to, size, masks + size_t(2 * group + side) * (room / kWarp));
+    }
+    permute.rank(sides, both);
+    permute.tabulate();
+    if (threadIdx.x == 0) widths[cell] = __popcll(both);
+    const Sorter<C> sorter{permute, bins, stage, staged};
+    for (unsigned side = 0; side < 2; ++side) {
+        const unsigned size = sorter.count(sides[side]);
+        const unsigned needed = (size + kWarp - 1) / kWarp;
+        if (threadIdx.x == 0) tile = size == 0 ? 0 : atomicAdd(taken, needed);
+        __syncthreads();
+        const unsigned begin = tile;
+        if (begin + needed > tiles) {
+            if (threadIdx.x == 0) spilled[first + group] = 1;
+            return;
+        }
+        Half* const to = ordered + size_t(begin) * kWarp;
+        sorter.sort(sides[side], size, to);
+        if (threadIdx.x < needed * kWarp - size) to[size + threadIdx.x] = 0;
+        if (threadIdx.x == 0) places[2 * cell + side] = {begin, size};
+        __syncthreads();
+        mask_tiles<C.order_threads()>(to, size, masks + begin);
     }
 }

@@ -31,13 +31,24 @@ MAX_N: Final = 24
 """Beyond, the words of a quarter board and a tile's mask have no room."""
 
 _WARP: Final = 32
+_WORD: Final = 8
 _LIST_THREADS: Final = 128  # kListThreads
-_ORDER_THREADS: Final = 512  # kOrderThreads
 _JOIN_THREADS: Final = 256  # kJoinThreads
+_UNCUT_N, _MOST_CUTS = 20, 4
+"""Boards up to this one have lists of some ten thousand halves, and every two rows make them six to
+seven times as long; `split: auto` cuts them once more in two rows."""
+_WIDE_N: Final = 19
+"""Boards from which a block of `order` has 1,024 threads (`Middle::order_threads`), else 512."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
 _CROSSED: Final = 29  # kCrossed
+_AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch, by kind of device: 8 GB, and as much for them in order."""
+_STAGED: Final = ((18, 8192), (24, 24576))
+"""Words that `order` stages in shared memory, by the largest n: lists of the usual length at once;
+of shorter ones a multiprocessor then has several blocks."""
+_ORDER_BYTES: Final = 20_480
+"""Static shared memory of `order`, at most."""
 _ENTRIES_PER_BLOCK: Final = 1 << 14
 """Lower halves that one block of ``join`` has to itself, where a list is long."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -67,6 +78,8 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
         raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
     own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
     levels = applied(FACTORS, own, explicit, MIDDLE)
+    if levels["split"] == "auto":
+        levels["split"] = min(_MOST_CUTS, max(0, (n - _UNCUT_N + 1) // 2))
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
@@ -86,10 +99,19 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     symmetry = cast(Symmetry, levels["symmetry"])
     count = len(groups_of.groups(n, symmetry)) if n < 20 else _about(n, symmetry)
     room = -(-longest(n) // _WARP) * _WARP
+    staged = next(words for most, words in _STAGED if n <= most)
+    staged = min(room, staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD)
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"]
     if device.memory_bytes:
         arena = min(arena, device.memory_bytes // 32)  # a quarter of the memory for each list
-    return {"groups": count, "batch": max(1, min(count, arena // (2 * room))), "room": room}
+    batch = max(1, min(count, arena // (2 * room)))
+    return {
+        "groups": count,
+        "batch": batch,
+        "room": room,
+        "tiles": 2 * batch * room // _WARP,
+        "staged": staged,
+    }
 
 
 def _about(n: int, symmetry: Symmetry) -> int:
@@ -107,17 +129,16 @@ def make_plan(
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     chosen, split_s = timed(lambda: _chosen(n, symmetry, some))
     found, lists = chosen
-    room = int(numbers["room"])
-    batch = max(1, min(len(found), int(numbers["batch"])))
-    kernels = _kernels(levels, batch, room)
+    numbers["batch"] = min(len(found), int(numbers["batch"]))
+    batch, room = int(numbers["batch"]), int(numbers["room"])
     return MultiLaunchPlan(
-        kernels,
-        (*_inputs(n, found, lists), *_outputs(len(found), batch, room)),
+        _kernels(levels, numbers),
+        (*_inputs(n, found, lists), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
         (found.weight, batch, room),
         split_s=split_s,
-        about={**numbers, "batch": batch, "n": n, "symmetry": symmetry},
+        about={**numbers, "n": n, "symmetry": symmetry},
     )
 
 
@@ -148,53 +169,64 @@ def _inputs(n: int, found: Groups, lists: Mapping[int, QuarterLists]) -> list[Bu
     for rows, quarters in lists.items():
         crossed = quarters.crossed.astype(np.uint32) << np.uint32(_CROSSED)
         words = np.stack([quarters.rising | crossed, quarters.falling], axis=1)
+        words = np.concatenate([words, np.zeros((_AT_ONCE, 2), np.uint32)])
         data |= {f"starts{rows}": quarters.starts, f"boards{rows}": words.reshape(-1)}
     return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
 
 
-def _outputs(groups: int, batch: int, room: int) -> list[Buffer]:
-    sides = 2 * batch
+Numbers = Mapping[str, int | float | str]
+
+
+def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
+    sides, room, tiles = 2 * int(numbers["batch"]), int(numbers["room"]), int(numbers["tiles"])
+    cells = int(numbers["batch"]) << number(levels, "split")
     return [
         Buffer("halves", "uint64", sides * room),
-        Buffer("ordered", "uint64", sides * room),
-        Buffer("masks", "uint64", sides * room // _WARP),
         Buffer("sizes", "uint32", sides),
         Buffer("useful", "uint64", sides),
-        Buffer("next", "uint32", groups, zero=True),
+        Buffer("ordered", "uint64", tiles * _WARP),
+        Buffer("masks", "uint64", tiles),
+        Buffer("taken", "uint32", 1),
+        Buffer("places", "uint32", 4 * cells),
+        Buffer("widths", "uint32", cells),
+        Buffer("next", "uint32", cells),
         Buffer("spilled", "uint32", groups, zero=True),
         Buffer("sums", "uint64", groups, zero=True),
     ]
 
 
-def _kernels(levels: Mapping[str, Level], batch: int, room: int) -> dict[str, Kernel]:
-    n = number(levels, "n")
-    config = ", ".join(
-        [str(n), *(f"{kind}::{_cuda(levels[name])}" for name, kind in _CONFIG.items())]
-    )
-    first, count, space = (Variable(name, "uint32") for name in ("first", "count", "room"))
+def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]:
+    n, cells = number(levels, "n"), 1 << number(levels, "split")
+    batch, staged = int(numbers["batch"]), int(numbers["staged"])
+    words = [f"{kind}::{_cuda(levels[name])}" for name, kind in _CONFIG.items()]
+    config = ", ".join([str(n), *words, str(levels["split"])])
+    first, count, room = (Variable(name, "uint32") for name in ("first", "count", "room"))
     outer, inner = _rows(n)
-    parts = -(-room // _ENTRIES_PER_BLOCK)
+    parts = -(-int(numbers["room"]) // (_ENTRIES_PER_BLOCK * cells))
 
     def kernel(
         name: str, blocks: tuple[int, int], threads: int, *arguments: Argument | Variable
     ) -> Kernel:
         entry = f"{name}<Middle{{{config}}}>"
-        return Kernel(SOURCE, entry, arguments, (*blocks, 1), (threads, 1, 1), options=OPTIONS)
+        shared = staged * _WORD if name == "order" else 0
+        grid, block = (*blocks, 1), (threads, 1, 1)
+        return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
 
     return {
         "join": kernel(
-            *("join", (batch, parts), _JOIN_THREADS, first, count, space),
-            *("sizes", "useful", "ordered", "masks", "next", "spilled", "sums"),
+            *("join", (batch, cells * parts), _JOIN_THREADS, first, count, np.uint32(parts)),
+            *("ordered", "masks", "places", "widths", "next", "spilled", "sums"),
         ),
         "list": kernel(
             *("list", (2 * batch, 1), _LIST_THREADS, "upper", "lower", "middle", "binomials"),
             *("picks", np.uint32(comb(n // 2, outer)), f"starts{outer}", f"boards{outer}"),
-            *(f"starts{inner}", f"boards{inner}", first, count, space),
-            *("halves", "sizes", "useful"),
+            *(f"starts{inner}", f"boards{inner}", first, count, room),
+            *("halves", "sizes", "useful", "taken"),
         ),
         "order": kernel(
-            *("order", (batch, 1), _ORDER_THREADS, count, space),
-            *("halves", "sizes", "useful", "ordered", "masks"),
+            *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, room),
+            *("halves", "sizes", "useful", np.uint32(staged), np.uint32(numbers["tiles"])),
+            *("taken", "ordered", "masks", "places", "widths", "next", "spilled"),
         ),
     }
 
@@ -218,7 +250,7 @@ def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room:
 
     Groups with a list that is longer than its room are counted again, with more.
     """
-    for name in ("spilled", "next", "sums"):
+    for name in ("spilled", "sums"):
         context.clear(name)
     for first in range(0, len(weight), batch):
         _count_batch(context, first, min(batch, len(weight) - first), room)
@@ -238,5 +270,5 @@ def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room:
 
 def _count_batch(context: ProgramContext, first: int, groups: int, room: int) -> None:
     context.launch("list", first=first, count=groups, room=room)
-    context.launch("order", count=groups, room=room)
-    context.launch("join", first=first, count=groups, room=room)
+    context.launch("order", first=first, count=groups, room=room)
+    context.launch("join", first=first, count=groups)
