@@ -176,10 +176,14 @@ Queen = tuple[int, int]
 
 def solutions_by_definition(n: int, symmetry: Symmetry = "quarter") -> int:
     """a(n) from the middle in plain Python, slow: what the other programs must agree with."""
+    return solutions_of(groups(n, symmetry), n, transposed=symmetry == "middle")
+
+
+def solutions_of(some: Groups, n: int, *, transposed: bool = False) -> int:
+    """The solutions of some groups with their weights, by the definition."""
     found = 0
-    every = groups(n, symmetry)
     for upper, lower, middle, weight in zip(
-        every.upper, every.lower, every.middle, every.weight, strict=True
+        some.upper, some.lower, some.middle, some.weight, strict=True
     ):
         centre = [(n // 2, int(middle))] if middle != NO_COLUMN else []
         below = [[(n - 1 - r, c) for r, c in half] for half in _halves(int(lower), n)]
@@ -187,7 +191,7 @@ def solutions_by_definition(n: int, symmetry: Symmetry = "quarter") -> int:
             for half in below:
                 board = [*above, *centre, *half]
                 if _peaceful(board):
-                    twice = _twice(board, n) if symmetry == "middle" else 1
+                    twice = _twice(board, n) if transposed else 1
                     found += int(weight) * twice
     return found
 

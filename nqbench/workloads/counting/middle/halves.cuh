@@ -175,7 +175,7 @@ template <Middle C> struct Lister {
 // A block lists one side: 2 k is the upper, 2 k + 1 the lower one of group `first + k`. A side of
 // more than `room` halves has only so many written, and its true size.
 template <Middle C>
-__global__ void __launch_bounds__(kListThreads)
+__global__ void __launch_bounds__(kListThreads, 8)
     list(const unsigned* __restrict__ upper, const unsigned* __restrict__ lower,
          const unsigned* __restrict__ middle, const unsigned* __restrict__ binomials,
          const unsigned* __restrict__ picks, unsigned pick_count,

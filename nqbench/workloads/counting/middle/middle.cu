@@ -2,7 +2,8 @@
 // share no bit (groups.py). Three kernels: halves.cuh, order.cuh and this one.
 #include "order.cuh"
 
-constexpr unsigned kJoinThreads = 256;
+constexpr unsigned kJoinThreads = 512;
+constexpr unsigned kChunk = 512;  // upper tiles that the warps of a block keep in L1 together
 
 // 32 lower halves as tables: lane i of table k has, in bit b, whether half b has one of the
 // diagonals 5 k + j for which bit j of i is set. A lane looks up its own upper half by shuffles.
@@ -59,9 +60,9 @@ struct Lists {
     unsigned uppers, lowers, useful;
 };
 
-// Pairs of this lane's upper halves with the tile `lower` of the other list.
+// Pairs of this lane's upper halves, in the tiles `from .. to - 1`, with tile `lower` of the others.
 template <Middle C, unsigned Blocks>
-__device__ unsigned with_tile(const Lists& lists, unsigned lower) {
+__device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from, unsigned to) {
     constexpr unsigned kSkipped = Blocks > 3 ? 3 : 0;  // blocks that the OR may answer
     const unsigned lane = lane_number(), first = lower * kWarp;
     const bool there = first + lane < lists.lowers;
@@ -70,7 +71,6 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower) {
         tables.make(there ? lists.lower[first + lane] : 0, there);
     const Words words{lists.lower + first, min(kWarp, lists.lowers - first)};
     const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
-    const unsigned tiles = (lists.uppers + kWarp - 1) / kWarp;
     unsigned count = 0;
     const Half* const own = lists.upper + lane;
     const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
@@ -81,10 +81,10 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower) {
         else pairs = __popc(tables.template free<0>(half));
         count += pairs * unsigned(half >> kWeight);
     };
-    for (unsigned base = 0; base < tiles; base += kWarp) {
+    for (unsigned base = from; base < to; base += kWarp) {
         Half other = kOrMask << kOr;
-        if (base + lane < tiles) other = C.masks == Masks::none ? 0 : lists.upper_masks[base + lane];
-        const bool meets = base + lane >= tiles || (mask & other & ((Half(1) << kOr) - 1)) != 0;
+        if (base + lane < to) other = C.masks == Masks::none ? 0 : lists.upper_masks[base + lane];
+        const bool meets = base + lane >= to || (mask & other & ((Half(1) << kOr) - 1)) != 0;
         const Half* const at = own + base * kWarp;
         unsigned tested = ~__ballot_sync(kAllLanes, meets);
         if constexpr (C.masks == Masks::and_or && C.pairs == Pairs::shuffle && kSkipped > 0) {
@@ -103,18 +103,21 @@ __device__ Half join_lists(const Lists& lists, unsigned* next) {
     if constexpr (Blocks > kLeast) {
         if (lists.useful <= 5 * (Blocks - 1)) return join_lists<C, Blocks - 1>(lists, next);
     }
+    const unsigned uppers = (lists.uppers + kWarp - 1) / kWarp;
+    const unsigned lowers = (lists.lowers + kWarp - 1) / kWarp;
     Half count = 0;
     for (;;) {
-        unsigned tile = 0;
-        if (lane_number() == 0) tile = atomicAdd(next, 1);
-        tile = __shfl_sync(kAllLanes, tile, 0);
-        if (tile * kWarp >= lists.lowers) return count;
-        count += with_tile<C, Blocks>(lists, tile);
+        unsigned unit = 0;
+        if (lane_number() == 0) unit = atomicAdd(next, 1);
+        unit = __shfl_sync(kAllLanes, unit, 0);
+        const unsigned from = unit / lowers * kChunk;
+        if (from >= uppers) return count;
+        count += with_tile<C, Blocks>(lists, unit % lowers, from, min(uppers, from + kChunk));
     }
 }
 
-// A block counts pairs of a cell of group `first + blockIdx.x`: number `blockIdx.y` of `parts` for
-// every cell, which share the tiles of its lower halves by the cell's word `next`.
+// A block counts pairs of a cell of group `first + blockIdx.x`: one of `parts` for every cell, which
+// share the chunks of its upper halves, each with all tiles of lower ones, by the cell's word `next`.
 template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads)
     join(unsigned first, unsigned count, unsigned parts, const Half* ordered, const Half* masks,

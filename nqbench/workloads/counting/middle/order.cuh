@@ -230,7 +230,7 @@ struct Place {
 // need of the `tiles` of `ordered`, of which `taken` are. The last tile of a list is filled with
 // words without weight. A group whose lists found no room is `spilled`.
 template <Middle C>
-__global__ void __launch_bounds__(C.order_threads())
+__global__ void __launch_bounds__(C.order_threads(), 1)
     order(unsigned first, unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
           const Half* useful, unsigned staged, unsigned tiles, unsigned* taken, Half* ordered,
           Half* masks, Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {

@@ -13,7 +13,7 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.errors import DeviceError, InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Argument, Buffer, Kernel, MultiLaunchPlan, Variable
@@ -33,7 +33,7 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _LIST_THREADS: Final = 128  # kListThreads
-_JOIN_THREADS: Final = 256  # kJoinThreads
+_JOIN_THREADS: Final = 512  # kJoinThreads
 _UNCUT_N, _MOST_CUTS = 20, 4
 """Boards up to this one have lists of some ten thousand halves, and every two rows make them six to
 seven times as long; `split: auto` cuts them once more in two rows."""
@@ -246,25 +246,29 @@ def _cuda(level: Level) -> str:
 
 
 def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room: int) -> None:
-    """Solutions of all groups; keeps ``answer`` and the solutions of each group, ``sums``.
-
-    Groups with a list that is longer than its room are counted again, with more.
+    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with a
+    list that was longer than its room; these are counted again, with more.
     """
     for name in ("spilled", "sums"):
         context.clear(name)
     for first in range(0, len(weight), batch):
         _count_batch(context, first, min(batch, len(weight) - first), room)
-    sums = context.download("sums")
-    spilled = np.flatnonzero(context.download("spilled"))
-    while spilled.size and batch > 1:
-        batch, room = max(1, batch // 4), room * (batch // max(1, batch // 4))
+    spilled = first_spilled = np.flatnonzero(context.download("spilled"))
+    while spilled.size:
+        if batch == 1:
+            raise DeviceError(
+                f"{spilled.size} groups have more than {room} half boards on a side, all that the"
+                " device has room for; count a smaller board"
+            )
+        fewer = max(1, batch // 4)
+        batch, room = fewer, room * (batch // fewer)
         context.clear("spilled")
         for group in spilled:
             _count_batch(context, int(group), 1, room)
-        sums = context.download("sums")
         spilled = np.flatnonzero(context.download("spilled"))
+    sums = context.download("sums")
     context.keep("sums", sums)
-    context.keep("spilled", spilled)
+    context.keep("spilled", first_spilled)
     context.keep("answer", np.array([np.dot(sums, weight.astype(np.uint64))], np.uint64))
 
 
