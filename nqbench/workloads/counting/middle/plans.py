@@ -246,8 +246,8 @@ def _cuda(level: Level) -> str:
 
 
 def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room: int) -> None:
-    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with a
-    list that was longer than its room; these are counted again, with more.
+    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with
+    a list that was longer than its room; these are counted again, with more.
     """
     for name in ("spilled", "sums"):
         context.clear(name)
