@@ -15,7 +15,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import WORKLOAD
-from nqbench.workloads.counting.factors import CONFIG_FIELDS
+from nqbench.workloads.counting.factors import CONFIG_FIELDS, TREE_SYMMETRIES
 
 Levels = dict[str, Level]
 
@@ -59,6 +59,8 @@ def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
 
 
 def _feasible(kernel: Mapping[str, Level]) -> bool:
+    if kernel["symmetry"] not in TREE_SYMMETRIES:
+        return False
     if kernel["loop"] == "unrolled":
         pool = kernel["assignment"] in ("warp_pool", "global_pool")
         vectors = kernel["memory"] == "shared" and kernel["storage"] == "vector"

@@ -32,18 +32,18 @@ def _counted(device: Device, n: int, **levels: Level) -> tuple[int | None, Outpu
     return WORKLOAD.answer(plan, outputs), outputs
 
 
-CASES: list[tuple[int, dict[str, Level]]] = [
-    (8, {}),
-    (9, {}),
-    (10, {"split": 2, "order": "plain", "masks": "and"}),
-]
-MORE: list[tuple[int, dict[str, Level]]] = [
-    *((n, {}) for n in (5, 6, 7, 10, 11, 12, 13)),
-    *((9, {"symmetry": symmetry}) for symmetry in ("mirror", "quarter")),
-    *((10, {"split": split}) for split in (1, 3, 4)),
-    *((10, {"order": order}) for order in ("none", "plain")),
-    *((10, {"masks": masks, "pair_test": "words"}) for masks in ("none", "and", "and_or")),
-    (8, {"symmetry": "mirror", "pair_test": "words", "masks": "none", "order": "none"}),
+def _case(n: int, **levels: Level) -> tuple[int, dict[str, Level]]:
+    return n, levels
+
+
+CASES = [_case(8), _case(9), _case(10, split=2, order="plain", masks="and")]
+MORE = [
+    *(_case(n) for n in (5, 6, 7, 10, 11, 12, 13)),
+    *(_case(9, symmetry=symmetry) for symmetry in ("mirror", "quarter")),
+    *(_case(10, split=split) for split in (1, 3, 4)),
+    *(_case(10, order=order) for order in ("none", "plain")),
+    *(_case(10, masks=masks, pair_test="words") for masks in ("none", "and", "and_or")),
+    _case(8, symmetry="mirror", pair_test="words", masks="none", order="none"),
 ]
 
 
