@@ -178,9 +178,8 @@ class RemoteWorkers:
         return {device.resource: 1}, device.there()
 
     def _request(self, job: Job) -> TaskRequest:
-        end = math.inf if job.end == math.inf else time.time() + job.end - time.monotonic()
         run, epoch = self._cluster.run, self._epoch
-        return TaskRequest(run, epoch, self._open, job.request, job.limit_s, end, job.late)
+        return TaskRequest(run, epoch, self._open, job.request, job.limit_s, job.end, job.late)
 
     def _reply(self, job: Job, result: TaskResult) -> Reply:
         message = result.reply

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import hashlib
+import math
 import os
 import platform
 import signal
@@ -71,7 +72,7 @@ class TaskRequest:
     ``epoch``    so has each of its rounds: those of earlier epochs end
     ``open``     how to open the device
     ``request``  ``None``: only say what the device is
-    ``end``      when to give up, in seconds of Unix time (machines of a cluster share it)
+    ``end``      when to give up, by the clock of who asks (see ``announce``)
     """
 
     run: str
@@ -121,10 +122,11 @@ def end(run: str, compilers: bool = False) -> None:
     here().end(run, compilers)
 
 
-async def announce(dask_worker: Worker) -> dict[str, Any]:
+async def announce(run: str, now: float, dask_worker: Worker) -> dict[str, Any]:
     """The machine, software and devices of a worker (JSON), and to the scheduler its resources: its
-    cores, and one of each device. One that ``nqbench worker`` started has told them."""
-    here()
+    cores, and one of each device. One that ``nqbench worker`` started has told them. ``now`` is the
+    monotonic clock of who asks for a run: no two machines need the same time of day."""
+    here().later[run] = time.monotonic() - now
     found = await asyncio.to_thread(offers)
     cores = int(os.environ.get(OWN_CORES) or cpu_count())
     resources = {CORES: cores, **{offer.resource: 1 for offer in found}}
@@ -149,6 +151,8 @@ class Host:
         self._kept: dict[tuple[str, str], Any] = {}
         self._ended: set[str] = set()
         self._used = 0.0
+        self.later: dict[str, float] = {}
+        """By run, what this machine's clock shows more than that of who started it."""
 
     def carry_out(self, task: TaskRequest) -> TaskResult:
         """One request, on an idle process or a new one."""
@@ -163,7 +167,7 @@ class Host:
                 if asked is None:
                     said, process = Ready(pool.hello), pool.hello.pid
                 else:
-                    end = time.monotonic() + task.end - time.time()
+                    end = task.end + self.later.get(task.run.partition(" ")[0], math.inf)
                     job = Job(asked, task.limit_s, end=end, late=task.late)
                     on_cpu = isinstance(asked, MeasureRequest) and runs_on_cpu(asked.point)
                     with alone(gpu=spec or "", cpu=on_cpu):

@@ -119,7 +119,9 @@ class Cluster:
         """Newly found workers, if they run the same software."""
         if not addresses:
             return {}
-        replies = self.client.run(host.announce, workers=list(addresses), on_error="return")
+        replies = self.client.run(
+            host.announce, self.run, time.monotonic(), workers=list(addresses), on_error="return"
+        )
         own, found = host.software(), {}
         for address, described in replies.items():
             if isinstance(described, OSError):

@@ -130,8 +130,8 @@ class ChunkedBoard:
 class ChunkSum:
     """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core.
 
-    ``again``: the same sum on another path, if it was asked for. ``began``: Unix time of the
-    launch.
+    ``again``: the same sum on another path, if it was asked for. ``ago_s``: how long before
+    this was returned it was launched; clocks of two machines differ.
     """
 
     first: int
@@ -139,7 +139,7 @@ class ChunkSum:
     weights: int
     took_s: float
     again: int | None = None
-    began: float = math.inf
+    ago_s: float = 0.0
 
 
 class UnclaimedChunks:

@@ -280,11 +280,12 @@ def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> Chunk
     """Count chunks on one core; ``again``: by a search without the rule, too."""
     span = board.span(chunks)
     count, search = (_of_groups if board.halves else _of_jobs)(board, span)
-    began, started = time.time(), time.perf_counter()
+    started = time.perf_counter()
     weights = int(count())
     took_s = time.perf_counter() - started
     second = int(search()) if again else None
-    return ChunkSum(chunks.first, chunks.count, weights, took_s, second, began)
+    ago_s = time.perf_counter() - started
+    return ChunkSum(chunks.first, chunks.count, weights, took_s, second, ago_s)
 
 
 class KernelLauncher:
@@ -338,15 +339,16 @@ class KernelLauncher:
                 if not path:
                     took_s, began = took_s + kernel_s, min(began, launched)
         second = sums[1] if again else None
-        return ChunkSum(chunks.first, chunks.count, sums[0], took_s, second, began)
+        ago_s = time.perf_counter() - began
+        return ChunkSum(chunks.first, chunks.count, sums[0], took_s, second, ago_s)
 
     def _launch(self, plan: KernelPlan) -> tuple[int, float, float]:
-        """Sum of the weights, seconds of the kernel, and Unix time at which it was launched."""
+        """Sum of the weights, seconds of the kernel, and when it was launched."""
         with self._alone(), self.device.prepare(plan) as prepared:
-            began, started = time.time(), time.perf_counter()
+            started = time.perf_counter()
             done = prepared.launch()
             took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
-            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s, began
+            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s, started
 
     def _depth(self, board: ChunkedBoard) -> tuple[int, int]:
         """Rows at which a launch of a second has enough jobs, and the most chunks of a launch."""

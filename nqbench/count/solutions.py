@@ -205,13 +205,13 @@ def count_in_chunks(
             if file:
                 file.append(part, line)
             weights, done, parts = weights + part.weights, done + part.count, parts + 1
-            took_s, first = took_s + part.took_s, min(first, part.began)
+            took_s, first = took_s + part.took_s, min(first, time.perf_counter() - part.ago_s)
             if progress is not None:
                 seconds = time.perf_counter() - started
                 rate = (weights - before) * board.share / seconds
                 left_s = seconds * (board.chunks - done) / (done - resumed)
                 progress(done / board.chunks, rate, left_s)
-    span_s = max(0.0, time.time() - first)
+    span_s = max(0.0, time.perf_counter() - first)
     return Counted(board.solutions(weights), board.chunks, resumed, again, parts, took_s, span_s)
 
 

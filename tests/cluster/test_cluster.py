@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -210,6 +212,24 @@ def worker(address: str, extra: dict[str, str]) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def shift_clocks(hours: float) -> None:
+    """Let a worker's time of day be wrong."""
+    told: Any = SimpleNamespace(**vars(time))
+    told.time = lambda: time.time() + 3600 * hours
+    vars(host)["time"] = told
+
+
+def test_machines_need_not_agree_on_the_time(cluster: Cluster, tmp_path: Path) -> None:
+    study = ToyStudy(toy.points(3), TIMED)
+    request = StudyRequest(study, lambda _: study.points, lambda _: tmp_path / "r", budget_s=600)
+    cluster.client.run(shift_clocks, 1.0)
+    try:
+        (outcome,) = run_on_site(request, ClusterSite(cluster, toy.DEVICE), Meddler())
+    finally:
+        cluster.client.run(shift_clocks, 0.0)
+    assert outcome.counts == {"ok": 3}
 
 
 def addresses(monkeypatch: pytest.MonkeyPatch) -> set[str]:
