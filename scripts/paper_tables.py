@@ -69,7 +69,7 @@ def effect(page: Path, cells: Sequence[str]) -> list[str]:
         word = "; ".join(f"{device}: {word}" for device, word in words.items())
     else:
         word = next(iter(words.values()))
-    word += "*" * bool(there[0].get("asked_of"))
+    word += "*" * any(row.get("asked_of") for row in there)
     values = [measured(row) if row else NONE for row in found]
     return [cells[0], shown, n, published(paper, there[0]["paper"]), *values, word]
 

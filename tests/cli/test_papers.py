@@ -58,7 +58,7 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     done = call("reproduce", "zhang2011", "--device", FAKE, cwd=project)
     assert done.code == 0, done.err
     verdicts, shown = done.out.splitlines()[-2:]
-    assert re.match(r"all 15 verdicts: .*\d+ unclear.*; nqbench claims results/local/", verdicts)
+    assert re.match(r"all 16 verdicts: .*\d+ unclear.*; nqbench claims results/local/", verdicts)
     page = Path(shown.split()[1].removeprefix("file://"))
     assert page.name == "paper.html"
     text = page.with_suffix(".md").read_text(encoding="utf-8")
