@@ -72,7 +72,7 @@ assignment one_per_thread|strided|contiguous|block_pool|global_pool|warp_pool =o
 encoding rows|base_n|masks|packed =masks: how a job is encoded
 cache default|prefer_l1|prefer_shared =default: preferred split between L1 and shared memory
 symmetry none|mirror|full|quarter|middle =mirror: which part of the tree is searched
-listing quarters: how `middle` lists half boards
+listing walk|quarters: how `middle` lists half boards
 order none|plain|gray: order of the half boards of `middle`
 masks none|and|and_or: which masks of `middle` spare pairs of tiles a test
 pair_test words|shuffle: how `middle` tests pairs of half boards

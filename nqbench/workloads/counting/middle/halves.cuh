@@ -88,21 +88,54 @@ template <Middle C> struct Lister {
     __device__ bool weighs() const {
         return C.symmetry == Symmetry::middle && C.odd() && !lower && middle < C.half();
     }
-    __device__ Half word(Quarter above, Quarter below) const {
-        const unsigned rising = ((above.x << kInner) | below.x) & C.board();
-        const unsigned falling = (above.y >> (C.half() - 1)) | (below.y >> (kInner - 1));
+    // The word of a half whose last row meets these diagonals.
+    __device__ Half word(unsigned rising, unsigned falling) const {
+        rising &= C.board();
         const unsigned ahead = (rising << 1) & C.board(), behind = falling >> 1;
         if (!lower) return ahead | Half(behind) << C.n;
         return (C.odd() ? behind : falling) | Half(C.odd() ? ahead : rising) << C.n;
     }
-    __device__ Half weight(Quarter above, Quarter below) const {
-        if (lower) return 0;
-        Half weight = 1;
-        if (weighs()) {
-            const unsigned row = above.x >> kCrossed;
-            weight += (row != kNowhere ? row : kOuter + (below.x >> kCrossed)) != middle;
+    // `row`: of the queen in the middle column.
+    __device__ Half weight(unsigned row) const {
+        return Half(lower ? 0 : 1 + (weighs() && row != middle)) << kWeight;
+    }
+    // Every half below the placements of the first two rows that this lane takes, depth first.
+    __device__ void walk(unsigned set, const unsigned* columns) {
+        unsigned left[C.half()], rising[C.half()], falling[C.half()], open[C.half()];
+        unsigned crossed = 0;
+        for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x) {
+            const unsigned second = 1u << columns[prefix / C.half()];
+            unsigned row = 0;
+            left[0] = set, rising[0] = falling[0] = 0;
+            open[0] = 1u << columns[prefix % C.half()];
+            for (;;) {
+                if (open[row] == 0) {
+                    if (row-- == 0) break;
+                    continue;
+                }
+                const unsigned queen = open[row] & -open[row];
+                open[row] ^= queen;
+                if (queen == 1u << C.half()) crossed = row;
+                const unsigned up = rising[row] | queen, down = falling[row] | queen;
+                if (row + 1 == C.half()) {
+                    add(up, down, crossed);
+                    continue;
+                }
+                left[row + 1] = left[row] & ~queen;
+                ++row;
+                rising[row] = up << 1, falling[row] = down >> 1;
+                open[row] = left[row] & ~(rising[row] | falling[row]);
+                if (row == 1) open[row] &= second;
+            }
         }
-        return weight << kWeight;
+    }
+    __device__ void add(unsigned rising, unsigned falling, unsigned crossed) {
+        if (C.odd() && ((rising << 1 | falling >> 1) >> middle & 1)) return;
+        if (weighs() && crossed > middle) return;
+        const Half half = word(rising, falling);
+        seen |= half;
+        const unsigned place = atomicAdd(found, 1);
+        if (place < room) halves[place] = half | weight(crossed);
     }
     // All pairs of two quarters: a lane has one below, and tries 32 above it.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
@@ -156,9 +189,12 @@ template <Middle C> struct Lister {
         base = __shfl_sync(kAllLanes, base, 0);
         for (unsigned place = own_place; hits != 0; hits &= hits - 1, ++place) {
             const Quarter other = __ldg(outer.boards + first + __ffs(hits) - 1);
-            const Half half = word(other, own);
+            const Half half = word((other.x << kInner) | own.x,
+                                   (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
+            const unsigned row = other.x >> kCrossed;
             seen |= half;
-            put(base, place, half | weight(other, own));
+            put(base, place,
+                half | weight(row != kNowhere ? row : kOuter + (own.x >> kCrossed)));
         }
         __syncwarp();
         for (unsigned place = lane; place < min(total, kStaged); place += kWarp)
@@ -202,6 +238,10 @@ __global__ void __launch_bounds__(kListThreads, 8)
     Lister<C> lister{{outer_starts, outer_boards}, {inner_starts, inner_boards}, middle[group],
                      side % 2 == 1,                halves + size_t(side) * room, room,
                      &found,                       stage[threadIdx.x / kWarp]};
+    if constexpr (C.listing == Listing::walk) {
+        lister.walk(set, columns);
+        pick_count = 0;
+    }
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kListThreads) {
         // Every lane ranks another pair of column sets among the sets of their sizes.
         const bool there = base + lane < pick_count;

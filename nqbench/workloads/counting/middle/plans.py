@@ -6,6 +6,7 @@ Groups are counted in batches: list the halves of both sides, order them, count 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import comb
 from pathlib import Path
 from typing import Final, cast
@@ -21,7 +22,7 @@ from nqbench.point import Level
 from nqbench.system.machine import timed
 from nqbench.workloads.counting.factors import FACTORS, MIDDLE, MIN_N
 from nqbench.workloads.counting.middle import groups as groups_of
-from nqbench.workloads.counting.middle.groups import Groups, QuarterLists, Symmetry
+from nqbench.workloads.counting.middle.groups import Groups, Symmetry
 from nqbench.workloads.counting.systems import SYSTEMS
 from nqbench.workloads.levels import Levels, applied, given_levels, number
 
@@ -121,14 +122,14 @@ def _about(n: int, symmetry: Symmetry) -> int:
 
 
 def make_plan(
-    given: Mapping[str, Level], device: DeviceFacts, some: NDArray[np.intp] | None = None
+    given: Mapping[str, Level], device: DeviceFacts, some: Groups | None = None
 ) -> MultiLaunchPlan:
-    """The plan of a point; ``some``: of these groups alone."""
+    """The plan of a point; ``some``: of these groups of its symmetry alone."""
     levels = resolve(given, device)
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
-    chosen, split_s = timed(lambda: _chosen(n, symmetry, some))
-    found, lists = chosen
+    found = some or groups_of.groups(n, symmetry)
+    lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
     numbers["batch"] = min(len(found), int(numbers["batch"]))
     batch, room = int(numbers["batch"]), int(numbers["room"])
     return MultiLaunchPlan(
@@ -142,13 +143,9 @@ def make_plan(
     )
 
 
-def _chosen(
-    n: int, symmetry: Symmetry, some: NDArray[np.intp] | None
-) -> tuple[Groups, dict[int, QuarterLists]]:
-    found = groups_of.groups(n, symmetry)
-    if some is not None:
-        found = found.part(some)
-    return found, {rows: groups_of.quarter_lists(n, rows) for rows in {*_rows(n)}}
+@lru_cache(2)
+def _lists(n: int, rows: int) -> groups_of.QuarterLists:
+    return groups_of.quarter_lists(n, rows)
 
 
 def _rows(n: int) -> tuple[int, int]:
@@ -157,7 +154,7 @@ def _rows(n: int) -> tuple[int, int]:
     return half // 2, half - half // 2
 
 
-def _inputs(n: int, found: Groups, lists: Mapping[int, QuarterLists]) -> list[Buffer]:
+def _inputs(n: int, found: Groups, lists: Mapping[int, groups_of.QuarterLists]) -> list[Buffer]:
     binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
     data: dict[str, NDArray[np.uint32]] = {
         "upper": found.upper,
