@@ -18,7 +18,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.files import cache_folder
 from nqbench.workloads.counting import factors
-from nqbench.workloads.counting.factors import MAX_N, has_instructions
+from nqbench.workloads.counting.factors import MAX_N, MIDDLE, has_instructions
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
 from nqbench.workloads.counting.systems import SYSTEMS
@@ -46,7 +46,7 @@ class KernelChoice:
     capability: str
     system: str
     n: int
-    depths: Mapping[int, int]
+    depths: Mapping[int, int] = field(default_factory=dict)
     levels: Mapping[str, Level] = field(default_factory=dict)
     kernel_s: float | None = None
     gpu: str = ""
@@ -150,7 +150,8 @@ def read_choices(path: Path) -> list[KernelChoice]:
     try:
         found = [KernelChoice(**entry) for entry in yaml.safe_load(text)]
         for choice in found:
-            choice.depth_at(choice.n)
+            if choice.system != MIDDLE:
+                choice.depth_at(choice.n)
         return found
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise StudyError(

@@ -25,10 +25,11 @@ from nqbench.count.choice import MAX_JOBS, KernelChoice, choice_for
 from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, UnclaimedChunks
 from nqbench.devices.registry import open_device
 from nqbench.facts import DeviceFacts
-from nqbench.plan import KernelPlan
+from nqbench.plan import KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting import border
+from nqbench.workloads.counting.factors import MIDDLE
 from nqbench.workloads.counting.plans import kernel_plan
 from nqbench.workloads.counting.systems import MIDDLE_N
 
@@ -58,6 +59,14 @@ CHECK: Final = "zhang2011.pool_monolithic"
 CHECK_LEVELS: Final[Mapping[str, Level]] = {"symmetry": "full"}
 """Another kernel: its loop and its form of the rule (``search.cuh``, ``border.cuh``) are not those
 of the kernels written for speed (``frontier.cuh``)."""
+CHECK_HALVES: Final[Mapping[str, Level]] = {
+    "listing": "walk",
+    "order": "none",
+    "masks": "none",
+    "pair_test": "words",
+    "split": 0,
+}
+"""Of groups of half boards: other halves of the code list them, and every pair is tested."""
 
 
 @dataclass(eq=False)
@@ -323,6 +332,8 @@ class KernelLauncher:
 
     def count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
         """Count chunks, by several launches if one would have too many jobs."""
+        if board.halves:
+            return self._count_halves(board, chunks, again)
         if board.n not in self._launches:
             self._launches[board.n] = self._depth(board)
         depth, most = self._launches[board.n]
@@ -342,13 +353,27 @@ class KernelLauncher:
         ago_s = time.perf_counter() - began
         return ChunkSum(chunks.first, chunks.count, sums[0], took_s, second, ago_s)
 
-    def _launch(self, plan: KernelPlan) -> tuple[int, float, float]:
+    def _count_halves(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+        from nqbench.workloads.counting.middle import groups, plans
+
+        choice, (begin, end) = self.choice(board.n), board.span(chunks)
+        some = groups.Groups(*board.jobs[begin:end].T.astype(np.uint32))
+        own = choice.levels if choice.system == MIDDLE else {}
+        paths = [own, CHECK_HALVES] if again else [own]
+        made = [plans.make_plan({"n": board.n, **p}, self.device.facts, some) for p in paths]
+        (weights, took_s, began), *second = [self.run(self._launch, plan) for plan in made]
+        sums = second[0][0] if second else None
+        ago_s = time.perf_counter() - began
+        return ChunkSum(chunks.first, chunks.count, weights, took_s, sums, ago_s)
+
+    def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float, float]:
         """Sum of the weights, seconds of the kernel, and when it was launched."""
+        result = "results" if isinstance(plan, KernelPlan) else "answer"
         with self._alone(), self.device.prepare(plan) as prepared:
             started = time.perf_counter()
             done = prepared.launch()
             took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
-            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s, started
+            return int(prepared.fetch()[result].sum(dtype=np.uint64)), took_s, started
 
     def _depth(self, board: ChunkedBoard) -> tuple[int, int]:
         """Rows at which a launch of a second has enough jobs, and the most chunks of a launch."""
@@ -385,10 +410,15 @@ class KernelCounter(LocalCounter):
         super().__init__(AHEAD, launcher.count)
         device = launcher.device
         self._launcher, self._choice = launcher, launcher.choice(n)
-        self.name = f"{self._choice.system} on {device.spec}"
-        self.check_name = f"{CHECK} on {device.spec}"
         self.timed = device.timed
 
+    def prefers_halves(self, n: int) -> bool:
+        """See ``ChunkCounter``."""
+        return self._launcher.choice(n).system == MIDDLE
+
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
+        spec = self._launcher.device.spec
+        self.name = f"{MIDDLE if board.halves else self._choice.system} on {spec}"
+        self.check_name = f"{'a test of all pairs' if board.halves else CHECK} on {spec}"
         rate = chunk_rate(board, self._choice, self._launcher.device.facts)
         return ChunkSlot(self.name, 1, AHEAD, rate, sure=False)

@@ -112,7 +112,9 @@ def count_solutions(
 
 def _at_once(n: int, device: Device, choice: KernelChoice) -> Launched:
     """One launch, with the block that was chosen unless this device cannot hold it."""
-    given: dict[str, Level] = {"n": n, "system": choice.system, "depth": choice.depth_at(n)}
+    given: dict[str, Level] = {"n": n, "system": choice.system}
+    if choice.depths:
+        given["depth"] = choice.depth_at(n)
     try:
         return launch(COUNTING, {**choice.levels, **given}, device)
     except InfeasibleError:
@@ -218,11 +220,6 @@ def count_in_chunks(
 def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:
     """Whether to count groups of half boards: as the file was begun, else as is fastest."""
     begun = CountLog.is_of_halves(log) if log else None
-    if begun and isinstance(counter, KernelCounter):
-        raise StudyError(
-            f"--log {log} has groups of half boards, which a CPU counts; resume it with --device"
-            " cpu, or name another file"
-        )
     return counter.prefers_halves(n) if begun is None else begun
 
 

@@ -110,7 +110,6 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         "groups": count,
         "batch": batch,
         "room": room,
-        "tiles": 2 * batch * room // _WARP,
         "staged": staged,
     }
 
@@ -130,8 +129,9 @@ def make_plan(
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = some or groups_of.groups(n, symmetry)
     lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
-    numbers["batch"] = min(len(found), int(numbers["batch"]))
-    batch, room = int(numbers["batch"]), int(numbers["room"])
+    batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    copies = 1 + number(levels, "split") // 2  # of a half, in the cells that it is in
+    numbers |= {"batch": batch, "tiles": copies * 2 * batch * room // _WARP}
     return MultiLaunchPlan(
         _kernels(levels, numbers),
         (*_inputs(n, found, lists), *_work_space(levels, numbers, len(found))),
