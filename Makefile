@@ -10,7 +10,7 @@ PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: compare docs site help ablation papers test test-full test-gpu wheel lint setup setup-dev verdict clean
+.PHONY: compare docs site help ablation papers test test-full test-gpu test-lowest wheel lint setup setup-dev verdict clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,14 @@ test: lint ## lint, then pytest on all cores; all but the slow sweeps
 
 test-full: lint ## the same with every combination of the factor space
 	$(BIN)/pytest -q -n auto --dist worksteal -m "full or not full"
+
+test-lowest: ## tests with the lowest version of each package that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/pip install -q uv
+	$(VENV)-lowest/bin/uv pip install -q -p $(VENV)-lowest --resolution lowest-direct -e '.[cluster]' \
+	  'pytest>=8' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'jsonschema>=4.21'
+	$(VENV)-lowest/bin/pytest -q -n auto -o filterwarnings=default \
+	  $(addprefix tests/,analysis cli cluster count devices measure runs simulator study system workloads/own)
 
 test-gpu: setup-dev ## the tests that need a GPU
 	$(BIN)/pytest -q -rs tests/gpu

@@ -77,7 +77,21 @@ def option(form: str, about: str, default: Any = ...) -> Any:
 
 def argument(name: str, about: str, default: Any = ...) -> Any:
     """An argument by the name that the help gives it; one without a default must be given."""
-    return typer.Argument(default, metavar=name, help=about, autocompletion=completed(name))
+    told = _tell_code if "CONFIG" in name else None
+    more = {"help": about, "autocompletion": completed(name), "callback": told}
+    return typer.Argument(default, metavar=name, **more)
+
+
+def _tell_code(context: typer.Context, given: Any) -> Any:
+    """Before a study is read, which may load its Python: what one from elsewhere runs."""
+    files = [Path(one) for one in (given if isinstance(given, list) else [given or ""])]
+    if any(file.suffix in (".yaml", ".yml") for file in files) and not context.resilient_parsing:
+        from nqbench.cli.show.console import note
+        from nqbench.study.outside import tell_code
+
+        for file in files:
+            tell_code(file, note)
+    return given
 
 
 Config = Annotated[Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.")]

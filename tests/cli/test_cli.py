@@ -147,7 +147,7 @@ def test_a_report_is_drawn_again_only_if_it_would_change(folder: Path) -> None:
     drawn = page.stat().st_mtime_ns
     again = call(*words, cwd=folder)
     assert "nothing was measured; the report is up to date" in again.said
-    assert again.said.rstrip().endswith("/tiny/report.html")
+    assert again.out.rstrip().endswith("/tiny/report.html")
     assert page.stat().st_mtime_ns == drawn
     study = folder / "study.yaml"
     study.write_text(study.read_text().replace("table: results", "table: skipped"))

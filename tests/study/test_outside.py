@@ -1,0 +1,66 @@
+"""What a study from somewhere else would run is said before it runs, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.call import call
+
+PYTHON = "name: s\nworkload: ./own.py:WORKLOAD\nn: 8\n"
+COMMAND = """\
+name: s
+n: 8
+sweeps:
+- programs:
+    theirs: {command: [./solver, '{n}'], answer: '(\\d+)'}
+"""
+CHECK = """\
+name: s
+n: 8
+kernel:
+  source: k.cu
+  entry: k
+  arguments: {y: {dtype: int32, length: n}}
+  grid: 1
+  block: 8
+  check: {y: {function: 'check.py:right'}}
+"""
+PLAIN = "name: s\nworkload: counting\nn: 8\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (PYTHON, "./own.py:WORKLOAD"),
+        (COMMAND, "./solver {n}"),
+        (CHECK, "check.py:right"),
+        (PLAIN, ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["run --dry-run", "check", "static", "explain"])
+def test_a_study_from_elsewhere_says_once_what_it_runs(
+    text: str, code: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    for folder in (here, elsewhere):
+        folder.mkdir()
+        (folder / "s.yaml").write_text(text)
+        (folder / "own.py").write_text("import math\nX = math.sqrt(-1)\n")
+    first, *more = command.split()
+
+    def said(study: Path) -> list[str]:
+        done = call(first, study, *more, cwd=here)
+        return [line for line in done.err.splitlines() if "a study is a program" in line]
+
+    assert not said(here / "s.yaml")
+    lines = said(elsewhere / "s.yaml")
+    assert len(lines) == bool(code)
+    assert all(f"it runs {code};" in line for line in lines)
+    assert not said(elsewhere / "s.yaml")
+    (elsewhere / "s.yaml").write_text(f"{text}# changed\n")
+    assert len(said(elsewhere / "s.yaml")) == bool(code)
+    (here / ".git").mkdir()
+    assert not said(here / "s.yaml")
