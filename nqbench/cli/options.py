@@ -78,8 +78,8 @@ def option(form: str, about: str, default: Any = ...) -> Any:
 def argument(name: str, about: str, default: Any = ...) -> Any:
     """An argument by the name that the help gives it; one without a default must be given."""
     told = _tell_code if "CONFIG" in name else None
-    more = {"help": about, "autocompletion": completed(name), "callback": told}
-    return typer.Argument(default, metavar=name, **more)
+    found = completed(name)
+    return typer.Argument(default, metavar=name, help=about, autocompletion=found, callback=told)
 
 
 def _tell_code(context: typer.Context, given: Any) -> Any:
