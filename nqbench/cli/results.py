@@ -166,6 +166,11 @@ def _show_comparison(
 
 def verify(
     runs: list[Path] = argument("RUN", "Run folders."),
+    package: Path | None = option(
+        "--package DIR",
+        "Also write the run, with nqbench and all else that it needs, into a new folder.",
+        None,
+    ),
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -177,8 +182,11 @@ def verify(
     from nqbench.cli.show import console, results
     from nqbench.cli.show.progress import progress
     from nqbench.verify.checks import verify as verify_run
+    from nqbench.verify.package import write_package
 
     console.hush(quiet)
+    if package and runs[1:]:
+        raise StudyError("--package takes one run")
     found, done = [], set[Path]()
     for run in runs:
         with progress() as row:
@@ -189,6 +197,9 @@ def verify(
         console.print_json([one.as_json() for one in found])
     if not all(one.holds for one in found):
         raise typer.Exit(EXIT_FAILED)
+    if package and found[0].run:
+        write_package(found[0].run, package)
+        results.show_paths([package])
 
 
 def import_(

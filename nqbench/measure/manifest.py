@@ -21,7 +21,7 @@ from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.system.files import digest
 from nqbench.system.machine import cpu_count, cpu_model
-from nqbench.system.versions import PACKAGE, __version__, installed
+from nqbench.system.versions import PACKAGE, __version__, installed, required
 
 if TYPE_CHECKING:
     from nqbench.study.model import Study
@@ -159,7 +159,7 @@ def environment() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None,
         "python": platform.python_version(),
         "nqbench": __version__,
-        "packages": versions(),
+        "packages": {**required(), **versions()},
         "source_sha256": source_hash(),
         "git": _git(),
     }

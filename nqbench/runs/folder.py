@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
 from nqbench.runs.reading import (
+    CRATE,
     MANIFEST,
     MANIFEST_VERSION,
     PACKED,
@@ -110,8 +111,7 @@ class RunWriter:
         """Make the records of a copied reference run a file to append to."""
         with _failing(f"{self.path / PACKED} cannot be unpacked there"):
             content = record_bytes(self.path)
-            # First: a manifest of the resumed run would no longer be the one in the sums.
-            (self.path / SUMS).unlink(missing_ok=True)
+            (self.path / SUMS).unlink(missing_ok=True)  # first: they are of the packed records
             with replacing(self.path / RECORDS, durable=True) as temporary:
                 temporary.write_bytes(content)
             (self.path / PACKED).unlink()
@@ -139,6 +139,8 @@ class RunWriter:
             _failing(f"{self.path / MANIFEST} cannot be written", kept),
             replacing(self.path / MANIFEST, durable=True) as temporary,
         ):
+            for name in (SUMS, CRATE):  # first: they are of the run before it went on
+                (self.path / name).unlink(missing_ok=True)
             temporary.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
 
     def append(self, record: Record) -> None:

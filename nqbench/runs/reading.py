@@ -31,6 +31,8 @@ MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
 PACKED: Final = "records.jsonl.gz"
 SUMS: Final = "SHA256SUMS"
+CRATE: Final = "ro-crate-metadata.json"
+"""What describes a packaged run, and the sums, hold until the run goes on."""
 TORN: Final = "records.torn"
 RESULTS: Final = Path("results")
 PLOTS: Final = Path("plots")

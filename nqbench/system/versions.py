@@ -22,3 +22,26 @@ def installed(name: str) -> str | None:
         return version(name) or None  # damaged metadata may lack it
     except (PackageNotFoundError, KeyError):
         return None
+
+
+def required() -> dict[str, str]:
+    """The installed packages that nqbench requires, directly or not, with their versions."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    found: dict[str, str] = {}
+    wanted = ["nqbench"]
+    while wanted:
+        try:
+            package = distribution(wanted.pop())
+        except PackageNotFoundError:
+            continue
+        name = canonicalize_name(package.name)
+        if name not in found:
+            found[name] = package.version
+            needs = map(Requirement, package.requires or ())
+            wanted += [one.name for one in needs if not one.marker or one.marker.evaluate()]
+    found.pop("nqbench", None)
+    return found

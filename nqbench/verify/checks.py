@@ -44,6 +44,7 @@ from nqbench.runs.folder import LOCK
 from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest
 from nqbench.study import Study, expand, load_study
 from nqbench.system.suggest import many, shown
+from nqbench.verify.package import APPENDIX, write_appendix
 from nqbench.workloads import names as workload_names
 from nqbench.workloads.base import KERNEL
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -79,10 +80,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Verified:
-    """The checks of one run."""
+    """The checks of one run; ``run`` if it could be read."""
 
     path: Path
     checks: tuple[Check, ...]
+    run: ReadRun | None = None
 
     @property
     def holds(self) -> bool:
@@ -135,7 +137,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
             derive[check.name](run, check)
         except NqbenchError as error:
             check.faults.append(str(error))
-    return Verified(path, tuple(checks))
+    return Verified(path, tuple(checks), run)
 
 
 def files(path: Path, check: Check) -> None:
@@ -388,6 +390,8 @@ def _writers(run: ReadRun) -> Iterator[tuple[Path, Writer]]:
     path, name = run.observed.path, run.data.name
     own = default_out(path)
     yield own, partial(write_report, [_as_named(run, own)])
+    if (own / APPENDIX).exists():
+        yield own, partial(write_appendix, run)
     if name in paper_names():
         paper = load_paper(name)
         if (own / f"{papers.PAGE}.md").exists():
