@@ -43,6 +43,7 @@ from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
 from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest
 from nqbench.study import Study, expand, load_study
+from nqbench.system.files import text
 from nqbench.system.suggest import many, shown
 from nqbench.verify.package import APPENDIX, write_appendix
 from nqbench.workloads import names as workload_names
@@ -58,6 +59,8 @@ CUT: Final = 60
 FORMATS: Final = (*EXPORTERS, *FIGURE_FORMATS, HTML)
 REPEATED: Final = re.compile(r"nqbench report (.+?) --format html")
 """Where a page names the run's folder, which may have been moved since."""
+MATRIX: Final = re.compile(r"Made by `(nqbench claims [^`]+)`")
+"""Where the matrix of effects names the command that wrote it."""
 
 
 @dataclass
@@ -400,8 +403,9 @@ def _writers(run: ReadRun) -> Iterator[tuple[Path, Writer]]:
         for runs, folder, cpu in _recorded(path, [name], f"papers/{name}"):
             read, again = observe_all(runs, cpu), papers.repeated(name, runs, cpu)
             yield folder, partial(papers.write_paper, paper, read, again=again)
-    command = "nqbench claims --matrix"
     for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
+        made = MATRIX.search(text(folder / f"{matrix.PAGE}.md"))
+        command = made[1] if made else "nqbench claims --matrix"
         yield folder, partial(matrix.write_effects, runs, command=command, cpu=cpu)
 
 
@@ -417,7 +421,7 @@ def _recorded(
 def _as_named(run: ReadRun, folder: Path) -> ReadRun:
     """The run in the folder that its page names."""
     for page in (folder / f"report.{form}" for form in ("md", HTML)):
-        if page.is_file() and (named := REPEATED.search(page.read_text("utf-8", "replace"))):
+        if named := REPEATED.search(text(page)):
             path = Path(*shlex.split(html.unescape(named[1]))[:1])
             return replace(run, observed=replace(run.observed, path=path))
     return run
@@ -446,7 +450,7 @@ def _difference(file: Path, again: Path) -> str:
         from matplotlib import __version__
 
         return f"{file} is not the figure that the records give with matplotlib {__version__}"
-    lines = (one.read_text("utf-8", "replace").splitlines() for one in (file, again))
+    lines = (text(one).splitlines() for one in (file, again))
     pairs = enumerate(itertools.zip_longest(*lines, fillvalue=""), 1)
     number, (old, new) = next((at for at in pairs if at[1][0] != at[1][1]), (1, ("", "")))
     first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
