@@ -151,7 +151,7 @@ def read_choices(path: Path) -> list[KernelChoice]:
         found = [KernelChoice(**entry) for entry in yaml.safe_load(text)]
         for choice in found:
             if choice.system != MIDDLE:
-                choice.depth_at(choice.n)
+                choice.wanted_depth(choice.n)
         return found
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise StudyError(

@@ -271,8 +271,10 @@ Sums = tuple[Callable[[], int], Callable[[], int]]
 
 
 def _of_jobs(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+    from nqbench.workloads.counting.border_search import weights_of_boards, weights_of_jobs
+
     jobs = (board.n, board.depth, board.jobs, *span)
-    return partial(border.weights_of_jobs, *jobs), partial(border.weights_of_boards, *jobs)
+    return partial(weights_of_jobs, *jobs), partial(weights_of_boards, *jobs)
 
 
 def _of_groups(board: ChunkedBoard, span: tuple[int, int]) -> Sums:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +53,29 @@ def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
     own.write_text("- {capability: 9}\n")
     with pytest.raises(StudyError, match="holds no choices of kernels"):
         choice.choice_for(facts_of((8, 9)))
+
+
+QUICK = """
+import sys
+from nqbench import workloads
+from nqbench.count import solutions
+from nqbench.count.choice import recorded_choice
+from nqbench.devices.registry import facts_for
+from nqbench.workloads.counting.plans import QUICK
+QUICK.set(True)
+device, counting = facts_for("sim:sm_90"), workloads.named("counting")
+for n in range(16, 20):
+    chosen = recorded_choice(n)
+    given = {**chosen.levels, "n": n, "depth": chosen.depth_at(n)}
+    levels = counting.resolve(given, chosen.system, device).factors
+    assert counting.plan(levels, chosen.system, device).buffers
+assert "numba" not in sys.modules
+"""
+
+
+def test_a_count_on_a_gpu_does_not_wait_for_numba() -> None:
+    """It takes 0.6 s to load, and the kernel 0.3 ms."""
+    subprocess.run([sys.executable, "-c", QUICK], check=True)
 
 
 def test_choices_fit_every_board_and_predict_its_time(own: Path) -> None:

@@ -61,6 +61,7 @@ def count_frontier_multicore(n: int) -> int:
 def _frontier(n: int, all_cores: bool) -> int:
     from nqbench.workloads.compiled import on_all_cores
     from nqbench.workloads.counting import border
+    from nqbench.workloads.counting.border_search import weights_of_jobs
 
     if n < border.MIN_N:
         return count_somers(n)
@@ -68,7 +69,7 @@ def _frontier(n: int, all_cores: bool) -> int:
     jobs = border.jobs(n, depth)
     count = jobs.size // border.WORDS
     spans = _spans(0, count) if all_cores else [(0, count)]
-    weights = on_all_cores(lambda s: int(border.weights_of_jobs(n, depth, jobs, *s)), spans)
+    weights = on_all_cores(lambda s: int(weights_of_jobs(n, depth, jobs, *s)), spans)
     return border.total(sum(weights))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nqbench.workloads.counting import border
+from nqbench.workloads.counting.border_search import weights_of_jobs
 from nqbench.workloads.counting.jobs import CLOSED_JOBS
 from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS
 from tests.workloads.counting import oracle
@@ -65,7 +66,7 @@ def test_every_split_gives_the_same_sum(n: int) -> None:
         jobs = border.jobs(n, depth)
         count = jobs.size // 3
         edges = [0, count // 3, count // 2, count]
-        parts = [border.weights_of_jobs(n, depth, jobs, *span) for span in pairwise(edges)]
+        parts = [weights_of_jobs(n, depth, jobs, *span) for span in pairwise(edges)]
         assert border.total(sum(parts)) == SOLUTIONS[n]
         for limit in (2, count - 1, count):
             assert border.count_jobs(n, depth, limit) == min(limit + 1, count)
@@ -78,3 +79,9 @@ def test_known_numbers() -> None:
     assert (border.total(3 * 46), border.total(3 * 46 + 1)) == (92, -1)
     for (n, depth), jobs in CLOSED_JOBS.items():
         assert border.count_jobs(n, depth, closed=True) == jobs
+
+
+@pytest.mark.parametrize("n", [7, 8, 11, 16])
+def test_few_starts_are_the_jobs(n: int) -> None:
+    for rows in range(1, 5):
+        np.testing.assert_array_equal(border.few_starts(n, rows), border.jobs(n, rows))

@@ -16,6 +16,7 @@ from nqbench.device import Device
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, border
+from nqbench.workloads.counting.border_search import weights_of_jobs
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.jobs import Encoding, words_per_job
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -123,7 +124,7 @@ def test_some_jobs_of_fewer_rows(simulator: Device, made: str, rows: int) -> Non
     with simulator.prepare(plan) as prepared:
         prepared.launch()
         weights = int(prepared.fetch()["results"].sum())
-    assert weights == border.weights_of_jobs(n, rows, some, 0, 70) > 0
+    assert weights == weights_of_jobs(n, rows, some, 0, 70) > 0
 
 
 @pytest.mark.parametrize("loop", FRONTIER_LOOPS)
@@ -197,7 +198,7 @@ def test_some_subtrees(simulator: Device, n: int, depth: int, given: Mapping[str
     with simulator.prepare(plan) as prepared:
         prepared.launch()
         weights = int(prepared.fetch()["results"].sum())
-    assert weights == border.weights_of_jobs(n, depth, some, 0, some.size // 3) > 0
+    assert weights == weights_of_jobs(n, depth, some, 0, some.size // 3) > 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nqbench.system.files import digest
 from nqbench.workloads.compiled import compiled, compiled_part
-from nqbench.workloads.counting.border import bits_in
+from nqbench.workloads.counting.border_search import bits_in
 from nqbench.workloads.counting.middle import vectors
 from nqbench.workloads.counting.middle.groups import (
     NO_ROW,
