@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.system.machine import cpu_count
+from nqbench.workloads.counting.border_rule import SHIFT as SHIFT
+from nqbench.workloads.counting.border_rule import WORDS as WORDS
+from nqbench.workloads.counting.border_rule import Jobs as Jobs
+from nqbench.workloads.counting.border_rule import allowed, tying
 
 MIN_N: Final = 4
 """On smaller boards a border queen may have no second corner to compare with."""
-
-SHIFT: Final = 27
-"""Bits above the widest board: of ``columns`` a job's ties, of ``left`` its distance."""
-
-WORDS: Final = 3
-"""Of a job; ``expand`` says which."""
 
 MANY: Final = 2**62
 """A limit that no number of jobs reaches."""
@@ -44,8 +42,6 @@ _JOBS_PER_CORE: Final = 1 << 10
 """Of these, for each thread: to count the jobs of n = 12, depth 5, one takes 0.06 ms, two 0.24."""
 EXPANDED_ROWS: Final = 4
 """Rows that a warp of a GPU places: 3,513 jobs for each of 19,942 warps at n = 19, depth 8."""
-
-Jobs = NDArray[np.uint32]
 
 
 def total(weights: int) -> int:
@@ -148,27 +144,3 @@ def _share(
     on_all_cores(
         lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step)
     )
-
-
-def allowed(n: int, distance: int, row: int) -> int:
-    """Columns that the rule leaves open in a row."""
-    board = (1 << n) - 1
-    if row == n - 1:
-        corner = (1 << (distance + 1)) - 1
-        return board & (corner | corner << (n - 1 - distance))
-    if distance < row < n - 1 - distance:
-        return board & ~(1 | 1 << (n - 1))
-    return board
-
-
-def rows_needed(n: int, distance: int, depth: int) -> int:
-    """Rows of a job of at least ``depth`` so that the rule no longer closes the border columns
-    below it: the largest distance never does."""
-    return max(depth, distance + 1) if distance < (n - 1) // 2 else depth
-
-
-def tying(n: int, distance: int, row: int) -> int:
-    """Columns of a row below the first in which a border queen has the largest distance."""
-    if row == n - 1:
-        return 1 << distance | 1 << (n - 1 - distance)
-    return 1 | 1 << (n - 1) if row in (distance, n - 1 - distance) else 0

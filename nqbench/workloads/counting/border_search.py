@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.workloads.compiled import compiled
-from nqbench.workloads.counting.border import SHIFT, WORDS, Jobs, allowed, rows_needed, tying
+from nqbench.workloads.counting.border_rule import SHIFT, WORDS, Jobs, allowed, rows_needed, tying
 
 _U = np.uint64
 _ZERO, _ONE, _TWO = _U(0), _U(1), _U(2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nqbench.workloads.counting import border
+from nqbench.workloads.counting.border_rule import allowed, tying
 from nqbench.workloads.counting.border_search import weights_of_jobs
 from nqbench.workloads.counting.jobs import CLOSED_JOBS
 from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS
@@ -31,10 +32,10 @@ def test_rows_and_ties_against_the_solutions(n: int) -> None:
         first = board[0]
         if not 1 <= first <= (n - 1) // 2:
             continue
-        kept = all(border.allowed(n, first, row) >> board[row] & 1 for row in range(1, n))
+        kept = all(allowed(n, first, row) >> board[row] & 1 for row in range(1, n))
         assert kept == (oracle.weight(board) > 0)
         if kept:
-            ties = sum(border.tying(n, first, row) >> board[row] & 1 for row in range(1, n))
+            ties = sum(tying(n, first, row) >> board[row] & 1 for row in range(1, n))
             assert ties == oracle.distances(board).count(first) - 1
 
 

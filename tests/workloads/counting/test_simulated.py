@@ -16,6 +16,7 @@ from nqbench.device import Device
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, border
+from nqbench.workloads.counting.border_rule import allowed, tying
 from nqbench.workloads.counting.border_search import weights_of_jobs
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.jobs import Encoding, words_per_job
@@ -153,12 +154,12 @@ def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
         distance = draw.randrange(n // 3, (n + 1) // 2 - 1)
         columns, left, right, tied = 1 << distance, 2 << distance, 1 << distance >> 1, 0
         for row in range(1, depth):
-            free = border.allowed(n, distance, row) & ~(columns | left | right)
+            free = allowed(n, distance, row) & ~(columns | left | right)
             choices = [1 << column for column in range(n) if free >> column & 1]
             if not choices:
                 break
             queen = draw.choice(choices)
-            tied += bool(border.tying(n, distance, row) & queen)
+            tied += bool(tying(n, distance, row) & queen)
             columns, left, right = columns | queen, (left | queen) << 1, (right | queen) >> 1
         else:
             words += [columns | tied << border.SHIFT]
