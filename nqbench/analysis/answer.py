@@ -69,7 +69,7 @@ class Best:
     def clear(self) -> bool:
         """Whether it is clearly better than the worst, even as the most extreme of all."""
         worst = self.over_worst
-        if worst is None or not worst.bounded:
+        if worst is None or not (worst.bounded or worst.exact):
             return True
         return worst.noteworthy and worst.differs_from(1, self.of)
 
@@ -191,7 +191,7 @@ class Answer:
 
     def _best(self, sweep: str, what: Quantity) -> Best | None:
         points = [p for p in self.whole if p.sweep == sweep and p.cpu == (what is CPU_TIME)]
-        ranked = best_first(points, what)
+        ranked = best_first(points, what, self.quantities if self.data.simulated else ())
         if not ranked or (value := ranked[0].estimate(what)) is None:
             return None
         first, last = ranked[0], ranked[-1]
@@ -279,15 +279,18 @@ def _turn(effect: FactorEffect, against: Sequence[int], since: int) -> str:
     )
 
 
-def best_first(points: Iterable[PointResult], what: Quantity) -> list[PointResult]:
-    """Those of the largest size that have a value, the best first; none of a quantity of which
-    neither more nor less is better."""
+def best_first(
+    points: Iterable[PointResult], what: Quantity, ties: Sequence[Quantity] = ()
+) -> list[PointResult]:
+    """Those of the largest size that have a value, the best first, of equal ones the better by
+    ``ties``; none of a quantity of which neither more nor less is better."""
     valued = [p for p in points if p.ok and p.values(what)]
     if not valued or not what.better:
         return []
     largest = max(p.n for p in valued)
-    ranked = sorted(valued, key=lambda p: p.value(what), reverse=what.better == "higher")
-    return [p for p in ranked if p.n == largest]
+    signs = [(-1 if q.better == "higher" else 1, q) for q in (what, *ties)]
+    ranked = [p for p in valued if p.n == largest]
+    return sorted(ranked, key=lambda p: [sign * p.value(q) for sign, q in signs if p.values(q)])
 
 
 def _gain(best: PointResult, other: PointResult, what: Quantity) -> Estimate | None:

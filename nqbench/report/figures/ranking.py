@@ -115,7 +115,8 @@ def _draw(
     most: int = MAX_ROWS,
 ) -> style.Drawing:
     first, sweep = shown[0], points[0].sweep
-    ranked = sorted(points, key=lambda p: p.value(first), reverse=first.better == "higher")
+    signs = [(-1 if what.better == "higher" else 1, what) for what in shown]
+    ranked = sorted(points, key=lambda p: [sign * p.value(what) for sign, what in signs])
     cut = ranked if len(ranked) <= most else [*ranked[: most - 1], ranked[-1]]
     factors = swept_factors(data, sweep) or columns_of(data, sweep)
     columns = _columns(data, sweep, factors, cut)
