@@ -59,10 +59,15 @@ def this_cpu() -> Cpu:
     return Cpu(llvm.get_host_cpu_name(), features.flatten())
 
 
+def compiler(cpu: Cpu) -> tuple[str, ...]:
+    """All that object code follows from, but for the module."""
+    made_for = (installed("llvmlite") or "", cpu.name, cpu.features, str(OPTIMISATION_LEVEL))
+    return (*made_for, *PASSES, *SWITCHED_OFF)
+
+
 def object_code(text: str, cpu: Cpu) -> bytes:
     """Object code of a module, from the cache if it was compiled before."""
-    compiler = (installed("llvmlite") or "", cpu.name, cpu.features, str(OPTIMISATION_LEVEL))
-    key = cache_key(("simulator object", *compiler, *PASSES, *SWITCHED_OFF, text))
+    key = cache_key(("simulator object", *compiler(cpu), text))
     entry = read_entry(key)
     if entry is not None:
         return entry.image

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
+from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.simulator import cfg, liveness, native, parser
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.barriers import BarrierSite, release
@@ -20,6 +24,10 @@ from nqbench.simulator.native import Cpu, NativeKernel
 from nqbench.simulator.ptx import Instruction, PtxKernel
 from nqbench.simulator.ptxas import Assembled, assemble
 from nqbench.simulator.rules import SectorRules, memory_rules
+
+KEPT_FROM: Final = 100_000
+"""Characters of PTX from which a whole translation is kept in the cache folder, not its object
+code alone: below, translating again is as fast as reading."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +79,31 @@ def build(
     mode; ``object_code`` compiles, by default unless the cache has the code already.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
-    cpu, object_code = cpu or native.this_cpu(), object_code or native.object_code
+    cpu, kept = cpu or native.this_cpu(), object_code is None and len(text) > KEPT_FROM
+    source = (text, entry, memory, cpu, undefined, watched)
+    key = ""
+    if kept:
+        key = cache_key(("translation", _own_code(), *native.compiler(cpu), *map(str, source)))
+    if watched:
+        native.provide_watcher()
+    if kept and (found := read_entry(key)):
+        parts, image = _unpacked(found.image)
+    else:
+        parts, image = _translated(source, object_code or native.object_code)
+        if kept:
+            write_entry(key, Compiled(_packed(parts, image), "", ""))
+    code = native.link((_common(memory, cpu), image), cpu)
+    return Translation(**parts, native=code, source=source)
+
+
+Source = tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+
+
+def _translated(
+    source: Source, object_code: Callable[[str, Cpu], bytes]
+) -> tuple[dict[str, Any], bytes]:
+    """The tables of a translation, and its object code."""
+    text, entry, memory, cpu, undefined, watched = source
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
     placed = assign(kernel)
@@ -87,14 +119,40 @@ def build(
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = translate(k, blocks)
     release(module, layout, barriers, watched)
-    if watched:
-        native.provide_watcher()
-    images = (_common(memory, cpu), object_code(module.text(), cpu))
-    return Translation(
-        kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        native.link(images, cpu), rules, k.assembled,
-        (text, entry, memory, cpu, undefined, watched),
-    )  # fmt: skip
+    parts = {
+        **{"kernel": kernel, "blocks": blocks, "symbols": placed, "layout": layout},
+        **{"sites": k.sites, "barriers": barriers, "instructions": k.instructions},
+        **{"rules": rules, "assembled": k.assembled},
+    }
+    return parts, object_code(module.text(), cpu)
+
+
+def _packed(parts: dict[str, Any], image: bytes) -> bytes:
+    """A translation for the cache. Blocks are linked by numbers: a chain of objects is too deep."""
+    blocks: list[BasicBlock] = parts["blocks"]
+    targets = [block.targets for block in blocks]
+    numbers = [[target.index for target in one] for one in targets]
+    for block in blocks:
+        block.targets = []
+    try:
+        return pickle.dumps((parts, numbers, image), pickle.HIGHEST_PROTOCOL)
+    finally:
+        for block, own in zip(blocks, targets, strict=True):
+            block.targets = own
+
+
+def _unpacked(raw: bytes) -> tuple[dict[str, Any], bytes]:
+    parts, numbers, image = pickle.loads(raw)  # as trusted as the machine code beside it
+    for block, own in zip(parts["blocks"], numbers, strict=True):
+        block.targets = [parts["blocks"][number] for number in own]
+    return parts, image
+
+
+@functools.cache
+def _own_code() -> str:
+    """A digest of the simulator's own source: another one may translate otherwise."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return cache_key(file.read_bytes() for file in files)
 
 
 @functools.cache

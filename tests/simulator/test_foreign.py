@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nqbench.compiler import nvrtc
 from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.compile import compile_many, cubin_request
 from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
@@ -243,6 +244,21 @@ STANDINS = {
 def test_headers_that_nvcc_finds_are_found(case: str, tmp_path: Path) -> None:
     head, value = STANDINS[case]
     text = f"{head}\n__global__ void k(int* out) {{ out[threadIdx.x] = 1 + {value}; }}\n"
+    assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {1}
+
+
+def test_a_stand_in_comes_before_a_library_for_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's own headers may be of another release than the compiler's."""
+    installed = tmp_path / "cuda"
+    installed.mkdir()
+    (installed / "cublas_v2.h").write_text("#error of another release\n")
+    folders = (*cuda_headers(), installed)
+    monkeypatch.setattr(nvrtc, "cuda_headers", lambda: folders)
+    text = "#include <cublas_v2.h>\n__global__ void k(int* a) { a[threadIdx.x] = sizeof(__half); }"
+    assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {2}
+    (tmp_path / "cublas_v2.h").write_text("typedef char __half;\n")  # the user's own is theirs
     assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {1}
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.simulator import native
+from nqbench.simulator import native, translation
 from nqbench.simulator.native import Cpu
 from nqbench.simulator.translation import build
-from tests.simulator.harness import PLACE, RULES, ptx, run
+from tests.simulator.harness import PLACE, RULES, cuda, device, ptx, run
 
 ADD = PLACE + "st.global.u32 [%rd1], %r1;"
 
@@ -43,6 +43,23 @@ def test_a_kernel_is_compiled_once(compiled: list[str]) -> None:
     assert not compiled
     build.__wrapped__(*build(text, "k", RULES).source, native.compile_object)
     assert len(compiled) == 1
+
+
+def test_a_long_kernel_is_translated_once(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "KEPT_FROM", 0)
+    plan = cuda("kept.cu", "walks", {"out": np.arange(256, dtype=np.int32)}, block=256)
+    found = []
+    for _ in range(2):
+        with device().prepare(plan) as prepared:
+            launch = prepared.launch()
+            found.append((launch.counters, launch.detail, prepared.fetch()["out"].tolist()))
+        build.cache_clear()
+        monkeypatch.setattr(translation, "_translated", None)  # no need of it again
+    assert compiled
+    assert found[0] == found[1]
+    assert found[0][2] == [sum(i ^ j for j in range(i % 7)) + 7 for i in range(256)]
 
 
 @pytest.mark.parametrize(
