@@ -322,7 +322,7 @@ class SimPrepared(SimPlan):
             "steps": run.steps,
         }
         if self.code.prints or self.note:
-            detail["printed"] = [self.note, *kernel.printed]
+            detail["printed"] = [*filter(None, [self.note]), *kernel.printed]
         if TIME in simulation.modes:
             hit1, hit2 = (
                 counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")

@@ -298,7 +298,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         | {"kernel/check/y": {"function": "other.py:f"}},
         "other.py:f has a parameter 'z', which is neither a buffer with contents",
     ),
-    "compile error": ({"kernel/macros/FACTOR": "'oops'"}, r"scale.cu\(8\): error: identifier"),
+    "compile error": ({"kernel/macros/FACTOR": "'oops'"}, r"scale.cu\(28\): error: identifier"),
     "no such entry": ({"kernel/entry": "scael<{step}>"}, "no such entry in scale.cu"),
     "reference": (
         {
