@@ -21,6 +21,7 @@ from nqbench.plan import (
     Variable,
 )
 from nqbench.point import Level, Point
+from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Factor, Workload
 
 NAME = "tests.measure.programs:PROGRAMS"
@@ -118,3 +119,6 @@ PROGRAMS = Programs()
 def point(n: int, system: str = "sums.launched") -> Point:
     """One point of a study of these."""
     return Point("sums", "sizes", NAME, system, {"n": n})
+
+
+register(ExternalWorkload("", str(SOURCE.parents[2]), NAME))
