@@ -48,7 +48,20 @@ def findings(run: Answer | Dataset | Path | str) -> list[str]:
         told = [f"No change matters: every effect is below {NOTEWORTHY - 1:.0%} or unclear."]
     if data.rounds == 1 and not data.simulated:
         told = ["One round has no intervals, so no change is judged: `rounds: 2` or more."]
-    return [opening(answer), *told, *rest]
+    return [opening(answer), *told, *rest, *throttled(data)]
+
+
+def throttled(data: Dataset) -> list[str]:
+    """The rounds in which the GPU slowed itself down, which no interval shows: what was measured
+    then is left out."""
+    if not data.throttled:
+        return []
+    rounds = sorted({number for number, _ in data.throttled})
+    named = f"Round{'s' * (len(rounds) > 1)} {listing(list(map(str, rounds)), 'and')}"
+    lost = many(len(data.throttled), "measurement")
+    why = data.throttled[0][1].partition(")")[0]
+    why = f": {why})" if why else ""
+    return [f"{named} {'was' if len(rounds) == 1 else 'were'} throttled; {lost} left out{why}."]
 
 
 def opening(answer: Answer) -> str:

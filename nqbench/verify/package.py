@@ -167,7 +167,7 @@ def _appendix(run: ReadRun) -> str:
         (names.get(number, f"round {number}"), [r for r in run.records if r.round == number])
         for number in sorted({record.round for record in run.records})
     ]
-    (expected,) = results(data, ReportItem("table", "results"))
+    expected = results(data, ReportItem("table", "results"))
     return (
         templates()
         .get_template(APPENDIX)

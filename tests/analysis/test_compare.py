@@ -384,3 +384,37 @@ def test_counts_turn_round_exactly_and_small_changes_are_not_told() -> None:
     (found,) = reversals([counted(0.5), counted(1.5)], DEVICES, what)
     assert ratios(found) == pytest.approx([0.5, 1.5])
     assert reversals([counted(0.995), counted(1.5)], DEVICES, what) == []
+
+
+@pytest.mark.parametrize(
+    ("mhz", "cycles"),
+    [
+        ((1000, 1000), "all of 2 differences stand"),  # the clock explains nothing
+        ((1000, 500), "2 of 2 differences do not stand"),  # half the clock, twice the time
+        ((1000, None), ""),  # nothing is known
+    ],
+)
+@pytest.mark.parametrize("within", [False, True])
+def test_a_difference_of_clocks_is_none_in_cycles(
+    mhz: tuple[int, int | None], cycles: str, within: bool
+) -> None:
+    """Twice as slow, by truth or by its clock: as two runs, and as two levels of one."""
+    runs = [Builder(seed=1), Builder(seed=1 if within else 2)]
+    if within:
+        runs[1] = runs[0]
+    for run, clock, slow, loop in zip(runs, mhz, (1, 2), ("branchy", "irrc"), strict=True):
+        for n in (15, 16):
+            levels = {"n": n, "loop": loop if within else "branchy"}
+            recorded: dict[str, Any] = {"sm_mhz": clock} if clock else {}
+            run.time("factorial", levels, slow * 1e-3 * n, **recorded)
+    first, second = (run.data() for run in runs)
+    if within:
+        found = compare_levels(first, "loop", ("branchy", "irrc"))
+    else:
+        found = compare_runs(first, second, NAMES)
+    assert verdict_of(found) == {"slower"}
+    assert cycles in found.cycles
+    assert bool(cycles) == bool(found.cycles)
+    if "not" in cycles:
+        assert "slower" in found.cycles.partition(" in time")[0]
+        assert "at 1,000 and 500 MHz" in found.cycles

@@ -156,7 +156,7 @@ def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
         (["/opt/venv/bin/nqbench", "run", "a b.yaml"], "nqbench run 'a b.yaml'"),
         (["/x/nqbench/__main__.py", "run", "c.yaml"], "nqbench run c.yaml"),
         (["nqbench", "run", "/x/c.yaml", "-o/tmp/a"], "nqbench run FOLDER/c.yaml -oFOLDER/a"),
-        (["nqbench", "run", f"{Path.cwd()}/c", "--out=/tmp/a"], "nqbench run c --out=FOLDER/a"),
+        (["nqbench", "run", f"{Path.cwd()}/c", "--out=a"], "nqbench run FOLDER/c --out=a"),
         ("nqbench run 'x", """nqbench run ''"'"'x'"""),
         ([], "nqbench run"),
     ],

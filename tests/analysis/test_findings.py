@@ -201,3 +201,15 @@ def test_what_is_said_of_a_run(builder: Callable[[], Builder], said: str, unsaid
     told = " ".join(findings(builder().data()))
     assert said in told
     assert unsaid not in told
+
+
+def test_throttled_rounds_are_named() -> None:
+    """The points have other rounds, so nothing else tells."""
+    run = factorial()
+    assert not any("throttled" in sentence for sentence in findings(run.data()))
+    reason = "the GPU slowed itself down (hw_slowdown; at 900 to 1200 MHz); see to its cooling"
+    for row in [row for row in run.rows if row["round"] in (2, 4)][:7]:
+        row |= {"status": "throttled", "reason": reason}
+    said = findings(run.data())[-1]
+    assert said.startswith("Rounds 2 and 4 were throttled; 7 measurements left out: the GPU slowed")
+    assert said.endswith("(hw_slowdown; at 900 to 1200 MHz).")

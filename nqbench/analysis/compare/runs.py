@@ -16,11 +16,12 @@ from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import match
 from nqbench.analysis.data import estimate
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import ALPHA, DEFAULT_MARGIN, Contrast, Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, CYCLES, OFF_CHIP, TIME, Quantity, quantity
 from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.system.suggest import many
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
 
@@ -99,6 +100,7 @@ class Comparison:
     """Two runs, or two levels of one factor in one run.
 
     ``sides``   the runs (the same one twice, for two levels)
+    ``cycles``  a sentence: whether the differences in time stand in cycles
     """
 
     names: match.Names
@@ -107,6 +109,7 @@ class Comparison:
     sections: tuple[ComparedQuantity, ...]
     missing: tuple[match.Missing, ...]
     notes: tuple[str, ...]
+    cycles: str = ""
 
     @property
     def rows(self) -> Iterable[ComparedPoint]:
@@ -240,7 +243,39 @@ def _compare(
         )
     notes = (*matching.notes, *_notes(sides, {section.quantity.kind for section in sections}))
     missing = (*matching.missing, *(m for q in asked for m in _instant(matching.pairs, q, names)))
-    return Comparison(names, sides, margin, tuple(sections), missing, notes)
+    cycles = _in_cycles(sections, sides, margin)
+    return Comparison(names, sides, margin, tuple(sections), missing, notes, cycles)
+
+
+def _in_cycles(
+    sections: Sequence[ComparedQuantity], sides: tuple[Dataset, Dataset], margin: float
+) -> str:
+    """Whether the differences in kernel time stand in cycles; empty where there are none, or a side
+    has no clock."""
+    rows = [r for s in sections if s.quantity is TIME for r in s.rows]
+    rows = [r for r in rows if _both_have(r.pair, CYCLES)]
+    if not any(row.verdict in ("faster", "slower") for row in rows):
+        return ""
+    again = _times([row.pair for row in rows], sides, CYCLES, margin).rows
+    pairs = [p for p in zip(rows, again, strict=True) if p[0].verdict in ("faster", "slower")]
+    lost = [(row, other) for row, other in pairs if row.verdict != other.verdict]
+    told = many(len(pairs), "difference")
+    if not lost:
+        return f"In cycles (time x SM clock) all of {told} stand."
+    row, other = max(lost, key=lambda p: p[0].weight)
+    name = match.labels([row.pair.first])[row.pair.first]
+    mhz = " and ".join(f"{_mhz(point):,.0f}" for point in row.pair)
+    return (
+        f"In cycles (time x SM clock) {len(lost)} of {told} do not stand: {name} is"
+        f" {wording.effect(row.ratio, TIME)} in time, {wording.effect(other.ratio, TIME)} in"
+        f" cycles, at {mhz} MHz."
+    )
+
+
+def _mhz(point: PointResult) -> float:
+    """Its SM clock over the rounds."""
+    clocks = [row["sm_mhz"] for row in point.measurements.values() if row.get("sm_mhz")]
+    return math.fsum(clocks) / len(clocks)
 
 
 def _instant(

@@ -126,7 +126,9 @@ def _equal(comparisons: Sequence[Comparison]) -> str:
 
 
 def turned(findings: Findings) -> Iterator[str]:
-    """What changes order: the fastest at other sizes, pairs of variants, changes that reverse."""
+    """What turns: differences that are only the clock's, the fastest at other sizes, pairs of
+    variants, changes that reverse."""
+    yield from dict.fromkeys(c.cycles for c in findings.comparisons if c.cycles)
     for ranking in findings.rankings:
         if ranking.best:
             yield from _other_sizes(ranking.best)

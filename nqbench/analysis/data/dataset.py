@@ -122,12 +122,14 @@ class PointResult:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A run: its manifest and one :class:`PointResult` per point, in the order of the study."""
+    """A run: its manifest and one :class:`PointResult` per point, in the order of the study.
+    ``throttled``: the round and the reason of each measurement in which the GPU slowed itself."""
 
     name: str
     manifest: Mapping[str, Any]
     points: tuple[PointResult, ...]
     rounds: int
+    throttled: tuple[tuple[int, str], ...] = ()
 
     @property
     def event_step_s(self) -> float:
@@ -334,7 +336,8 @@ def collect(manifest: Row, records: Iterable[Record], name: str = "") -> Dataset
     Instrumented kernels and a profiler's launches are left out: see ``observed``.
     """
     measured: dict[str, list[Row]] = {}
-    for record in current(manifest, records):
+    kept = current(manifest, records)
+    for record in kept:
         if record.round >= 0:
             measured.setdefault(record.key, []).append(recorded(record))
     points = tuple(
@@ -345,7 +348,9 @@ def collect(manifest: Row, records: Iterable[Record], name: str = "") -> Dataset
     # What most points have: a run that was stopped has one measurement more for a few of them.
     counts = [len(p.measurements) for p in points if p.timed and p.ok]
     study = str(manifest["study"]["name"])
-    return Dataset(name or study, manifest, points, statistics.mode(counts) if counts else 0)
+    slowed = tuple((record.round, record.reason) for record in kept if record.status == "throttled")
+    rounds = statistics.mode(counts) if counts else 0
+    return Dataset(name or study, manifest, points, rounds, slowed)
 
 
 def instrumented(factors: Row) -> bool:

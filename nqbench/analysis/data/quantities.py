@@ -28,7 +28,7 @@ class Quantity:
     ``columns``    columns of the run's frame whose sum it is
     ``unit``       ``s`` for times, empty for plain counts and fractions
     ``better``     which direction is good, or ``""`` where that is not clear by itself
-    ``formula``    of a derived metric: its value from a row, instead of the columns
+    ``formula``    of a derived metric or of cycles: the value from a row, instead of the columns
     ``measured``   of a derived metric: it follows from a time, not from a counter
     """
 
@@ -77,6 +77,14 @@ class Quantity:
 TIME: Final = Quantity("time", "kernel time", ("value_s",), "time", "s")
 CPU_TIME: Final = Quantity("time", "CPU time", ("value_s",), "time", "s")
 """What ``TIME`` is of a CPU baseline: a whole computation on the CPU."""
+CYCLES: Final = Quantity(
+    "cycles",
+    "kernel cycles",
+    (),
+    "time",
+    formula=lambda row: float(row["value_s"]) * row.get("sm_mhz", math.nan) * 1e6,
+)
+"""Kernel time x SM clock while it was timed: what is left of a difference at another clock."""
 OFF_CHIP: Final = Quantity(
     "off_chip_sectors", "off-chip sectors", ("local_sectors", "global_sectors"), "counter"
 )
@@ -116,13 +124,13 @@ def quantity(name: str) -> Quantity:
     """
     if name == "time":
         return TIME
-    if name in phases():
-        return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
     if name == OFF_CHIP.name:
         return OFF_CHIP
+    if name in phases():
+        return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
     if is_counter(name):
         plain, kernel = plain_name(name)
         label = plain.replace("_", " ") + (f" of {kernel}" if kernel else "")
         return Quantity(name, label, (name,), "counter", better=BETTER.get(plain, ""))
-    known = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
-    raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, known)}")
+    names = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
+    raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, names)}")
