@@ -19,7 +19,9 @@ from nqbench.workloads import phases as known_phases
 KEYS = ("k1", "k2", "k3")
 anything = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-texts = st.text(max_size=12) | st.just("path/\udcff of no encoding")
+# Control characters are marked on reading: tests/runs/test_hostile.py.
+printing = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])
+texts = st.text(printing, max_size=12) | st.just("path/\udcff of no encoding")
 seconds = st.floats(1e-9, 1e6)
 names = st.sampled_from(["memory", "depth", "blocks", "n", "status", "value_s", "grösse"])
 levels: st.SearchStrategy[Any] = st.one_of(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nqbench import workloads
 from tests.cli.call import call
 
 PYTHON = "name: s\nworkload: ./own.py:WORKLOAD\nn: 8\n"
@@ -44,6 +45,8 @@ def test_a_study_from_elsewhere_says_once_what_it_runs(
     text: str, code: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(workloads, "_registered", workloads._registered.copy())
+    monkeypatch.setattr(workloads, "_external", workloads._external.copy())
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     for folder in (here, elsewhere):
         folder.mkdir()

@@ -27,6 +27,7 @@ POINTS = "[nqbench.workloads]\nsigns = own_signs:WORKLOAD\nbroken = own_broken:W
 def folder(tmp_path: Path) -> Iterator[Path]:
     """The example's workload as a file beside a study."""
     before, path = set(sys.modules), [*sys.path]
+    known = workloads._registered.copy(), workloads._external.copy()
     shutil.copy(SIGNS / "signs.cu", tmp_path)
     module = (SIGNS / "signs.py").read_text(encoding="utf-8")
     (tmp_path / "own_signs.py").write_text(module + "\nimport own_helper\n")
@@ -38,8 +39,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sys.path[:] = path
     workloads._get.cache_clear()
     workloads._installed.cache_clear()
-    workloads._registered.clear()
-    workloads._external.clear()
+    workloads._registered, workloads._external = known
 
 
 def study(folder: Path, workload: str) -> Path:
