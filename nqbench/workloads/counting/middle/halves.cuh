@@ -193,8 +193,7 @@ template <Middle C> struct Lister {
                                    (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
             const unsigned row = other.x >> kCrossed;
             seen |= half;
-            put(base, place,
-                half | weight(row != kNowhere ? row : kOuter + (own.x >> kCrossed)));
+            put(base, place, half | weight(row != kNowhere ? row : kOuter + (own.x >> kCrossed)));
         }
         __syncwarp();
         for (unsigned place = lane; place < min(total, kStaged); place += kWarp)
@@ -217,8 +216,8 @@ __global__ void __launch_bounds__(kListThreads, 8)
          const unsigned* __restrict__ picks, unsigned pick_count,
          const unsigned* __restrict__ outer_starts, const Quarter* __restrict__ outer_boards,
          const unsigned* __restrict__ inner_starts, const Quarter* __restrict__ inner_boards,
-         unsigned first, unsigned count, unsigned room, Half* halves, unsigned* sizes,
-         Half* useful, unsigned* taken) {
+         unsigned first, unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
+         unsigned* taken) {
     __shared__ unsigned binomial[kColumns * kSizes];
     __shared__ unsigned columns[kColumns];
     __shared__ Half stage[kListThreads / kWarp][kStaged];
@@ -235,9 +234,14 @@ __global__ void __launch_bounds__(kListThreads, 8)
         columns[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
-    Lister<C> lister{{outer_starts, outer_boards}, {inner_starts, inner_boards}, middle[group],
-                     side % 2 == 1,                halves + size_t(side) * room, room,
-                     &found,                       stage[threadIdx.x / kWarp]};
+    Lister<C> lister{{outer_starts, outer_boards},
+                     {inner_starts, inner_boards},
+                     middle[group],
+                     side % 2 == 1,
+                     halves + size_t(side) * room,
+                     room,
+                     &found,
+                     stage[threadIdx.x / kWarp]};
     if constexpr (C.listing == Listing::walk) {
         lister.walk(set, columns);
         pick_count = 0;

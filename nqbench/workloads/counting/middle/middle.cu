@@ -38,8 +38,7 @@ struct Words {
     unsigned there;
     __device__ unsigned free(Half half) const {
         unsigned count = 0;
-        for (unsigned i = 0; i < there; ++i)
-            count += (half & halves[i]) << 2 == 0;
+        for (unsigned i = 0; i < there; ++i) count += (half & halves[i]) << 2 == 0;
         return count;
     }
 };
