@@ -13,6 +13,7 @@ from benchmarks import nvbench_crosscheck, overhead
 from benchmarks.modelled_time import POOL, part_of, sliced
 from benchmarks.nvbench_crosscheck import ToolComparison, verdict
 from nqbench.devices.registry import SimDevice
+from nqbench.errors import DamageWarning
 from nqbench.plan import KernelPlan
 from nqbench.runs.reading import read_records
 from nqbench.simulator.models import TIME, load_model
@@ -55,6 +56,15 @@ def test_nonsense_is_refused(words: str, said: str, capsys: pytest.CaptureFixtur
     except SystemExit as end:
         code = end.code
     assert (code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_a_damaged_measurement_is_named_and_adds_nothing(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(8), "fake:sleep=1,base=2e-3")
+    records = tmp_path / "r" / "records.jsonl"
+    damaged = re.sub(r'"value_s":[\d.e-]+', '"value_s":"fast"', records.read_text())
+    records.write_text(re.sub(r',"crc32":"\w+"', "", damaged))
+    with pytest.warns(DamageWarning, match="which should be a valid number"):
+        assert "no timed measurement" in overhead.describe(tmp_path / "r")
 
 
 def test_kernels_and_what_lies_outside_them_add_up_to_the_measurements(tmp_path: Path) -> None:
