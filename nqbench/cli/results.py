@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -12,7 +13,9 @@ from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
-    from nqbench.analysis.compare.request import Findings
+    from nqbench.analysis.compare.request import Findings, Gate
+
+GITHUB: Final = "github"
 
 
 def report(
@@ -106,7 +109,11 @@ def compare(
         None,
     ),
     out: options.OutFolder = None,
-    formats: options.Formats = None,
+    formats: list[str] | None = option(
+        "--format -f FORMAT",
+        "md, csv, tex, html; svg, pdf, png; github: annotations, and a summary of the step.",
+        None,
+    ),
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -130,12 +137,31 @@ def compare(
         )
         if gate is not None:
             gate.check(findings)
-        _show_comparison(findings, out, formats or [], as_json=as_json)
+        broken, said = gate.judge(findings) if gate else (False, "")
+        forms = list(formats or ())
+        if GITHUB in forms:
+            forms.remove(GITHUB)
+            _tell_github(findings, gate, said and f"--fail-on {fail_on}: {said}")
+        if forms or out or as_json or not formats:
+            _show_comparison(findings, out, forms, as_json=as_json)
     if gate is not None:
-        broken, said = gate.judge(findings)
         console.note(f"--fail-on {fail_on}: {said}")
         if broken:
             raise typer.Exit(EXIT_FAILED)
+
+
+def _tell_github(findings: Findings, gate: Gate | None, said: str) -> None:
+    """Print annotations; add the summary to that of the step, or print it where there is none."""
+    from nqbench.report import github
+
+    for line in github.commands(findings, gate):
+        typer.echo(line)
+    text, step = github.summary(findings, said), os.environ.get("GITHUB_STEP_SUMMARY")
+    if step:
+        with Path(step).open("a", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        typer.echo(text, nl=False)
 
 
 def _show_comparison(

@@ -233,10 +233,12 @@ def test_a_gate_that_nothing_can_hit(gate: str, message: str) -> None:
 def test_a_gate_on_worse_counts() -> None:
     one, two = counted(warp_instructions=100).data(), counted(warp_instructions=103).data()
     found = compare_datasets([one, two], ["one", "two"])
-    hits = {g: Gate.parse(g).hits(found.comparisons[0]) for g in ("worse", "worse:5%", "differs")}
+    hits = {
+        g: len(Gate.parse(g).broken(found.comparisons[0])) for g in ("worse", "worse:5%", "differs")
+    }
     assert hits == {"worse": 4, "worse:5%": 0, "differs": 4}
     (better,) = compare_datasets([two, one], ["one", "two"]).comparisons
-    assert Gate.parse("worse").hits(better) == 0
+    assert not Gate.parse("worse").broken(better)
     plain = compare_datasets([one, two], ["one", "two"], value="barriers")
     with pytest.raises(StudyError, match="compared by barriers; use --fail-on differs"):
         Gate.parse("worse").check(plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nqbench.report import github
 from nqbench.runs.reading import line_of, read_records
 from nqbench.study import load_study
 from tests.cli.call import call
@@ -155,3 +157,32 @@ def test_mistakes_end_with_exit_code_2(runs: Path, words: str, message: str) -> 
     done = call(*(runs / word if word in names else word for word in words.split()))
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize("gate", [None, "slower:2%"])
+def test_a_pull_request_sees_what_became_slower(
+    gate: str | None, runs: Path, tmp_path: Path
+) -> None:
+    step = tmp_path / "summary.md"
+    words = ["compare", runs / "old", runs / "slow", "--format", "github"]
+    words += ["--fail-on", gate] if gate else []
+    printed = call(*words)
+    written = call(*words, GITHUB_STEP_SUMMARY=str(step))
+    assert printed.code == written.code == (1 if gate else 0)
+    lines = written.out.splitlines()
+    assert printed.out == written.out + step.read_text()
+    kind = "error" if gate else "warning"
+    form = rf"::{kind} title=nqbench%3A [^:,]+::kernel time: 1\.\d+x slower .* now\)"
+    assert lines
+    assert all(re.fullmatch(form, line) for line in lines), lines
+    text = step.read_text()
+    assert text.startswith("## ")
+    assert "slower" in text
+    assert (f"--fail-on {gate}" in text) == bool(gate)
+    assert not call(*words[:1], runs / "old", runs / "again", *words[3:]).out.startswith("::")
+
+
+def test_a_summary_fits_a_comment(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(github, "ROOM", 300)
+    text = call("compare", runs / "old", runs / "slow", "--format", "github").out
+    assert text.endswith("Tables that do not fit here are left out.\n")

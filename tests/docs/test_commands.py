@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from nqbench.cli.app import app
 from tests.cli.call import call
@@ -111,3 +112,30 @@ def test_every_command_of_the_program_is_on_a_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES.values())
     named |= set(re.findall(r"nqbench ([a-z]+)", text))
     assert set(group.commands) <= named
+
+
+def test_the_workflow_for_pull_requests(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own steps, on a study in a repository and that study's run; then with a slower kernel."""
+    text = PAGES["reading-results"].read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n# kernels.yml.*?\n(.*?)```", text, re.DOTALL)
+    steps = [step["run"] for step in yaml.safe_load(block)["jobs"]["kernels"]["steps"][2:]]
+    summary = folder / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert call("init", "study", cwd=folder).code == 0
+    assert call(*steps[0].replace("new", "reference").split()[1:], cwd=folder).code == 0
+    for step in steps:
+        run(Command(step), folder)
+    assert "--fail-on worse: none" in summary.read_text()
+    kernel = folder / "study.cu"
+    kernel.write_text(kernel.read_text().replace("alpha * x[i]", "(alpha + 0 * sinf(n)) * x[i]"))
+    run(Command(steps[0]), folder)
+    assert call(*steps[1].split()[1:], cwd=folder).code == 1
+    assert re.search(r"--fail-on worse: \d+ points", summary.read_text())
+
+
+def test_the_commands_for_assistants(folder: Path) -> None:
+    (block,) = re.findall(r"```bash\n(.*?)```", (ROOT / "AGENTS.md").read_text(), re.DOTALL)
+    lines = block.splitlines()
+    assert len(lines) == 5
+    for line in lines:
+        run(Command(line.partition("#")[0]), folder)

@@ -229,7 +229,7 @@ class Gate:
 
     def judge(self, findings: Findings) -> tuple[bool, str]:
         """Whether a point breaks it or no longer runs; how many do, and how many are unmatched."""
-        hits = sum(map(self.hits, findings.comparisons))
+        hits = sum(len(self.broken(comparison)) for comparison in findings.comparisons)
         missing = [point for comparison in findings.comparisons for point in comparison.missing]
         broke = sum(point.broke for point in missing)
         said = many(hits, "point") if hits else "none"
@@ -239,13 +239,14 @@ class Gate:
             said += f" ({many(len(missing), 'point')} could not be compared, see above)"
         return bool(hits or broke), said
 
-    def hits(self, comparison: Comparison) -> int:
+    def broken(self, comparison: Comparison) -> list[ComparedPoint]:
         """Points that break it."""
-        return sum(
-            abs(row.ratio.value - 1) >= self.threshold
+        return [
+            row
             for row in self._concerned(comparison)
             if row.verdict == self.verdict or (self.verdict == "differs" and row.verdict != "equal")
-        )
+            if abs(row.ratio.value - 1) >= self.threshold
+        ]
 
     def _concerned(self, comparison: Comparison) -> list[ComparedPoint]:
         rows = [row for row in comparison.rows if row.quantity.kind == GATES[self.verdict][0]]
