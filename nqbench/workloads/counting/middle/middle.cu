@@ -55,6 +55,7 @@ struct Lists {
     const Half* upper;
     const Half* lower;
     const Half* upper_masks;
+    const Half* upper_tops;
     const Half* lower_masks;
     unsigned uppers, lowers, useful;
 };
@@ -62,7 +63,8 @@ struct Lists {
 // Pairs of this lane's upper halves, in the tiles `from .. to - 1`, with tile `lower` of the others.
 template <Middle C, unsigned Blocks>
 __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from, unsigned to) {
-    constexpr unsigned kSkipped = Blocks > 3 ? 3 : 0;  // blocks that the OR may answer
+    constexpr unsigned kSkipped = Blocks > 1 ? kOrBits / 5 : 0;  // blocks that the OR may answer
+    constexpr Half kCommon = (Half(1) << kOr) - 1;
     const unsigned lane = lane_number(), first = lower * kWarp;
     const bool there = first + lane < lists.lowers;
     Tables<Blocks> tables;
@@ -80,10 +82,10 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
         else pairs = __popc(tables.template free<0>(half));
         count += pairs * unsigned(half >> kWeight);
     };
-    for (unsigned base = from; base < to; base += kWarp) {
+    const auto test_32 = [&](unsigned base) {
         Half other = kOrMask << kOr;
         if (base + lane < to) other = C.masks == Masks::none ? 0 : lists.upper_masks[base + lane];
-        const bool meets = base + lane >= to || (mask & other & ((Half(1) << kOr) - 1)) != 0;
+        const bool meets = base + lane >= to || (mask & other & kCommon) != 0;
         const Half* const at = own + base * kWarp;
         unsigned tested = ~__ballot_sync(kAllLanes, meets);
         if constexpr (C.masks == Masks::and_or && C.pairs == Pairs::shuffle && kSkipped > 0) {
@@ -92,6 +94,13 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
             while (light != 0) test(at, take_last(light), true);
         }
         while (tested != 0) test(at, take_last(tested), false);
+    };
+    for (unsigned base = from; base < to; base += kWarp * kWarp) {
+        bool may = base + lane * kWarp < to;
+        if (C.masks != Masks::none && may)
+            may = (mask & lists.upper_tops[base / kWarp + lane] & kCommon) == 0;
+        unsigned tops = __ballot_sync(kAllLanes, may);
+        while (tops != 0) test_32(base + take_last(tops) * kWarp);
     }
     return count;
 }
@@ -120,7 +129,7 @@ __device__ Half join_lists(const Lists& lists, unsigned* next) {
 template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads)
     join(unsigned first, unsigned count, unsigned parts, const Half* ordered, const Half* masks,
-         const Place* places, const unsigned* widths, unsigned* next, const unsigned* spilled,
+         const Half* tops, const Place* places, const unsigned* widths, unsigned* next, const unsigned* spilled,
          Half* sums) {
     const unsigned group = blockIdx.x;
     if (group >= count || spilled[first + group]) return;
@@ -130,6 +139,7 @@ __global__ void __launch_bounds__(kJoinThreads)
     const Lists lists{ordered + size_t(upper.tile) * kWarp,
                       ordered + size_t(lower.tile) * kWarp,
                       masks + upper.tile,
+                      tops + upper.tile / kWarp,
                       masks + lower.tile,
                       upper.size,
                       lower.size,

@@ -14,8 +14,8 @@
 
 constexpr unsigned kSample = 1024;  // of each list
 constexpr unsigned kDropped = 64;
-constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
-constexpr unsigned kOrBits = 15;
+constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
+constexpr unsigned kOrBits = 5;
 constexpr Half kOrMask = (Half(1) << kOrBits) - 1;
 
 // The members of a side of a cell, as they were listed.
@@ -204,7 +204,20 @@ template <Middle C> struct Sorter {
     }
 };
 
-// The mask of each tile: what all of its words have in common, and the OR of its first blocks.
+// What 32 tiles have in common, of their masks; a list begins at a multiple of 32 tiles.
+template <unsigned Threads>
+__device__ void mask_tops(const Half* masks, unsigned tiles, Half* tops) {
+    const auto both = [](unsigned a, unsigned b) { return a & b; };
+    for (unsigned top = threadIdx.x / kWarp; top * kWarp < tiles; top += Threads / kWarp) {
+        const unsigned tile = top * kWarp + lane_number();
+        const Half mask = tile < tiles ? masks[tile] : ~Half(0);
+        const unsigned low = warp_all(unsigned(mask), both);
+        const unsigned high = warp_all(unsigned(mask >> 32), both);
+        if (lane_number() == 0) tops[top] = Half(high) << 32 | low;
+    }
+}
+
+// The mask of each tile: what all of its words have in common, and the OR of its first block.
 template <unsigned Threads>
 __device__ void mask_tiles(const Half* ordered, unsigned size, Half* masks) {
     const unsigned lane = lane_number();
@@ -233,7 +246,7 @@ template <Middle C>
 __global__ void __launch_bounds__(C.order_threads(), 1)
     order(unsigned first, unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
           const Half* useful, unsigned staged, unsigned tiles, unsigned* taken, Half* ordered,
-          Half* masks, Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
+          Half* masks, Half* tops, Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
     extern __shared__ Half stage[];
     __shared__ Permutation<C> permute;
     __shared__ unsigned bins[Sorter<C>::kBins];
@@ -246,7 +259,8 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
     const bool fits = max(sides[0].size, sides[1].size) <= room;
     if (threadIdx.x == 0) {
         if (!fits) spilled[first + group] = 1;
-        places[2 * cell].size = places[2 * cell + 1].size = next[cell] = 0;
+        places[2 * cell] = places[2 * cell + 1] = {0, 0};
+        next[cell] = 0;
     }
     if (!fits || min(sides[0].size, sides[1].size) == 0) return;
     Half both = useful[2 * group] & useful[2 * group + 1];
@@ -261,7 +275,8 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
     const Sorter<C> sorter{permute, bins, stage, staged};
     for (unsigned side = 0; side < 2; ++side) {
         const unsigned size = sorter.count(sides[side]);
-        const unsigned needed = (size + kWarp - 1) / kWarp;
+        const unsigned filled = (size + kWarp - 1) / kWarp;
+        const unsigned needed = (filled + kWarp - 1) / kWarp * kWarp;
         if (threadIdx.x == 0) tile = size == 0 ? 0 : atomicAdd(taken, needed);
         __syncthreads();
         const unsigned begin = tile;
@@ -271,9 +286,11 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
         }
         Half* const to = ordered + size_t(begin) * kWarp;
         sorter.sort(sides[side], size, to);
-        if (threadIdx.x < needed * kWarp - size) to[size + threadIdx.x] = 0;
+        if (threadIdx.x < filled * kWarp - size) to[size + threadIdx.x] = 0;
         if (threadIdx.x == 0) places[2 * cell + side] = {begin, size};
         __syncthreads();
         mask_tiles<C.order_threads()>(to, size, masks + begin);
+        __syncthreads();
+        mask_tops<C.order_threads()>(masks + begin, filled, tops + begin / kWarp);
     }
 }

@@ -131,7 +131,8 @@ def make_plan(
     lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     copies = 1 + number(levels, "split") // 2  # of a half, in the cells that it is in
-    numbers |= {"batch": batch, "tiles": copies * 2 * batch * room // _WARP}
+    most = -(-room // _WARP**2) * _WARP  # tiles of a list, which begins at a multiple of 32
+    numbers |= {"batch": batch, "tiles": copies * 2 * batch * most}
     return MultiLaunchPlan(
         _kernels(levels, numbers),
         (*_inputs(n, found, lists), *_work_space(levels, numbers, len(found))),
@@ -183,6 +184,7 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("useful", "uint64", sides),
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
+        Buffer("tops", "uint64", tiles // _WARP),
         Buffer("taken", "uint32", 1),
         Buffer("places", "uint32", 4 * cells),
         Buffer("widths", "uint32", cells),
@@ -212,7 +214,7 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
     return {
         "join": kernel(
             *("join", (batch, cells * parts), _JOIN_THREADS, first, count, np.uint32(parts)),
-            *("ordered", "masks", "places", "widths", "next", "spilled", "sums"),
+            *("ordered", "masks", "tops", "places", "widths", "next", "spilled", "sums"),
         ),
         "list": kernel(
             *("list", (2 * batch, 1), _LIST_THREADS, "upper", "lower", "middle", "binomials"),
@@ -223,7 +225,7 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
         "order": kernel(
             *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, room),
             *("halves", "sizes", "useful", np.uint32(staged), np.uint32(numbers["tiles"])),
-            *("taken", "ordered", "masks", "places", "widths", "next", "spilled"),
+            *("taken", "ordered", "masks", "tops", "places", "widths", "next", "spilled"),
         ),
     }
 
