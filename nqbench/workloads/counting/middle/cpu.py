@@ -48,16 +48,17 @@ MIN_N: Final = 6
 RANK: Final = 48
 """First bit of a half board's rank; the diagonals below it are at most 40, at n = 22 and 23."""
 _CROSSED: Final = 60
-"""First bit of a half board's distance between the queen of the middle column and the middle row,
-if n is odd: in the words of quarters, before their diagonals are ranked."""
+"""First bit of the distance between the queen of the middle column and the middle row, if n is
+odd, of quarter and half boards."""
 _MOST_RANKED: Final = 12
 """Diagonals by which a list is sorted, at most: 4,096 counters are half of a first-level cache."""
-_SAMPLE: Final = 128
-"""Half boards whose diagonals are counted: at least, if there are as many."""
+_SAMPLED: Final = 8
+"""Splits whose half boards are sampled: some hundreds, at n = 17 some dozens."""
 _MOST_COUNTED: Final = 255
 """As many as a byte counts."""
 
 _U = np.uint64
+_RANKS = _U((1 << _MOST_RANKED) - 1)
 _ONE = _U(1)
 _FULL = (_ONE << _U(RANK)) - _ONE
 _BYTE = _U(255)
@@ -168,7 +169,7 @@ def _kept(
         image = tables[0, seam & _BYTE]
         for t in range(1, tables.shape[0]):
             image ^= tables[t, seam >> _U(8 * t) & _BYTE]
-        words[count], images[count] = word, image
+        words[count], images[count] = word, image ^ apart << _U(_CROSSED)
         passes = (apart == _U(0)) | ((apart >= rule.least) & (apart <= rule.most))
         count += int(passes & (word & rule.barred == _U(0)))
     return count
@@ -318,14 +319,14 @@ def _sorted(words: Words, ranked: int, multiple: int) -> Words:
     """The words by rank, filled up to a multiple with words that meet every diagonal."""
     ends = np.zeros((1 << ranked) + 1, np.int64)
     for i in range(words.size):
-        ends[(words[i] >> _U(RANK)) + _ONE] += 1
+        ends[(words[i] >> _U(RANK) & _RANKS) + _ONE] += 1
     for rank in range(1 << ranked):
         ends[rank + 1] += ends[rank]
     out = np.empty(-(-words.size // multiple) * multiple, np.uint64)
     for i in range(words.size, out.size):
         out[i] = _FULL
     for i in range(words.size):
-        rank = words[i] >> _U(RANK)
+        rank = words[i] >> _U(RANK) & _RANKS
         out[ends[rank]] = words[i]
         ends[rank] += 1
     return out
@@ -337,7 +338,7 @@ def _without_diagonals(words: Words) -> int:
     they have rank 0."""
     found = 0
     for word in words:
-        if word >> _U(RANK):
+        if word >> _U(RANK) & _RANKS:
             break
         found += int(word & _FULL == _U(0))
     return found
@@ -412,14 +413,12 @@ def _planes(path: int, words: Words, lookups: int) -> Words:
 
 
 @compiled_part
-def _pairs_by_words(
-    a_words: Words, a_masks: Words, b_words: Words, b_masks: Words, lookups: int
-) -> int:
+def _pairs_by_words(a_words: Words, a_masks: Words, b_words: Words, b_masks: Words) -> int:
     """Pairs by tables of 64-bit words; ``b_words`` are transposed."""
     found = 0
     tables = np.zeros((6, 128), np.uint64)
     for block in range(b_words.size // 64):
-        for j in range(lookups):
+        for j in range(6):
             for k in range(7):
                 column = _U(0)
                 for g in range(8):
@@ -440,32 +439,38 @@ def _pairs_by_words(
 
 
 @compiled_part
-def _disjoint(path: int, lookups: int, a_list: Words, b_list: Words, ranked: int) -> int:
-    """Pairs of two lists whose words are disjoint."""
+def _disjoint(path: int, lookups: int, many: Words, few: tuple[Words, Words], ranked: int) -> int:
+    """Disjoint pairs of a list with two others; those with the first one count twice."""
     width, block = 8 * LANES[path], 8 * BLOCKS[path]
-    a_words, b_words = _sorted(a_list, ranked, width), _sorted(b_list, ranked, block)
-    filled = (a_words.size - a_list.size) * _without_diagonals(b_words)
-    filled += (b_words.size - b_list.size) * _without_diagonals(a_words)
-    a_masks, b_masks = _masks(a_words, width), _masks(b_words, block)
-    for at in range(0, b_words.size, 8):
-        _transpose(b_words, at, 1, 1)
-    if path == PORTABLE:
-        return _pairs_by_words(a_words, a_masks, b_words, b_masks, lookups) - filled
-    planes = _planes(path, a_words, lookups)
-    found = 0
-    for i in range(b_words.size // block):
-        found += tile_pairs(
-            (
-                path,
-                lookups,
-                planes.ctypes.data,
-                a_masks.ctypes.data,
-                a_words.size // width,
-                b_words.ctypes.data + 8 * block * i,
-                np.int64(b_masks[i]),
-            )
-        )
-    return found - filled
+    a_words = _sorted(many, ranked, width)
+    a_masks = _masks(a_words, width)
+    a_bare, a_tiles = _without_diagonals(a_words), a_words.size // width
+    planes = a_words if path == PORTABLE else _planes(path, a_words, lookups)
+    total = 0
+    for k in range(2):
+        b_words = _sorted(few[k], ranked, block)
+        found = (many.size - a_words.size) * _without_diagonals(b_words)
+        found += (few[k].size - b_words.size) * a_bare
+        b_masks = _masks(b_words, block)
+        for at in range(0, b_words.size, 8):
+            _transpose(b_words, at, 1, 1)
+        if path == PORTABLE:
+            found += _pairs_by_words(a_words, a_masks, b_words, b_masks)
+        else:
+            for i in range(b_words.size // block):
+                found += tile_pairs(
+                    (
+                        path,
+                        lookups,
+                        planes.ctypes.data,
+                        a_masks.ctypes.data,
+                        a_tiles,
+                        b_words.ctypes.data + 8 * block * i,
+                        np.int64(b_masks[i]),
+                    )
+                )
+        total += (2 - k) * found
+    return total
 
 
 @compiled_part
@@ -478,19 +483,19 @@ def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, 
         if middle:
             barred |= _ONE << _U(board.field + middle - 1)
         least = _U(h - middle)
-    any_row = Rule(barred, _U(0), most)
-    sets, rules = (upper, lower), (Rule(barred, least, most), any_row)
+    sets = (upper, lower)
+    rules = (Rule(barred, least, most), Rule(barred, _U(0), most))
 
     counts = np.zeros((2, 2 * board.seam), np.int64)
     expected = np.zeros(2, np.int64)
-    step = board.splits.size // min(board.splits.size, 16)
-    side = 0
+    sampled = board.splits.size // min(board.splits.size, _SAMPLED)
+    side, step = 0, sampled
     while side < 2:
         sample = _listed(path, board, sets[side], rules[side], identity, step, 512)
         if sample.size:
             _uses(sample, counts[side])
             expected[side] = sample.size * step
-            side, step = side + 1, board.splits.size // min(board.splits.size, 16)
+            side, step = side + 1, sampled
         elif step > 1:
             step = 1
         else:
@@ -504,27 +509,23 @@ def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, 
     ranked = min(order.size, 4)
     while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < max(expected[0], expected[1]):
         ranked += 1
-    tables = (
-        _ranking(path, board, order, ranked, 0),
-        _ranking(path, board, order, ranked, 1),
-    )
-    passes = 1 if board.n % 2 == 0 or middle == h else 2
-    found = 0
-    below = np.empty(0, np.uint64)
-    for k in range(-1, passes):  # first the lower half
-        side = 1 if k < 0 else 0
-        rule = any_row
-        if k >= 0 and passes == 2:
-            rule = Rule(barred, least + _U(k == 0), most if k == 0 else least)
-        halves = _listed(path, board, sets[side], rule, tables[side], 1, 2 * expected[side] + 512)
-        if k < 0:
-            below = halves
-            continue
-        many, few = below, halves
-        if passes == 1 and few.size > many.size:
-            many, few = few, many
-        found += (passes - k) * _disjoint(path, lookups, many, few, ranked)
-    return found
+    above = below = np.empty(0, np.uint64)
+    for side in range(2):
+        tables = _ranking(path, board, order, ranked, side)
+        guess = 2 * expected[side] + 512
+        above = below
+        below = _listed(path, board, sets[side], rules[side], tables, 1, guess)
+    if least == _U(0):
+        if below.size < above.size:
+            above, below = below, above
+        return _disjoint(path, lookups, below, (above[:0], above), ranked)
+    farther, alike = np.empty(above.size, np.uint64), np.empty(above.size, np.uint64)
+    many = few = 0
+    for word in above:
+        farther[many] = alike[few] = word
+        is_farther = int(word >> _U(_CROSSED) > least)
+        many, few = many + is_farther, few + 1 - is_farther
+    return _disjoint(path, lookups, below, (farther[:many], alike[:few]), ranked)
 
 
 def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int, int], int]:
