@@ -168,6 +168,15 @@ def turning(*, noise: bool) -> Builder:
     return builder
 
 
+def with_equal_traffic() -> Builder:
+    """Two tiles move the same data; one of them issues fewer instructions."""
+    builder = Builder(device=MINI)
+    for tile, (sectors, instructions) in {1: (800, 90), 2: (500, 90), 4: (500, 60)}.items():
+        counters = {"global_sectors": sectors, "warp_instructions": instructions}
+        builder.count("s", {"n": 9, "tile": tile}, {"local_sectors": 0, **counters})
+    return builder
+
+
 @pytest.mark.parametrize(
     ("builder", "said", "unsaid"),
     [
@@ -192,6 +201,7 @@ def turning(*, noise: bool) -> Builder:
             lambda: swept("depth", {2: 1.2, 3: 1.3, 4: 1.4}, noise=0.8, rounds=3),
             *("but the intervals of 3 points overlap; more rounds", "lie within"),
         ),
+        (with_equal_traffic, "Least off-chip data of 3 (N = 9): tile 4, 500", "No variant is best"),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
         (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),
         (lambda: turning(noise=True), "memory: shared instead of global", "Not at every N"),
