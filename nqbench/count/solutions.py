@@ -43,7 +43,7 @@ WHOLE_S: Final = 2.0
 CHECKED: Final = 0.01
 """Share of the chunks that are computed again on another path before they are written down."""
 CHECKED_HALVES: Final = 0.002
-"""The same of groups of half boards, whose other path takes 30 times as long at n = 20."""
+"""The same of groups of half boards, whose other path searches a tree: many times as long."""
 GPUS: Final = (8, 1000)
 SPANS: Final = ((31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
 
