@@ -129,8 +129,8 @@ __device__ Half join_lists(const Lists& lists, unsigned* next) {
 template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads)
     join(unsigned first, unsigned count, unsigned parts, const Half* ordered, const Half* masks,
-         const Half* tops, const Place* places, const unsigned* widths, unsigned* next, const unsigned* spilled,
-         Half* sums) {
+         const Half* tops, const Place* places, const unsigned* widths, unsigned* next,
+         const unsigned* spilled, Half* sums) {
     const unsigned group = blockIdx.x;
     if (group >= count || spilled[first + group]) return;
     const unsigned cell = group * (gridDim.y / parts) + blockIdx.y / parts;

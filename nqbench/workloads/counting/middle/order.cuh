@@ -246,7 +246,8 @@ template <Middle C>
 __global__ void __launch_bounds__(C.order_threads(), 1)
     order(unsigned first, unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
           const Half* useful, unsigned staged, unsigned tiles, unsigned* taken, Half* ordered,
-          Half* masks, Half* tops, Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
+          Half* masks, Half* tops, Place* places, unsigned* widths, unsigned* next,
+          unsigned* spilled) {
     extern __shared__ Half stage[];
     __shared__ Permutation<C> permute;
     __shared__ unsigned bins[Sorter<C>::kBins];
