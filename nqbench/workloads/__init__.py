@@ -135,10 +135,19 @@ def register(external: ExternalWorkload) -> Workload:
         own = of_block(external.study, external.kernel, Path(folder), external.lines)
         _registered[own.name] = own
         return own
+    try:
+        return _load(name, Path(folder))
+    except StudyError:
+        _external.pop(name, None)  # workers that start later are not to load it
+        raise
+
+
+def _load(name: str, folder: Path) -> Workload:
+    """The workload ``name``, of a Python file in ``folder`` if it names one."""
     file, colon, attribute = name.partition(":")
     if colon and file.endswith(".py"):
         try:
-            module = load_file(Path(folder) / file)
+            module = load_file(folder / file)
         except StudyError as error:
             said = f"workload {name!r} cannot be loaded: {error.message}"
             raise StudyError(said) from error
