@@ -19,11 +19,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from nqbench.errors import DeviceError, NqbenchError
@@ -44,85 +44,9 @@ PASSES: Final = 60
 """A kernel is run again for each group of counters that fit the hardware at once, with its memory
 saved and restored: some ten times, and in the profiler's own slower mode."""
 
-_LSU: Final = "l1tex__t_sectors_pipe_lsu_mem"
-_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op"
-_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"
-_OPS: Final = "smsp__inst_executed_op"
-_BRANCH: Final = "smsp__sass_branch_targets_threads"
-_THREAD_OPS: Final = "smsp__sass_thread_inst_executed_op"
-_PER_SECTOR: Final = "smsp__sass_average_data_bytes_per_sector_mem_global_op"
-_PER_REQUEST: Final = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
-_STALLED: Final = "smsp__average_warps_issue_stalled"
-_PEAK: Final = "avg.pct_of_peak_sustained"
-
-
-def _operations(precision: str) -> tuple[str, ...]:
-    """Metrics of additions and multiplications; those of a fused one are counted twice."""
-    adds, multiplies, both = (
-        f"{_THREAD_OPS}_{precision}{what}_pred_on.sum" for what in ("add", "mul", "fma")
-    )
-    return (adds, multiplies, both, both)
-
-
-METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "warp_instructions": ("smsp__inst_executed.sum",),
-        "thread_instructions": ("smsp__thread_inst_executed.sum",),
-        "branches": (f"{_BRANCH}_uniform.sum", f"{_BRANCH}_divergent.sum"),
-        "divergent_branches": (f"{_BRANCH}_divergent.sum",),
-        "shared_requests": (f"{_OPS}_shared_ld.sum", f"{_OPS}_shared_st.sum"),
-        "shared_passes": (f"{_WAVEFRONTS}_ld.sum", f"{_WAVEFRONTS}_st.sum"),
-        "bank_conflicts": (f"{_CONFLICTS}_ld.sum", f"{_CONFLICTS}_st.sum"),
-        "local_requests": (f"{_OPS}_local_ld.sum", f"{_OPS}_local_st.sum"),
-        "local_sectors": (f"{_LSU}_local_op_ld.sum", f"{_LSU}_local_op_st.sum"),
-        "global_requests": (f"{_OPS}_global_ld.sum", f"{_OPS}_global_st.sum"),
-        "global_sectors": (f"{_LSU}_global_op_ld.sum", f"{_LSU}_global_op_st.sum"),
-        "achieved_occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
-        "duration_ns": ("gpu__time_duration.sum",),
-        "instructions_issued": ("smsp__inst_issued.sum",),
-        "branch_efficiency_percent": ("smsp__sass_average_branch_targets_threads_uniform.pct",),
-        "fp32_operations": _operations("f"),
-        "fp64_operations": _operations("d"),
-        "fp32_thread_instructions": (f"{_THREAD_OPS}_fp32_pred_on.sum",),
-        "fp64_thread_instructions": (f"{_THREAD_OPS}_fp64_pred_on.sum",),
-        "integer_thread_instructions": (f"{_THREAD_OPS}_integer_pred_on.sum",),
-        "dram_read_bytes": ("dram__bytes_read.sum",),
-        "dram_write_bytes": ("dram__bytes_write.sum",),
-        "dram_bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),
-        "l1_bytes": ("l1tex__t_bytes.sum",),
-        "l2_bytes": ("lts__t_bytes.sum",),
-        "l1_hit_percent": ("l1tex__t_sector_hit_rate.pct",),
-        "l2_hit_percent": ("lts__t_sector_hit_rate.pct",),
-        "l2_read_hit_percent": ("lts__t_sector_op_read_hit_rate.pct",),
-        "global_load_misses": (f"{_LSU}_global_op_ld_lookup_miss.sum",),
-        "global_load_sectors": (f"{_LSU}_global_op_ld.sum",),
-        "global_store_sectors": (f"{_LSU}_global_op_st.sum",),
-        "global_load_sectors_per_request": (f"{_PER_REQUEST}_ld.ratio",),
-        "global_store_sectors_per_request": (f"{_PER_REQUEST}_st.ratio",),
-        "global_load_efficiency_percent": (f"{_PER_SECTOR}_ld.pct",),
-        "global_store_efficiency_percent": (f"{_PER_SECTOR}_st.pct",),
-        "issue_percent": (f"smsp__issue_active.{_PEAK}_active",),
-        "alu_pipe_percent": (f"sm__inst_executed_pipe_alu.{_PEAK}_active",),
-        "fma_heavy_pipe_percent": (f"sm__inst_executed_pipe_fmaheavy.{_PEAK}_active",),
-        "shared_pipe_percent": (f"l1tex__data_pipe_lsu_wavefronts.{_PEAK}_elapsed",),
-        "active_lanes": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
-        "working_lanes": ("smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",),
-        **{
-            f"stalled_{why}": (f"{_STALLED}_{why}_per_issue_active.ratio",)
-            for why in ("short_scoreboard", "long_scoreboard", "math_pipe_throttle", "wait")
-        },
-    }
-)
-"""Counters by the names of ``vocabulary``, each the sum of these metrics. Sources: Nsight Compute
-CLI, table of nvprof metrics and their successors; atomics are not among them."""
-
-_RATIOS: Final = {
-    "lane_efficiency": ("thread_instructions", "warp_instructions", 1 / 32, 0),
-    "replay_overhead_percent": ("instructions_issued", "warp_instructions", 100, -100),
-    "divergent_branch_percent": ("divergent_branches", "branches", 100, 0),
-    "global_load_hit_percent": ("global_load_misses", "global_load_sectors", -100, 100),
-}
-"""Counters that are a part of a whole, times a scale, plus an offset."""
+_DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+METRICS: Final[Mapping[str, Sequence[str]]] = _DATA["sums"]
+"""Counters by the names of ``vocabulary``, each the sum of these metrics of the profiler."""
 _RATES: Final = ("fp32_operations", "fp64_operations", "dram_read_bytes", "dram_write_bytes")
 """Counters that are also given per second of the profiled launch."""
 
@@ -310,9 +234,9 @@ def counters_of(metrics: Mapping[str, float]) -> dict[str, float]:
     }
     if "achieved_occupancy" in found:
         found["achieved_occupancy"] /= 100
-    for name, (part, whole, scale, offset) in _RATIOS.items():
-        if found.get(whole) and part in found:
-            found[name] = offset + scale * found[part] / found[whole]
+    for name, of in _DATA["ratios"].items():
+        if found.get(of["whole"]) and of["part"] in found:
+            found[name] = of["offset"] + of["scale"] * found[of["part"]] / found[of["whole"]]
     if found.get("duration_ns"):
         seconds = found["duration_ns"] / 1e9
         found |= {f"{name}_per_s": found[name] / seconds for name in _RATES if name in found}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from nqbench.errors import StudyError
-from nqbench.point import COLD, HOT, Executable
+from nqbench.point import Executable
 from nqbench.study import values as forms
 from nqbench.study.model import (
     KINDS,
@@ -279,46 +279,16 @@ def _check_zip(source: ParsedFile, sweep: Sweep) -> None:
 
 
 def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measure:
-    def given(key: str, read_as: Callable[[object], float]) -> float:
-        with source.at(("measure", key), f"'{key}': "):
-            return read_as(getattr(file, key))
-
-    states = file.l2 if isinstance(file.l2, list) else [file.l2]
-    if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
-        said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
-        raise source.error(said, ("measure", "l2"))
-    named = {
-        key: _sweep_names(source, key, getattr(file, key), sweeps)
-        for key in ("counted", "long", "variants")
-    }
-    if named["counted"] and file.counters == "none":
+    for key in ("counted", "long", "variants"):
+        for index, name in enumerate(getattr(file, key)):
+            if name not in sweeps:
+                said = f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}"
+                raise source.error(said, ("measure", key, index))
+    if file.counted and file.counters == "none":
         said = "'counted' needs a counter: add 'counters: ncu'"
         raise source.error(said, ("measure", "counted"))
-    return Measure(
-        target=given("target", forms.fraction),
-        rounds=file.rounds,
-        budget_s=given("budget", forms.duration_s),
-        samples=file.samples,
-        warmup=file.warmup,
-        timeout_s=given("timeout", forms.duration_s),
-        l2=tuple(states),
-        counters=file.counters,
-        **named,
-    )
-
-
-def _sweep_names(source: ParsedFile, key: str, named: Any, sweeps: list[str]) -> tuple[str, ...]:
-    """A list of sweeps under ``measure``; empty where it is left out."""
-    if named is None:
-        return ()
-    path = ("measure", key)
-    if not isinstance(named, list) or not named:
-        raise source.error(f"'{key}' is a list of sweeps, not {shown(named)}", path)
-    for index, name in enumerate(named):
-        if name not in sweeps:
-            said = f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}"
-            raise source.error(said, (*path, index))
-    return tuple(named)
+    given = file.model_dump().items()
+    return Measure(**{key: tuple(v) if isinstance(v, list) else v for key, v in given})
 
 
 def _report_item(

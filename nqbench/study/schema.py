@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from nqbench import workloads
+from nqbench.errors import StudyError
 from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import KernelFile, Strict
 from nqbench.study.report_items import OPTIONS, Form, kinds
+from nqbench.study.values import duration_s, fraction
 from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
@@ -52,7 +62,6 @@ def _list_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 _NAMES: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
-_SWEEPS: Final[dict[str, Any]] = {"type": "array", "items": _NAMES, "minItems": 1}
 _SIZES: Final = _by_kind({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]})
 _LEVELS: Final = _by_kind(_list_of(_LEVEL))
 _ONE_OR_MORE_TEXTS: Final[dict[str, Any]] = {
@@ -179,53 +188,72 @@ class SweepFile(SweepKeys):
     """The sweep's name, for `of:` and the tables."""
 
 
+def _reading(read: Callable[[object], float]) -> BeforeValidator:
+    """How a text such as ``10s`` becomes a number."""
+
+    def number(given: object) -> float:
+        try:
+            return read(given)
+        except StudyError as error:
+            raise PydanticCustomError("reading", "{said}", {"said": error.message}) from error
+
+    return BeforeValidator(number)
+
+
+def _states(given: Any) -> Any:
+    states = given if isinstance(given, list) else [given]
+    if len({*map(str, states)}) < len(states):
+        raise PydanticCustomError("states", "it takes hot, cold or [hot, cold]")
+    return states
+
+
+Seconds = Annotated[float, _reading(duration_s), WithJsonSchema({"type": "string"})]
+Fraction = Annotated[
+    float,
+    _reading(fraction),
+    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}),
+]
+L2State = Literal["hot", "cold"]
+L2States = Annotated[
+    list[L2State], BeforeValidator(_states, json_schema_input_type=L2State | list[L2State])
+]
+Sweeps = Annotated[list[str], Field(min_length=1)]
+
+
 class MeasureFile(Strict):
     """How to measure."""
 
-    target: Any = Field(
-        "0.5%", json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}
-    )
+    model_config = ConfigDict(validate_default=True)
+
+    target: Fraction = Field("0.5%")
     """A measurement (a point in a round) ends once the 95% interval of its median is this
     narrow."""
     rounds: int = Field(5, ge=1, le=MAX_ROUNDS)
     """Fresh processes, each visiting every point once."""
-    budget: Any = Field("10s", json_schema_extra={"type": "string"})
+    budget_s: Seconds = Field("10s", alias="budget")
     """Longest measuring time of a point, over all rounds."""
     samples: int = Field(10, ge=1, le=MAX_SAMPLES)
     """Fewest samples of a measurement."""
     warmup: int = Field(1, ge=0, le=MAX_SAMPLES)
     """Fewest untimed launches before a measurement; more follow until launch times stop falling. 0
     switches warm-up off."""
-    l2: Any = Field(
-        "hot",
-        json_schema_extra={
-            "anyOf": [
-                {"enum": ["hot", "cold"]},
-                {
-                    "type": "array",
-                    "items": {"enum": ["hot", "cold"]},
-                    "minItems": 1,
-                    "uniqueItems": True,
-                },
-            ]
-        },
-    )
+    l2: L2States = Field("hot")
     """State of a GPU's L2 cache when a launch starts: hot (as the launch before left it), cold
     (flushed before every launch), or both as separate points: [hot, cold]."""
     counters: Literal["none", "ncu"] = "none"
     """Hardware counters on a real GPU, after the rounds: none, or those of NVIDIA Nsight Compute
     (ncu), one profiled launch per point; a message says if ncu is missing."""
-    counted: Annotated[Any, WithJsonSchema(_SWEEPS)] = None
+    counted: Sweeps = Field([], validate_default=False)
     """Sweeps that `counters` applies to; left out: all of them."""
-    long: Annotated[Any, WithJsonSchema(_SWEEPS)] = None
+    long: Sweeps = Field([], validate_default=False)
     """Sweeps whose points are timed once per round however long a launch takes, also beyond their
     budget (never beyond `timeout`)."""
-    variants: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None, validation_alias=AliasChoices("variants", "apart")
+    variants: Sweeps = Field(
+        [], validate_default=False, validation_alias=AliasChoices("variants", "apart")
     )
     """Sweeps whose kernels are built as three variants, a point each: full, without memory
     accesses, without arithmetic (factor `part`; nqbench bottleneck)."""
-    timeout: Any = Field("60s", json_schema_extra={"type": "string"})
+    timeout_s: Seconds = Field("60s", alias="timeout")
     """Longest time one launch may take before it is stopped."""
 
 

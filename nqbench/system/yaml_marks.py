@@ -408,6 +408,7 @@ _RULES: Final = {
         ("dict_type", "model_type", "model_attributes_type", "mapping_type"),
         "{entry}'{key}' takes keys with values (key: value), not {kind}",
     ),
+    "reading": "'{key}': {said}",
     "string_pattern_mismatch": "'{key}' is {given}, but takes {about}",
 }
 """What to say of pydantic's errors; of any other kind, its own words."""
