@@ -37,24 +37,27 @@ RESERVED: Final = ("system", "probe", "device", TIME, *MEASURING)
 """Names that mean something else where factors are read."""
 _SOURCES: Final = ("equals", "function", "reference", "file")
 """Where the right contents of a checked buffer come from: one of these."""
-_EXPRESSION: Final[dict[str, Any]] = {
-    "description": "A number, or an expression over n, the factors, the block's `values` and"
-    " device.* ('ceil(n / tile)').",
-    "anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "string", "minLength": 1}],
-}
-NumberText = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
+FORM: Final = "$form"
+"""A key that stands for the reference to a form of ``forms.json`` until the schema is whole."""
+
+
+def form(name: str) -> WithJsonSchema:
+    """A form of ``forms.json`` in the schema."""
+    return WithJsonSchema({FORM: name})
+
+
+NumberText = Annotated[int | float | str, form("Expression")]
 _DTYPE: Final[dict[str, Any]] = {"anyOf": [{"enum": [*arrays.DTYPES]}, {"pattern": r"\{.+\}"}]}
 _DTYPE_MEANING: Final = (
     f"Type of an element: {', '.join(arrays.DTYPES)}; {{precision}} stands for a level."
 )
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 
-_PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
 Extent = Annotated[
     list[NumberText],
     BeforeValidator(lambda given: given if isinstance(given, list) else [given]),
     Field(min_length=1, max_length=3),
-    WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]}),
+    form("Extent"),
 ]
 
 
@@ -157,7 +160,7 @@ class FactorFile(_Short):
 class MetricFile(_Short):
     """A metric derived from the time, counters and factors."""
 
-    short = ("value", _EXPRESSION)
+    short = ("value", {FORM: "Expression"})
 
     value: NumberText
     """An expression, see `metrics`."""

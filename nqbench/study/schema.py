@@ -27,54 +27,13 @@ from nqbench import workloads
 from nqbench.errors import StudyError
 from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
-from nqbench.study.own_kernel import KernelFile, Strict
+from nqbench.study.own_kernel import FORM, KernelFile, Strict, form
 from nqbench.study.report_items import OPTIONS, Form, kinds
 from nqbench.study.values import duration_s, fraction
 from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
-
-_FORMS: Final = json.loads(Path(__file__).with_name("forms.json").read_text(encoding="utf-8"))
-_LEVEL: Final[dict[str, Any]] = _FORMS["level"]
-_RANGE: Final[dict[str, Any]] = _FORMS["range"]
-
-
-def _by_kind(form: dict[str, Any]) -> dict[str, Any]:
-    """``form``, or one for each kind of device."""
-    return {
-        "anyOf": [
-            form,
-            {
-                "description": "By kind of device; where a kind is left out, the sweep does not run"
-                " on such a device.",
-                "type": "object",
-                "properties": {"sim": form, "cuda": form, "cpu": form},
-                "minProperties": 1,
-                "additionalProperties": False,
-            },
-        ]
-    }
-
-
-def _list_of(item: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [{"type": "array", "items": item, "minItems": 1}, _RANGE]}
-
-
-_NAMES: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
-_SIZES: Final = _by_kind({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]})
-_LEVELS: Final = _by_kind(_list_of(_LEVEL))
-_ONE_OR_MORE_TEXTS: Final[dict[str, Any]] = {
-    "anyOf": [_NAMES, {"type": "array", "items": _NAMES, "minItems": 1}]
-}
-_MATCH: Final[dict[str, Any]] = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": {"anyOf": [_LEVEL, *_list_of(_LEVEL)["anyOf"]]},
-}
-_EXCLUDE: Final[dict[str, Any]] = {
-    "anyOf": [_NAMES, _MATCH, {"type": "array", "items": {"anyOf": [_NAMES, _MATCH]}}]
-}
 
 
 def _name(text: str) -> str:
@@ -115,8 +74,9 @@ Words = Annotated[list[Word], BeforeValidator(_words), Field(min_length=1)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
-def _factors(value: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": value})
+def _factors(value: str) -> WithJsonSchema:
+    inner = {FORM: value}
+    return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": inner})
 
 
 class ProgramFile(Strict):
@@ -145,35 +105,26 @@ class ProgramFile(Strict):
     and whose name the tables show."""
 
 
-_PROGRAM: Final = {"title": "program"}
-"""Stands for ``ProgramFile`` in ``$defs``."""
-
-
 class SweepKeys(Strict):
     """The keys of a sweep; a study with a single sweep may write them at top level."""
 
-    n: Annotated[Any, WithJsonSchema(_SIZES)] = None
+    n: Annotated[Any, form("Sizes")] = None
     """Problem sizes: a number, a list, a range, or any of these by kind of device."""
-    system: Annotated[Any, WithJsonSchema(_by_kind(_NAMES))] = None
+    system: Annotated[Any, form("SystemName")] = None
     """A named system; `fixed`, `matrix` and `zip` override its levels."""
-    systems: Annotated[
-        Any,
-        WithJsonSchema(
-            _by_kind({"type": "array", "items": {"anyOf": [_NAMES, _PROGRAM]}, "minItems": 1})
-        ),
-    ] = None
+    systems: Annotated[Any, form("SystemNames")] = None
     """Several systems, one after the other: names, and external programs as mappings with a name
     and a command."""
-    fixed: Annotated[dict[str, Any] | None, _factors(_by_kind(_LEVEL))] = None
+    fixed: Annotated[dict[str, Any] | None, _factors("FixedValue")] = None
     """Factors with one level in the whole sweep."""
-    matrix: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = None
+    matrix: Annotated[dict[str, Any] | None, _factors("AxisValues")] = None
     """Factors whose levels are combined in every way (cartesian product)."""
-    zip: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = None
+    zip: Annotated[dict[str, Any] | None, _factors("AxisValues")] = None
     """Factors whose lists run side by side; all have the same length."""
-    exclude: Annotated[Any, WithJsonSchema(_EXCLUDE)] = None
+    exclude: Annotated[Any, form("Exclusions")] = None
     """Points to leave out: mappings that match partly ({memory: global, layout: padded}) or
     expressions that are true for them."""
-    where: Annotated[Any, WithJsonSchema(_ONE_OR_MORE_TEXTS)] = None
+    where: Annotated[Any, form("Conditions")] = None
     """Expressions that must hold: over the factors, the numbers that follow from them (jobs,
     threads, shared_bytes, ...) and device.* facts."""
     infeasible: Literal["error", "skip"] = "error"
@@ -282,10 +233,7 @@ class ReportFile(Strict):
     series: str | None = Field(None, description=OPTIONS["series"])
     value: str | None = Field(None, description=OPTIONS["value"])
     title: str | None = Field(None, description=OPTIONS["title"])
-    n: Annotated[
-        Any,
-        WithJsonSchema({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]}),
-    ] = Field(None, description=OPTIONS["n"])
+    n: Annotated[Any, form("PlainSizes")] = Field(None, description=OPTIONS["n"])
 
 
 class StudyFile(SweepKeys):
@@ -310,11 +258,6 @@ class StudyFile(SweepKeys):
     """Tables and figures to make."""
 
 
-VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisValues"}
-"""Names in ``$defs`` for the form of a factor's value: repeated at each factor, it would make up
-nearly all of the schema."""
-
-
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
 
@@ -323,16 +266,18 @@ def schema() -> dict[str, Any]:
     """
     known = [workloads.get(name) for name in workloads.names()]
     result = StudyFile.model_json_schema()
-    result["$defs"][ProgramFile.__name__] = ProgramFile.model_json_schema()
+    defs = result["$defs"]
+    defs[ProgramFile.__name__] = ProgramFile.model_json_schema()
+    defs |= json.loads(Path(__file__).with_name("forms.json").read_text(encoding="utf-8"))
     result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     result["title"] = "nqbench study"
-    for holder in (result, result["$defs"]["SweepFile"]):
-        _name_factors(holder["properties"], result["$defs"], known)
+    for holder in (result, defs["SweepFile"]):
+        _name_factors(holder["properties"], known)
     _tidy(result)
     return result
 
 
-def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[Workload]) -> None:
+def _name_factors(properties: dict[str, Any], known: list[Workload]) -> None:
     """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``, with
     what each workload means by them."""
     systems = sorted({system for workload in known for system in workload.systems})
@@ -342,13 +287,12 @@ def _name_factors(properties: dict[str, Any], defs: dict[str, Any], known: list[
             levels = ", ".join(takes(factor))
             text = f"{workload.name}: {factor.meaning}. Levels: {levels}."
             meanings[factor.name] = f"{meanings.get(factor.name, '')} {text}".lstrip()
-    for key, value in VALUE_OF.items():
-        form = properties[key]
-        defs[value] = form.pop("additionalProperties")
-        reference = {"$ref": f"#/$defs/{value}"}
+    for key in ("fixed", "matrix", "zip"):
+        reference = properties[key]["additionalProperties"]
         names = [name for name in meanings if not (key == "fixed" and name == "system")]
-        form["properties"] = {name: {"description": meanings[name], **reference} for name in names}
-        form["additionalProperties"] = reference
+        properties[key]["properties"] = {
+            name: {"description": meanings[name], **reference} for name in names
+        }
 
 
 def _tidy(node: Any) -> None:
@@ -358,8 +302,6 @@ def _tidy(node: Any) -> None:
             _tidy(item)
     if not isinstance(node, dict):
         return
-    if node == _PROGRAM:
-        node["$ref"] = f"#/$defs/{ProgramFile.__name__}"
     if isinstance(node.get("title"), str) and node.get("title") != "nqbench study":
         del node["title"]
     if node.get("default", 0) is None:
@@ -371,5 +313,7 @@ def _tidy(node: Any) -> None:
         rest = [option for option in options if option != {"type": "null"}]
         del node["anyOf"]
         node.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
+    if name := node.pop(FORM, None):
+        node["$ref"] = f"#/$defs/{name}"
     for item in list(node.values()):
         _tidy(item)
