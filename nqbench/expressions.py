@@ -94,7 +94,15 @@ class Expression:
 @lru_cache(maxsize=1024)
 def parse(text: str, language: Language) -> Expression:
     """Check an expression's form. Raises ``StudyError`` (without a place)."""
-    word = language.word
+    tree = tree_of(text, language.word, lambda error: _hint(text, language, error))
+    if language.rewrite is not None:
+        tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
+    return Expression(text, tree, _Syntax(text, language).names(tree))
+
+
+def tree_of(text: str, word: str, hint: Callable[[Exception], str]) -> ast.Expression:
+    """The syntax tree of a text that is Python in form. Raises ``StudyError`` (without a place);
+    ``word`` says what it should be, ``hint`` what may be wrong."""
     if len(text) > MAX_LENGTH:
         raise StudyError(f"the {word} is longer than {MAX_LENGTH} characters; split it")
     try:
@@ -102,16 +110,14 @@ def parse(text: str, language: Language) -> Expression:
             warnings.simplefilter("ignore")  # Python's advice on style is not for studies
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise StudyError(f"`{text}` is not a valid {word}{_hint(text, language, error)}") from error
+        raise StudyError(f"`{text}` is not a valid {word}{hint(error)}") from error
     depth, level = 0, list[ast.AST]([tree])
     while level:  # counted without recursion
         depth += 1
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if depth > MAX_DEPTH:
         raise StudyError(f"the {word} is nested deeper than {MAX_DEPTH} levels; split it")
-    if language.rewrite is not None:
-        tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
-    return Expression(text, tree, _Syntax(text, language).names(tree))
+    return tree
 
 
 def evaluate(

@@ -105,7 +105,8 @@ class KernelPlan(Kernel):
     ``split_s`` is the CPU time spent on making the input (seconds). ``prepare`` is a kernel that
     makes the rest of it: it fills buffers without data from those that have, after the copies.
     Launched again, what it overwrites renewed, it gives the same. ``about`` carries resolved
-    numbers worth recording (jobs, depth, blocks, ...).
+    numbers worth recording (jobs, depth, blocks, ...), ``check`` what the workload needs to tell
+    whether the outputs are right.
     """
 
     arguments: tuple[Argument, ...]
@@ -114,6 +115,7 @@ class KernelPlan(Kernel):
     prepare: Kernel | None = None
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    check: Any = None
     on_cpu: ClassVar[Literal[False]] = False
     has_answer_buffers: ClassVar[bool] = True
 
@@ -152,6 +154,7 @@ class MultiLaunchPlan:
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    check: Any = None
     on_cpu: ClassVar[Literal[False]] = False
     has_answer_buffers: ClassVar[bool] = False
 
@@ -188,6 +191,7 @@ class CpuPlan:
     has_answer_buffers: ClassVar[bool] = False
     kernels: ClassVar[Mapping[str, Kernel]] = {}
     split_s: ClassVar[None] = None
+    check: ClassVar[None] = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +205,7 @@ class CommandPlan:
     has_answer_buffers: ClassVar[bool] = False
     kernels: ClassVar[Mapping[str, Kernel]] = {}
     split_s: ClassVar[None] = None
+    check: ClassVar[None] = None
 
 
 Plan = KernelPlan | MultiLaunchPlan | CpuPlan | CommandPlan
@@ -210,4 +215,5 @@ Plan = KernelPlan | MultiLaunchPlan | CpuPlan | CommandPlan
 ``kernels``             what the compiler must see, by name, the main one first
 ``has_answer_buffers``  the answer is copied back and combined after the launch: phase ``reduce``
 ``split_s``             CPU seconds spent on making the input; ``None`` where that is not separate
+``check``               see ``KernelPlan``; ``None`` of many
 """

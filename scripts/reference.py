@@ -232,7 +232,7 @@ def _keys(model: type[BaseModel], names: Iterable[str]) -> Iterator[Sequence[str
         key = model.model_fields[name]
         given = None if key.default_factory else key.default
         default = "required" if key.is_required() else _default(given)
-        yield f"`{name}`", " ".join((key.description or "").split()), default
+        yield f"`{key.alias or name}`", " ".join((key.description or "").split()), default
 
 
 def published() -> list[str]:

@@ -15,7 +15,7 @@ from nqbench.point import labels
 from nqbench.workloads import launch_factors
 from nqbench.workloads.base import FAULT
 from nqbench.workloads.own.kernel import OwnKernel
-from nqbench.workloads.own.launch import OwnPlan, OwnSteps
+from nqbench.workloads.own.launch import OwnCheck
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +95,7 @@ def launch(
         started = time.perf_counter()
         resolved = workload.resolve(levels, name, device.facts).factors
         plan = workload.plan(resolved, name, device.facts)
-        if isinstance(plan, OwnPlan | OwnSteps):
+        if not plan.on_cpu and isinstance(plan.check, OwnCheck):
             # Every buffer comes back, and a launch may change it.
             fetched = (replace(b, output=True, restore=b.data is not None) for b in plan.buffers)
             plan = replace(plan, buffers=tuple(fetched))
@@ -124,8 +124,8 @@ def launch(
             f"{who}: {compared.fault}; {compared.right} of {compared.total} elements are right"
             " (`check=False` returns them)"
         )
-    if isinstance(plan, OwnPlan | OwnSteps):
-        outputs = {one: found.reshape(plan.shapes[one]) for one, found in outputs.items()}
+    if isinstance(plan.check, OwnCheck):
+        outputs = {one: found.reshape(plan.check.shapes[one]) for one, found in outputs.items()}
     return Launched(
         answer=answer,
         expected=expected,

@@ -7,7 +7,7 @@ keys do is in :mod:`nqbench.workloads.own`.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
@@ -483,7 +483,7 @@ class _KernelChecks:
 
     def files(self) -> None:
         """Every file and folder is there (names with braces are looked for when they are known)."""
-        for keys, name in self.named_files():
+        for keys, name in self.kernel.block.named():
             path = self.kernel.block.folder / name
             if BRACES.search(name) or (path.is_dir() if keys[0] == "include" else path.is_file()):
                 continue
@@ -493,20 +493,3 @@ class _KernelChecks:
             close = nearest_file(path, path.suffix)
             hint = f"; did you mean {close.name}?" if close else ", seen from the study's folder"
             raise self.error(f"'{innermost(keys)}': there is no {what} {name}{hint}", *keys)
-
-    def named_files(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        if not is_text(self.file.source):
-            yield ("source",), self.file.source
-        for key in ("sources", "include"):
-            for index, name in enumerate(getattr(self.file, key)):
-                yield (key, index), name
-        for group in ("arguments", "variables"):
-            for name, given in getattr(self.file, group).items():
-                what = getattr(given, "contents", None)
-                if isinstance(what, str) and what.endswith(NUMPY_FILE):
-                    yield (group, name, "contents"), what
-        for name, check in self.file.check.items():
-            if check.file:
-                yield ("check", name, "file"), check.file
-            if check.function:
-                yield ("check", name, "function"), check.function.partition(":")[0]

@@ -12,10 +12,12 @@ import ast
 import math
 import operator
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -24,56 +26,28 @@ from numpy.typing import NDArray
 from simpleeval import EvalWithCompoundTypes
 
 from nqbench.errors import StudyError
+from nqbench.expressions import MAX_BITS, tree_of
 from nqbench.system.suggest import nearest, suggestion
 
 Shape = tuple[int, ...] | None
-MAX_LENGTH: Final = 1000
-"""Characters of an expression, as of those over numbers."""
 KEPT_BYTES: Final = 2**30
 """Of arrays kept for the next points: two sizes of a few hundred megabytes."""
-MAX_BITS: Final = 1024
-"""Bits of a whole number that a power or shift may give."""
-
-DTYPES: Final = (
-    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-)
+_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    key: words.split()
+    for key, words in tomllib.loads(
+        Path(__file__).with_name("numpy.toml").read_text(encoding="utf-8")
+    ).items()
+}
+DTYPES: Final = tuple(_WORDS["dtypes"])
 """Types of buffers and scalars, as numpy names them."""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 STANDARD: Final = ("zeros", "ones", "arange", "random")
 """Contents with a name."""
-FUNCTIONS: Final = _words(
-    """all allclose any arange argmax argmin argpartition argsort around array array_equal asarray
-    atleast_1d atleast_2d average bincount broadcast_to clip column_stack concatenate convolve
-    correlate count_nonzero cross cumprod cumsum diag diagonal diff digitize dot einsum empty_like
-    expand_dims eye flip fliplr flipud full full_like histogram identity imag inner interp isin kron
-    lexsort linspace logspace max mean median meshgrid min moveaxis nan_to_num nonzero ones
-    ones_like outer packbits pad partition percentile prod quantile ravel real repeat reshape roll
-    rot90 round searchsorted sinc sort split squeeze stack std sum swapaxes take take_along_axis
-    tensordot tile trace transpose tri tril triu unique unpackbits vander var vdot vstack where
-    zeros zeros_like"""
-).union(name for name, found in vars(np).items() if isinstance(found, np.ufunc))
-INNER: Final[Mapping[str, frozenset[str]]] = {
-    "linalg": _words("cholesky det eigvalsh inv norm solve"),
-    "fft": _words("fft fft2 fftn fftshift ifft ifft2 ifftn irfft rfft"),
-}
-CONSTANTS: Final = frozenset(("pi", "e", "inf", "nan", "newaxis", *DTYPES))
-METHODS: Final = _words(
-    """all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot flatten max
-    mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take
-    trace transpose var view"""
-)
-PROPERTIES: Final = frozenset(("T", "shape", "size", "ndim", "dtype", "real", "imag"))
-DRAWS: Final = _words(
-    """binomial choice exponential geometric integers normal permutation permuted poisson random
-    standard_normal uniform"""
-)
-"""What ``rng``, a numpy generator started from the seed, can draw."""
+_UFUNCS: Final = {name for name, found in vars(np).items() if isinstance(found, np.ufunc)}
+FUNCTIONS: Final = _UFUNCS.union(_WORDS["functions"])
+INNER: Final = {name: _WORDS[name] for name in ("linalg", "fft")}
+CONSTANTS: Final = {*_WORDS["constants"], *DTYPES}
+DRAWS: Final = _WORDS["draws"]
+OF_ARRAYS: Final = {*_WORDS["methods"], *_WORDS["properties"], *DRAWS}
 PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
     **{"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round},
 }
@@ -104,16 +78,7 @@ _NUMBERS: Final = (int, float, complex, np.ndarray, np.generic)
 @lru_cache(maxsize=256)
 def parse(text: str) -> ast.Expression:
     """Check the form of an expression. Raises ``StudyError`` (without a place)."""
-    if len(text) > MAX_LENGTH:
-        raise StudyError(f"the expression is longer than {MAX_LENGTH} characters")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise StudyError(
-            f"`{text}` is not an expression over arrays, such as a.T or np.cumsum(x)"
-        ) from error
+    tree = tree_of(text, "expression over arrays", lambda _: ", such as a.T or np.cumsum(x)")
     nodes = list(ast.walk(tree))
     for node in nodes:  # loops first: what is said of their parts would mislead
         if not isinstance(node, _NODES):
@@ -183,7 +148,7 @@ def _check_attribute(node: ast.Attribute, text: str) -> None:
     owner, name = ast.unparse(node.value), node.attr
     if ast.unparse(node).startswith("np.random"):
         raise StudyError(f"`{text}` uses np.random; draw from rng, as in rng.random(n)")
-    known: Collection[str] = METHODS | PROPERTIES | DRAWS
+    known: Collection[str] = OF_ARRAYS
     if owner == "np":
         known = FUNCTIONS | CONSTANTS | INNER.keys()
     elif owner == "rng":

@@ -115,23 +115,32 @@ class Block:
             only=tuple(numbers),
         )
 
+    def named(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """The files and folders that the block names, with the keys that lead to them."""
+        if not is_text(str(self.data["source"])):
+            yield ("source",), str(self.data["source"])
+        for key in ("sources", "include"):
+            for index, name in enumerate(self.data.get(key, ())):
+                yield (key, index), name
+        for name, given in self.arrays():
+            if is_file(given.get("contents")):
+                yield (*self.keys(name), "contents"), given["contents"]
+        for name, given in self.checks.items():
+            for key in given.keys() & {"file", "function"}:
+                yield ("check", name, key), str(given[key]).partition(":")[0]
+
     def files(self) -> list[Path]:
         """The source, the data files, and the Python files in the folders of its functions."""
-        named = [str(self.written or self.data["source"]), *self.data.get("sources", ())]
-        for _, given in self.arrays():
-            named += [given["contents"]] if is_file(given.get("contents")) else []
-        for given in self.checks.values():
-            named += [given["file"]] if "file" in given else []
-            if "function" in given:
-                python = str(given["function"]).partition(":")[0]
-                named += [str(Path(python).parent / "*.py")]
-        found: list[Path] = []
-        for pattern in (BRACES.sub("*", name) for name in named):  # whatever stands in the braces
-            matching = (
-                sorted(self.folder.glob(pattern)) if "*" in pattern else [self.folder / pattern]
-            )
-            found += [path.resolve() for path in matching]
-        return list(dict.fromkeys(found))
+        found = [self.written] if self.written else []
+        for keys, name in self.named():
+            if keys[0] == "include":
+                continue
+            pattern = BRACES.sub("*", name)  # whatever stands in the braces
+            if keys[-1] == "function":
+                pattern = str(Path(pattern).parent / "*.py")
+            in_folder = self.folder / pattern
+            found += sorted(self.folder.glob(pattern)) if "*" in pattern else [in_folder]
+        return list(dict.fromkeys(path.resolve() for path in found))
 
 
 def is_file(what: object) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import CheckError, InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Outputs, Plan
+from nqbench.plan import Buffer, Outputs, Plan
 from nqbench.point import Level
 from nqbench.system.crash import where_raised
 from nqbench.system.python_files import load_function
@@ -28,7 +28,7 @@ from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays, differences
 from nqbench.workloads.own.block import NOT_COMPUTED, Block, Part
-from nqbench.workloads.own.launch import OwnLaunch, OwnPlan, OwnSteps
+from nqbench.workloads.own.launch import OwnCheck, OwnLaunch
 
 
 class OwnKernel(Workload):
@@ -137,46 +137,40 @@ class OwnKernel(Workload):
 
     def compared(self, plan: Plan, outputs: Outputs, reference: Outputs | None) -> Compared | None:
         """How many elements of the checked buffers are right, and what the first wrong one is."""
-        if not isinstance(plan, OwnPlan | OwnSteps):
+        if plan.on_cpu or not isinstance(plan.check, OwnCheck):
             return None  # another program's
         right = total = 0
         fault = ""
         for name, given in self.block.checks.items():
             if "reference" in given and reference is None:
                 continue
-            expected = self._expected(name, given, plan, reference)
+            expected = self._expected(name, given, plan.check, reference)
             wrong = differences.wrong_elements(outputs[name], expected, given)
             total, right = total + expected.size, right + expected.size - wrong.size
             if wrong.size and not fault:
-                found = outputs[name].reshape(plan.shapes[name])
+                found = outputs[name].reshape(plan.check.shapes[name])
                 blank = any(b.name == name and b.data is None and not b.zero for b in plan.buffers)
                 fault = differences.described(name, found, expected, wrong, given, blank=blank)
-        changed = _changed(plan, outputs, self.block.checks)
+        changed = _changed(plan.buffers, outputs, self.block.checks)
         return Compared(right, total, fault or changed) if total or changed else None
 
     def _expected(
-        self, name: str, given: Part, plan: OwnPlan | OwnSteps, reference: Outputs | None
+        self, name: str, given: Part, check: OwnCheck, reference: Outputs | None
     ) -> NDArray[Any]:
         """The right contents of a checked buffer. Raises ``CheckError`` if there are none."""
-        dtypes = {b.name: b.dtype for b in plan.buffers} | {
-            n: array.dtype.name for n, array in plan.symbols.items()
+        form = check.dtypes[name], check.shapes[name]
+        known = {**check.contents, **check.numbers}
+        zeros = {
+            n: np.zeros(check.shapes[n], check.dtypes[n])
+            for n, one in self.block.buffers.items()
+            if one.get("contents") == "zeros" and n not in known
         }
-        form = dtypes[name], plan.shapes[name]
-        before = {
-            b.name: (np.zeros(b.length, b.dtype) if b.data is None else b.data).reshape(
-                plan.shapes[b.name]
-            )
-            for b in plan.buffers
-            if b.data is not None or b.zero
-        }
-        known = {**plan.symbols, **before, **plan.numbers}
-        read = [*plan.symbols.values(), *(b.data for b in plan.buffers if b.data is not None)]
         try:
             if "reference" in given:
                 assert reference is not None
                 return arrays.fitted(reference[name], *form, "the reference has")
-            right = partial(self._right, given, form, known, plan.point)
-            return self._kept.get(("right", name, *form), [*read, *plan.numbers.values()], right)
+            right = partial(self._right, given, form, zeros | known, check.point)
+            return self._kept.get(("right", name, *form), [*known.values()], right)
         except StudyError as error:
             raise CheckError(f"the check of '{name}': {error.message}") from error
 
@@ -210,9 +204,9 @@ class OwnKernel(Workload):
             raise StudyError(f"{place} raised {where_raised(error)}") from error
 
 
-def _changed(plan: OwnPlan | OwnSteps, outputs: Outputs, checks: Mapping[str, Any]) -> str:
+def _changed(buffers: Sequence[Buffer], outputs: Outputs, checks: Mapping[str, Any]) -> str:
     """Which buffer with contents the kernel changed though it is not put back; empty if none."""
-    for buffer in plan.buffers:
+    for buffer in buffers:
         if buffer.data is None or buffer.restore or buffer.name not in outputs:
             continue
         if buffer.name not in checks and outputs[buffer.name].tobytes() != buffer.data.tobytes():

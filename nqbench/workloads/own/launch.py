@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -31,25 +31,16 @@ Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnPlan(KernelPlan):
-    """The launch, and what the check of its answer needs: the numbers and scalars of the point by
-    name, and the shapes of the buffers."""
+class OwnCheck:
+    """What the check of a plan's outputs needs: the numbers and scalars of the point, and of its
+    buffers and module variables the contents (where they have some other than zeros), shapes and
+    types, all by name."""
 
-    _: KW_ONLY
     point: OwnLaunch
     numbers: Mapping[str, Any]
+    contents: Mapping[str, NDArray[Any]]
     shapes: Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OwnSteps(MultiLaunchPlan):
-    """Several launches over the same buffers, and what the check needs, as in ``OwnPlan``."""
-
-    _: KW_ONLY
-    point: OwnLaunch
-    numbers: Mapping[str, Any]
-    shapes: Mapping[str, tuple[int, ...]]
-    symbols: Mapping[str, NDArray[Any]]
+    dtypes: Mapping[str, str]
 
 
 def run_steps(context: ProgramContext, names: tuple[str, ...]) -> None:
@@ -272,13 +263,14 @@ class OwnLaunch:
 
     def plan(
         self, kept: arrays.Kept, device: DeviceFacts, about: Mapping[str, Any]
-    ) -> OwnPlan | OwnSteps:
+    ) -> KernelPlan | MultiLaunchPlan:
         """The launch, or launches, with its arrays."""
         data = self.block.data
         scalars = {name: self.scalar(name) for name in self.block.scalars}
         known = {**scalars, **self.numbers}
         made = self.contents(kept, known)
         shapes = {name: self.shape(name) or made[name].shape for name, _ in self.block.arrays()}
+        dtypes = {name: self.dtype(given) for name, given in self.block.arrays()}
         options = [self.text(("options",), option) for option in data.get("options", ())]
         macros = data.get("macros", {}).items()
         options += [f"-D{n}={in_cuda(self.value(('macros', n), text))}" for n, text in macros]
@@ -321,20 +313,19 @@ class OwnLaunch:
             self._buffer(name, math.prod(shapes[name]), made.get(name), device)
             for name in self.block.buffers
         )
-        seen: dict[str, Any] = {"about": about, "point": self, "numbers": known, "shapes": shapes}
+        rest: dict[str, Any] = {
+            "buffers": buffers,
+            "about": about,
+            "check": OwnCheck(self, known, made, shapes, dtypes),
+        }
         if "steps" in data:
-            return OwnSteps(
-                kernels,
-                buffers,
-                name=f"the steps of {source.name}",
-                function=f"{__name__}:{run_steps.__name__}",
-                arguments=(tuple(kernels),),
-                symbols=symbols,
-                **seen,
+            function = f"{__name__}:{run_steps.__name__}"
+            name, arguments = f"the steps of {source.name}", (tuple(kernels),)
+            return MultiLaunchPlan(
+                kernels, name=name, function=function, arguments=arguments, **rest
             )
         (kernel,) = kernels.values()
-        same: dict[str, Any] = {field.name: getattr(kernel, field.name) for field in fields(Kernel)}
-        return OwnPlan(**same, buffers=buffers, **seen)
+        return KernelPlan(**{f.name: getattr(kernel, f.name) for f in fields(Kernel)}, **rest)
 
     def _buffer(
         self, name: str, length: int, data: NDArray[Any] | None, device: DeviceFacts
