@@ -11,7 +11,7 @@ import pytest
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.study import load_study
 from tests.toys import run_here
-from tests.workloads.own.test_own_kernel import RIGHT, WRONG, measured, with_sources
+from tests.workloads.own.test_own_kernel import CASES, measured, with_sources
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return with_sources(tmp_path)
 
 
-@pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)
+@pytest.mark.parametrize("changes", CASES["right"].values(), ids=CASES["right"])
 def test_it_runs_and_is_right(device: CudaDevice, folder: Path, changes: dict[str, Any]) -> None:
     found = measured(folder, changes | QUICK, device.spec)
     assert set(found["counts"]) == {"ok"}, found["reason"]
@@ -34,10 +34,10 @@ def test_it_runs_and_is_right(device: CudaDevice, folder: Path, changes: dict[st
 
 @pytest.mark.parametrize("name", SAID)
 def test_what_goes_wrong_is_a_status(device: CudaDevice, folder: Path, name: str) -> None:
-    changes, said = WRONG[name]
+    changes = {key: value for key, value in CASES["wrong"][name].items() if key != "says"}
     found = measured(folder, changes | QUICK, device.spec)
     assert "ok" not in found["counts"]
-    assert said.partition("[")[0].rstrip("\\") in found["reason"]
+    assert CASES["wrong"][name]["says"].partition("[")[0].rstrip("\\") in found["reason"]
 
 
 def test_arguments_of_the_wrong_size_are_refused(device: CudaDevice, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -98,6 +98,21 @@ def ends(x):
 """
 
 
+CASES: Final[dict[str, dict[str, dict[str, Any]]]] = yaml.safe_load(
+    Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8")
+)
+CHECK_ERRORS = ("the check of", "check.py:", "text.npy", "other.py", "the reference")
+
+
+def cases(group: str, wanted: str) -> pytest.MarkDecorator:
+    """The changes of each case of a group of ``cases.yaml``, and what is wanted of it."""
+    rows = [
+        ({k: v for k, v in one.items() if k != wanted}, one[wanted])
+        for one in CASES[group].values()
+    ]
+    return pytest.mark.parametrize(("changes", wanted), rows, ids=CASES[group])
+
+
 def with_sources(folder: Path) -> Path:
     """The folder with the kernel, a header and the functions that check it."""
     (folder / "headers").mkdir()
@@ -144,91 +159,7 @@ def measured(
     return {"counts": outcome.counts, "reason": records[-1].reason, "records": records}
 
 
-RIGHT: dict[str, dict[str, Any]] = {
-    "numpy": {},
-    "function": {"kernel/check": {"seen": {"function": "check.py:seen"}}},
-    "both": {"kernel/check/seen": {"function": "check.py:seen"}},
-    "reference": {
-        "kernel/check": {"y": {"reference": {"step": 1}}, "seen": {"function": "check.py:seen"}},
-    },
-    "entry": {
-        "kernel/entry": "{variant}",
-        "kernel/factors/variant": ["naive", "scale<1>"],
-        "kernel/check": {"y": {"reference": {"variant": "naive"}}},
-        "matrix": {"variant": ["scale<1>", "naive"]},
-        "fixed": {"step": 1},
-    },
-    "type": {
-        "kernel/entry": "axpy<{'float' if real == 'float32' else 'double'}>",
-        "kernel/factors/real": ["float32", "float64"],
-        "kernel/arguments": {
-            "x": {"dtype": "{real}", "length": "n", "contents": "rng.random(n) - 0.5"},
-            "y": {"dtype": "{real}", "length": "n", "contents": "x[::-1]"},
-            "alpha": {"dtype": "{real}", "value": 2},
-            "n": "int32",
-        },
-        "kernel/variables": None,
-        "kernel/check": {"y": "alpha * x + y"},
-        "matrix": {"real": ["float32", "float64"], "step": [1]},
-    },
-    "system": {"kernel/systems": {"wide": {"step": 2}}, "matrix": None, "system": "wide"},
-    "nothing varies": {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
-    "three dimensions": {"kernel/grid": ["ceil(threads_x / 32)", 1, 1], "kernel/block": [32, 1]},
-    "unchecked": {"kernel/check": None},
-    "a module variable": {
-        "kernel/entry": "counted",
-        "kernel/arguments": {
-            "x": {"dtype": "float32", "length": "n", "contents": "random"},
-            "n": "int32",
-        },
-        "kernel/variables": {"counts": {"dtype": "int32", "contents": "np.array([0, 10, 7])"}},
-        "kernel/check": {
-            "counts": "counts + np.array([np.sum(np.arange(n)[x <= 0.5]),"
-            " np.sum(np.arange(n)[x > 0.5]), 0])"
-        },
-        "matrix": {"step": [1]},
-    },
-    "steps": {
-        "kernel/entry": None,
-        "kernel/grid": None,
-        "kernel/block": None,
-        "kernel/variables": None,
-        "kernel/arguments": {
-            "x": {"dtype": "float32", "length": "n", "contents": "random"},
-            "y": {"dtype": "float32", "length": "n", "contents": "zeros"},
-            "z": {"dtype": "float32", "length": "n", "contents": "random", "restore": True},
-            "alpha": {"dtype": "float32", "value": 2},
-            "n": "int32",
-        },
-        "kernel/steps": [
-            {"entry": "axpy<float>", "arguments": list(order), "grid": "ceil(n / 32)", "block": 32}
-            for order in (("x", "y", "alpha", "n"), ("y", "z", "alpha", "n"))
-        ],
-        "kernel/check": {"y": "2 * x", "z": {"equals": "z + 4 * x", "relative": 1e-6}},
-        "matrix": {"step": [1]},
-    },
-    "a struct, and a function of another file": {
-        "kernel/sources": ["more/doubled.cu"],
-        "kernel/entry": "shaped",
-        "kernel/arguments": {
-            "x": {"dtype": "float32", "length": "n", "contents": "random"},
-            "y": {"dtype": "float32", "length": "n"},
-            "s": {
-                "fields": {
-                    "tag": {"dtype": "int8", "value": 7},
-                    "alpha": {"dtype": "float64", "value": 0.5},
-                    "n": "int32",
-                }
-            },
-        },
-        "kernel/variables": None,
-        "kernel/check": {"y": "x + 7"},
-        "matrix": {"step": [1]},
-    },
-}
-
-
-@pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)
+@pytest.mark.parametrize("changes", CASES["right"].values(), ids=CASES["right"])
 def test_it_runs_and_is_right(folder: Path, changes: dict[str, Any]) -> None:
     found = measured(folder, changes)
     assert set(found["counts"]) == {"ok"}, found["reason"]
@@ -249,217 +180,37 @@ def test_a_file_of_numpy_is_read_and_compared(folder: Path) -> None:
     assert measured(folder, changes)["counts"] == {"wrong": 2}, "a changed file is a changed check"
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "tolerance": (
-        {"kernel/check/y": {"equals": "0.5001 * 3 * x + weights[np.arange(n) % 4]"}},
-        r"y\[\d+\] is [\d.]+, not [\d.]+; \d+ of 100 elements are wrong; nothing was timed",
-    ),
-    "equal bits": (
-        {"kernel/check/y": {"equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}},
-        r"\(largest relative difference [\d.]+e-7; the check asks for equal bits; relative: 1e-6\?",
-    ),
-    "a tolerance too small": (
-        {"kernel/check/y/equals": "(1.5 + 2e-7) * x + weights[np.arange(n) % 4]"}
-        | {"kernel/check/y/relative": 1e-9},
-        r"the check allows relative: 1e-9; relative: 1e-6\?\)",
-    ),
-    "never written": (
-        {"kernel/grid": "ceil(n / 64)", "n": 100, "kernel/factors/step": [1], "matrix": None}
-        | {"fixed": {"step": 1}},
-        r"y\[64\] and 35 more were never written \(right: [\d.]+\); 36 of 100 elements are wrong",
-    ),
-    "length of the expression": (
-        {"kernel/check/y": "x[:5]"},
-        r"the check of 'y': `x\[:5\]` gives 5 values, but the buffer has 100",
-    ),
-    "shape of the expression": (
-        {"kernel/check/y": "np.outer(x, x)"},
-        r"the check of 'y': `np.outer.*` gives \(100, 100\), but the buffer has 100",
-    ),
-    "type of a buffer": (
-        {"kernel/arguments/x/dtype": "float64"},
-        "scale.yaml:15: x: the kernel takes const float*, the study says float64",
-    ),
-    "no value": ({"kernel/check/y": "x @ np.eye(3)"}, "the check of 'y': `x @ np.eye(3)` has no"),
-    "function": (
-        {"kernel/check/y": {"function": "check.py:fails"}},
-        "check.py:fails raised check.py:11: IndexError: index 10000 is out of bounds",
-    ),
-    "function that ends the program": (
-        {"kernel/check/y": {"function": "check.py:ends"}},
-        "check.py:ends raised check.py:",
-    ),
-    "a file of something else": (
-        {"kernel/check/y": {"file": "text.npy"}},
-        "text.npy is not a file that np.save makes of an array of numbers",
-    ),
-    "parameter": (
-        {"kernel/check/seen": {"function": "check.py:seen"}, "kernel/arguments/n": "int32"}
-        | {"kernel/check/y": {"function": "other.py:f"}},
-        "other.py:f has a parameter 'z', which is neither a buffer with contents",
-    ),
-    "compile error": ({"kernel/macros/FACTOR": "'oops'"}, r"scale.cu\(28\): error: identifier"),
-    "no such entry": ({"kernel/entry": "scael<{step}>"}, "no such entry in scale.cu"),
-    "reference": (
-        {
-            "kernel/entry": "{variant}",
-            "kernel/factors/variant": ["missing", "naive"],
-            "kernel/check/y": {"reference": {"variant": "missing"}},
-            "matrix": {"variant": ["naive"]},
-            "fixed": {"step": 1},
-        },
-        "the reference that it is checked against failed: scale.cu: kernel missing does not",
-    ),
-    "changed input": (
-        {
-            "kernel/arguments/y/contents": "ones",
-            "kernel/check": {"seen": {"function": "check.py:seen"}},
-        },
-        "the kernel changes 'y', so every launch would start from what the one before left",
-    ),
-    "too many contents": (
-        {"kernel/variables/weights/contents": "np.arange(5)"},
-        "20 bytes are given for the module variable weights, which has 16",
-    ),
-    "out of bounds": ({"kernel/arguments/y/length": "n - 1"}, "y"),
-}
-
-
-@pytest.mark.parametrize(("changes", "said"), WRONG.values(), ids=WRONG)
+@cases("wrong", "says")
 def test_what_goes_wrong_is_a_status_with_a_reason(
-    folder: Path, changes: dict[str, Any], said: str
+    folder: Path, changes: dict[str, Any], says: str
 ) -> None:
     (folder / "other.py").write_text("def f(z):\n    return z\n")
     (folder / "text.npy").write_text("1 2 3")
     found = measured(folder, changes)
     assert "ok" not in found["counts"]
-    assert ("check_error" in found["counts"]) == said.startswith(CHECK_ERRORS)
-    assert said in found["reason"] or re.search(said, found["reason"])
+    assert ("check_error" in found["counts"]) == says.startswith(CHECK_ERRORS)
+    assert says in found["reason"] or re.search(says, found["reason"])
     assert str(folder) not in found["reason"]
     assert "\n" not in found["reason"]
 
 
-PROGRAM: dict[str, Any] = {"name": "echo", "command": ["echo", "{n}"]}
-SWEEPS: dict[str, tuple[dict[str, Any], list[tuple[str | None, Any]]]] = {
-    "no matrix": ({"matrix": None}, [(None, 1), (None, 2)]),
-    "its name": ({"systems": ["scale"]}, [("scale", 1), ("scale", 2)]),
-    "beside a program": (
-        {"systems": ["scale", PROGRAM], "matrix": None},
-        [("scale", 1), ("scale", 2), ("echo", "-")],
-    ),
-    "a system gives it": (
-        {"kernel/systems": {"one": {"step": 1}}, "systems": ["one", "scale"], "matrix": None},
-        [("one", 1), ("scale", 1), ("scale", 2)],
-    ),
-    "a default": (
-        {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
-        [(None, 2)],
-    ),
-}
-
-
-@pytest.mark.parametrize(("changes", "points"), SWEEPS.values(), ids=SWEEPS)
+@cases("sweeps", "points")
 def test_factors_that_a_sweep_leaves_out_take_all_levels(
-    folder: Path, changes: dict[str, Any], points: list[tuple[str | None, Any]]
+    folder: Path, changes: dict[str, Any], points: list[list[Any]]
 ) -> None:
     study = load_study(study_with(folder, {"n": 64, **changes}))
     found = expand(study, facts_for("sim:mini"))
-    assert [(p.system, p.factors["step"]) for p in found] == points
+    assert [[p.system, p.factors["step"]] for p in found] == points
     listed = study.as_json()["sweeps"][0].get("matrix", {})
     assert ("step" in listed) == (len({step for _, step in points}) > 1), "reports order levels"
 
 
-CHECK_ERRORS = ("the check of", "check.py:", "text.npy", "other.py", "the reference")
-MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown key": ({"kernel/entri": "f"}, "did you mean 'entry'"),
-    "unknown factor": ({"kernel/grid": "n // stpe"}, "unknown name 'stpe'; did you mean 'step'"),
-    "factor in numpy": (
-        {"kernel/check/y": "x * alhpa"},
-        "unknown name 'alhpa'; did you mean 'alpha",
-    ),
-    "a word": ({"kernel/arguments/x/contents": "zero"}, "did you mean 'zeros'"),
-    "no contents": ({"kernel/check/y": "y"}, "unknown name 'y'"),
-    "loop": ({"kernel/check/y": "sum(x[j] for j in range(5))"}, "a loop is not part of "),
-    "view": ({"kernel/check/y": "np.lib.view(x, 3)"}, "uses np.lib, which is not"),
-    "scipy": ({"kernel/check/y": "scipy.signal.fir(x)"}, "uses scipy.signal.fir, which"),
-    "bare function": (
-        {"kernel/check/y": "sqrt(x)"},
-        "calls sqrt(), which is not available; write np.sqrt",
-    ),
-    "method": (
-        {"kernel/check/y": "x.t + 1"},
-        "uses x.t, which is not available; did you mean 'T'? A",
-    ),
-    "contents": ({"kernel/arguments/x/contents": "lambda: 3"}, "save can hold anything: contents"),
-    "python's word": (
-        {"kernel/arguments/in": "int32"},
-        "expressions could not read it; call it in_",
-    ),
-    "missing source": ({"kernel/source": "scael.cu"}, "no file scael.cu; did you mean scale.cu"),
-    "missing file": ({"kernel/arguments/x/contents": "a.npy"}, "there is no file a.npy"),
-    "missing python": ({"kernel/check/y": {"function": "chek.py:f"}}, "did you mean check.py"),
-    "dtype": ({"kernel/arguments/x/dtype": "float23"}, "did you mean 'float32'"),
-    "scalar of no factor": ({"kernel/arguments/m": "int32"}, "'m' is a type alone"),
-    "length 0": ({"kernel/arguments/y/length": "n - n"}, "`n - n` is 0, but must be at least 1"),
-    "negative grid": ({"kernel/grid": "8 - n"}, "grid: `8 - n` is -56, but must be at least 1"),
-    "large block": ({"kernel/block": 2048}, "2048 threads are more than the 1024 of a block"),
-    "division by zero": ({"kernel/values/v": "n // (n - n)"}, "division by zero"),
-    "level": ({"matrix": {"step": [1, 3]}}, "'step' is 3"),
-    "listed level": ({"matrix": {"step": [8]}}, "'step' is 8, but takes 1 or 2"),
-    "listed size": ({"kernel/factors/n": [64, 128]}, "'n' is 100, but takes 64 or 128"),
-    "no level": ({"kernel/factors/factor": {"range": [1, 9]}}, "factor 'factor' has no level here"),
-    "programs alone": ({"systems": [PROGRAM], "matrix": None}, "so the kernel does not run; name"),
-    "a factor of no program": ({"systems": [PROGRAM]}, "'step' is no part of a command of the"),
-    "program named as the kernel": ({"systems": [{**PROGRAM, "name": "scale"}, "scale"]}, "of its"),
-    "checked scalar": ({"kernel/check/n": "3"}, "'check' names buffers, not 'n'"),
-    "missing field": (
-        {"kernel/arguments/s": {"fields": {"m": "int32"}}},
-        "'m' is a type alone, so a scalar, but no factor is called so; choose from n, step",
-    ),
-    "field and length": (
-        {"kernel/arguments/s": {"fields": {"n": "int32"}, "length": 3}},
-        "'s' has fields and length; keep one of them",
-    ),
-    "missing further source": ({"kernel/sources": ["scael.cu"]}, "there is no file scael.cu"),
-    "no entry": ({"kernel/entry": None}, "'kernel' needs 'entry' (or `steps`)"),
-    "steps and a grid": (
-        {"kernel/steps": [{"entry": "f", "grid": 1, "block": 1}]},
-        "'entry' is given for each of the steps; remove it here",
-    ),
-    "argument of a step": (
-        {
-            **dict.fromkeys(("kernel/entry", "kernel/grid", "kernel/block")),
-            "kernel/steps": [{"entry": "f", "grid": 1, "block": 1, "arguments": ["u"]}],
-        },
-        "'u' is none of the kernel's arguments; ",
-    ),
-    "two names": ({"kernel/arguments/step": {"dtype": "int8", "length": 1}}, "under factors too"),
-    "flag": ({"kernel/cooperative": "yes please"}, "'cooperative' takes true or false"),
-    "workload too": ({"workload": "counting"}, "both say what is computed"),
-    "metric": ({"kernel/metrics/GB/s": 1, "kernel/metrics": {"x": "tiem"}}, "did you mean 'time'"),
-    "list": ({"kernel/arguments/x/contents": [1]}, "takes a number or text, not a list"),
-    "half a level": ({"kernel/factors/step": [1.5]}, "takes a whole number or text, not 1.5"),
-    "reserved": ({"kernel/factors/probe": ["a"]}, "'probe' cannot be a name"),
-    "default": ({"kernel/factors/factor/default": 10}, "takes a whole number from 1 to 9"),
-    "too large": ({"kernel/arguments/m": {"dtype": "int8", "value": 300}}, "too large for int8"),
-    "far too large": (
-        {"kernel/arguments/m": {"dtype": "float32", "value": "10 ** 300 * 10 ** 300"}},
-        "is 1e600, too large for float32",
-    ),
-    "memory": ({"kernel/arguments/x/length": "10 ** 30"}, "more than the memory of"),
-    "no value": ({"kernel/grid": ["n // 0"]}, "'grid': the expression `n // 0` has no value"),
-    "form": ({"kernel/check/y": {"function": "check.py"}}, "but takes FILE.py:NAME: a Python"),
-    "macro": ({"kernel/macros": {"A B": 1}}, "'A B' cannot be a name"),
-    "value": ({"report": [{"table": "results", "value": "GB/s"}]}, "'value' cannot be 'GB/s'"),
-}
-
-
-@pytest.mark.parametrize(("changes", "said"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_said_with_its_line(folder: Path, changes: dict[str, Any], said: str) -> None:
+@cases("mistakes", "says")
+def test_a_mistake_is_said_with_its_line(folder: Path, changes: dict[str, Any], says: str) -> None:
     path = study_with(folder, changes)
     with pytest.raises((StudyError, InfeasibleError)) as caught:
         expand(load_study(path), facts_for("sim:mini"))
-    assert said in str(caught.value)
+    assert says in str(caught.value)
     assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
 
