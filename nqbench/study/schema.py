@@ -153,7 +153,7 @@ def _reading(read: Callable[[object], float]) -> BeforeValidator:
 
 def _states(given: Any) -> Any:
     states = given if isinstance(given, list) else [given]
-    if len({*map(str, states)}) < len(states):
+    if sorted(map(str, states)) not in (["cold"], ["hot"], ["cold", "hot"]):
         raise PydanticCustomError("states", "it takes hot, cold or [hot, cold]")
     return states
 

@@ -360,7 +360,10 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     [
         ("{counters: ncu, counted: [second]}", ""),
         ("{counters: ncu, counted: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
-        ("{counters: ncu, counted: first}", "'counted' is a list of sweeps, not 'first'"),
+        (
+            "{counters: ncu, counted: first}",
+            "'counted' takes a list of entries (lines that begin with '- '), not 'first'",
+        ),
         ("{counters: ncu, counted: []}", "'counted' is empty"),
         ("{counted: [first]}", "'counted' needs a counter"),
         ("{long: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
