@@ -288,7 +288,8 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
         said = "'counted' needs a counter: add 'counters: ncu'"
         raise source.error(said, ("measure", "counted"))
     given = file.model_dump().items()
-    return Measure(**{key: tuple(v) if isinstance(v, list) else v for key, v in given})
+    made: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in given}
+    return Measure(**made)
 
 
 def _report_item(

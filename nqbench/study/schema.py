@@ -158,15 +158,11 @@ def _states(given: Any) -> Any:
     return states
 
 
-Seconds = Annotated[float, _reading(duration_s), WithJsonSchema({"type": "string"})]
+Seconds = Annotated[Any, _reading(duration_s), WithJsonSchema({"type": "string"})]
 Fraction = Annotated[
-    float,
+    Any,
     _reading(fraction),
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}),
-]
-L2State = Literal["hot", "cold"]
-L2States = Annotated[
-    list[L2State], BeforeValidator(_states, json_schema_input_type=L2State | list[L2State])
 ]
 Sweeps = Annotated[list[str], Field(min_length=1)]
 
@@ -188,7 +184,7 @@ class MeasureFile(Strict):
     warmup: int = Field(1, ge=0, le=MAX_SAMPLES)
     """Fewest untimed launches before a measurement; more follow until launch times stop falling. 0
     switches warm-up off."""
-    l2: L2States = Field("hot")
+    l2: Annotated[Any, BeforeValidator(_states), form("States")] = "hot"
     """State of a GPU's L2 cache when a launch starts: hot (as the launch before left it), cold
     (flushed before every launch), or both as separate points: [hot, cold]."""
     counters: Literal["none", "ncu"] = "none"
