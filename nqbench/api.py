@@ -146,7 +146,7 @@ class Run:
 
         target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats
-        return write_report([read_run(self.path)], target, chosen or FORMATS)
+        return write_report(read_run(self.path), target, chosen or FORMATS)
 
     def _answer(self) -> Answer:
         from nqbench.analysis.answer import Answer

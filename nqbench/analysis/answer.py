@@ -218,9 +218,9 @@ class Answer:
         change is better, with the other level it is worse."""
         factors = [f for f in swept_factors(self.data, self.sweep) if f not in NO_CHANGE]
         found: list[Interaction] = []
-        for what, order in product(self.quantities, (factors, factors[::-1])):
+        for order in (factors, factors[::-1]):
             with suppress(AnalysisError):  # each pair is seen from both of its factors
-                found += interactions(self.data, self.sweep, what, factors=order)
+                found += interactions(self.data, self.sweep, self.quantities, order)
         decides = [
             i
             for i in clear_interactions(found)

@@ -129,8 +129,8 @@ def print_runs(
     print_json({"runs": found, "files": files, "not_made": not_made})
 
 
-def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> RunReport:
-    """Write tables and figures of runs; what was written, the page first."""
+def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunReport:
+    """Write tables and figures of a run; what was written, the page first."""
     from nqbench.cli.show.progress import progress
     from nqbench.report.page import FORMATS
     from nqbench.report.writer import write_report
@@ -138,8 +138,8 @@ def write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()
 
     with progress() as row:
         row.status("writing tables and figures")
-        target = out or default_out(runs[0].observed.path)
-        return write_report(runs, target, formats or FORMATS)
+        target = out or default_out(run.observed.path)
+        return write_report(run, target, formats or FORMATS)
 
 
 def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
@@ -152,8 +152,8 @@ def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
         console.note("nothing was measured; the report is up to date")
-        return RunReport((page,), (), ())
+        return RunReport((page,), ())
     try:
-        return write([run], None)
+        return write(run, None)
     except FolderRefused as error:  # exit code 2 would say that nothing was run
         raise StoreError(str(error)) from error

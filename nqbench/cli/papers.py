@@ -80,7 +80,7 @@ def _reproduce(
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)
-        write_report([run], out)
+        write_report(run, out)
         beside = recorded_beside(name, outcome.path)
         own = with_programs([run.observed], cpu)
         made = write_paper(load_paper(name), own, out, beside=beside, full=full)

@@ -68,10 +68,9 @@ def report(
     elif roofline:
         from nqbench.report.roofline import write_roofline
 
-        made = write_roofline(runs, ceilings, counters or [], out, formats or [])
-        for table in made.tables:
-            console.show_report_table(table)
-        results.show_paths(made.paths)
+        table, paths = write_roofline(runs, ceilings, counters or [], out, formats or [])
+        console.show_report_table(table)
+        results.show_paths(paths)
     elif site:
         options.refuse({"--format": formats}, "--site writes HTML")
         from nqbench.report.site import SITE, write_site
@@ -80,17 +79,25 @@ def report(
     else:
         from nqbench.cli.show.answer import show_answer
         from nqbench.report.items import read_run
+        from nqbench.report.page import unused
+        from nqbench.report.table import slug
 
         read = list(map(read_run, runs))
         for run in () if as_json else read:
             results.show_missing(run)
             show_answer(run.answer)
-        written = measuring.write(read, out, formats or ())
+        taken: set[str] = set()
+        folders = [
+            out / unused(slug(r.data.name, r.data.device), taken) if out else out for r in read
+        ]
+        folders = folders if read[1:] else [out]
+        reports = [measuring.write(*one, formats or ()) for one in zip(read, folders, strict=True)]
         if as_json:
-            measuring.print_runs(read, [written])
+            measuring.print_runs(read, reports)
         else:
             console.say("")
-            results.show_files(written)
+            for written in reports:
+                results.show_files(written)
 
 
 def compare(

@@ -7,32 +7,15 @@ from functools import partial
 from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, bottlenecks
 from nqbench.analysis.wording import Difference
 from nqbench.errors import AnalysisError
-from nqbench.point import PART
 from nqbench.report.figures import effects, style
 from nqbench.report.table import Column, Table, source_of, tabulate
-from nqbench.report.tables.common import (
-    factor_fields,
-    interval_note,
-    level_fields,
-    value_fields,
-    varied_levels,
-)
+from nqbench.report.tables.common import interval_note, level_fields, varied_levels
 from nqbench.study.report_items import ReportItem
-from nqbench.workloads.base import VARIANTS
 
-COUNTED: Final = (
-    "warp_instructions",
-    "thread_instructions",
-    "global_requests",
-    "global_sectors",
-    "shared_requests",
-    "local_requests",
-)
-"""Counters that show, for a simulated variant, whether it kept what it should."""
 METHOD: Final = (
     "math_only: loads are replaced by values computed from indices and stores never execute;"
     " memory_only: everything loaded is summed and the sum stored (Brodtkorb et al., section 6.5)"
@@ -49,14 +32,8 @@ UNMATCHED: Final = (
 
 
 def bottleneck_table(data: Dataset, item: ReportItem) -> list[Table]:
-    """One row per kernel with times; of a simulated run one row per variant, with counters."""
-    found = [b for b in bottlenecks(data) if not item.n or b.n in item.n]
-    title = item.title or "Bottleneck analysis"
-    make = _counted if data.simulated else _timed
-    return [make(data, found, title)]
-
-
-def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
+    """One row per kernel; of a simulated run without times, and so without a verdict."""
+    found = bottlenecks(data)
     columns, rows = tabulate(
         found,
         (Column("system"), lambda b: b.system),
@@ -70,23 +47,9 @@ def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
         (Column("because"), lambda b: b.judged.reason),
     )
     unmatched = () if all(b.matched for b in found) else (UNMATCHED,)
-    notes = (METHOD, RULE, interval_note(False, data.rounds), *unmatched)
-    return Table("bottleneck", title, columns, rows, source_of(data), notes)
-
-
-def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
-    names = ("system", *varied_levels(found), PART)
-    columns, rows = tabulate(
-        [b.points[variant] for b in found for variant in VARIANTS if variant in b.points],
-        *factor_fields(names),
-        (Column("N", "number"), lambda p: p.n),
-        *value_fields(list(map(quantity, COUNTED))),
-    )
-    notes = (
-        METHOD,
-        "These are counters, not times: only a run on a GPU shows what limits a kernel",
-    )
-    return Table("bottleneck", title, columns, rows, source_of(data), notes)
+    notes = (METHOD, RULE, interval_note(data.simulated, data.rounds), *unmatched)
+    title = item.title or "Bottleneck analysis"
+    return [Table("bottleneck", title, columns, rows, source_of(data), notes)]
 
 
 def bottleneck_figure(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
@@ -94,17 +57,20 @@ def bottleneck_figure(data: Dataset, item: ReportItem) -> list[style.PreparedFig
 
     Raises ``AnalysisError`` where nothing was timed.
     """
-    found = [b for b in bottlenecks(data) if not item.n or b.n in item.n]
-    factors, marks = varied_levels(found), []
+    found = bottlenecks(data)
+    factors, rows, marks = varied_levels(found), [], []
     for one in found:
         levels = [f"{name} {one.levels.get(name, '-')}" for name in factors]
-        row = f"{', '.join([one.system, *levels])}, N = {one.n}: {one.judged.word}"
+        row = f"{', '.join([one.system, *levels])}, N = {one.n}"
+        rows.append((row, one.judged.word))
         for name, part in (("without memory", one.math), ("without arithmetic", one.memory)):
             marks += [effects.mark(row, name, Difference(part, TIME))] if part is not None else []
     if not marks:
         raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
-    verdicts = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in found)
-    alt = f"Dot plot of {len(found)} kernels: {verdicts}."
-    title = item.title or "Bottleneck analysis"
+    verdicts = "; ".join(f"{row}: {word}" for row, word in rows)
+    draw = partial(
+        effects.draw, data, "bottleneck", item.title or "Bottleneck analysis", rows, marks
+    )
     subtitle = "The kernel without memory accesses, and without arithmetic, against all of it"
-    return [partial(effects.dots, data, "bottleneck", title, [(TIME, marks)], alt, subtitle)]
+    alt = f"Dot plot of {len(found)} kernels: {verdicts}."
+    return [partial(draw, axis="◂ slower · faster ▸", subtitle=subtitle, alt=alt)]

@@ -122,7 +122,7 @@ def repeat(data: Dataset, files: str) -> list[PageBlock]:
     return blocks
 
 
-def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Details]:
+def details(data: Dataset, records: Sequence[Record]) -> Iterator[Details]:
     """Every point of the run, once each, with all its measurements; by sweep."""
     found: dict[str, list[Record]] = {}
     for record in records:
@@ -139,8 +139,7 @@ def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Deta
         varied = [name for name, levels in taken.items() if len(levels) > len(sizes)]
         free = [name for name in varied if name not in ("system", "n", *MEASURING)]
         found_here = (
-            _detail(data, p, found.get(p.key, ()), factors, free, anchor(run, p.key))
-            for p in points
+            _detail(data, p, found.get(p.key, ()), factors, free, anchor(p.key)) for p in points
         )
         if points:
             yield Details(f"Points of sweep {sweep}", tuple(found_here))

@@ -89,17 +89,11 @@ def quantities_of(data: Dataset, item: ReportItem) -> tuple[Quantity, ...]:
     return tuple(dict.fromkeys((*Answer(data).quantities, *usual)))
 
 
-def sizes_of(
-    item: ReportItem, sweep: str, drawable: Sequence[PointResult], what: Quantity
-) -> list[int]:
-    """The sizes that get a figure: all that the item asks for, else the largest.
-
-    Raises ``AnalysisError`` where no point of the sweep can be drawn.
-    """
+def largest_of(sweep: str, drawable: Sequence[PointResult], what: Quantity) -> int:
+    """The largest size. Raises ``AnalysisError`` where no point of the sweep can be drawn."""
     if not drawable:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {what.label}")
-    sizes = sorted({point.n for point in drawable})
-    return sizes if item.n else sizes[-1:]
+    return max(point.n for point in drawable)
 
 
 def sweep_of(data: Dataset, item: ReportItem) -> str:

@@ -248,9 +248,9 @@ class Section:
     inside: list[Section]
 
 
-def anchor(run: str, key: str) -> str:
-    """The name of a point's place on the page; ``run`` distinguishes the runs of a page."""
-    return slug("point", run, key[:12])
+def anchor(key: str) -> str:
+    """The name of a point's place on the page."""
+    return slug("point", key[:12])
 
 
 def markdown(blocks: Sequence[PageBlock]) -> str:
@@ -327,7 +327,6 @@ class Page:
     """A page that is being built, and the files it links, each written atomically.
 
     ``files``  those written so far, without the page itself
-    ``run``    the subfolder of what is added now; empty on a page of one run
     Tables of more than ``inline_rows`` rows are linked, not shown. Raises ``StudyError`` for an
     unknown format, before anything is written.
     """
@@ -345,13 +344,8 @@ class Page:
         self._out = out
         self._taken: set[str] = set()
         self._pictures = 0
-        self.run = ""
         self.files: list[Path] = []
         self.blocks: list[PageBlock] = []
-
-    def enter(self, name: str) -> None:
-        """Write what follows into a subfolder of the page's folder: it is of another run."""
-        self.run = unused(name, self._taken)
 
     def add(self, *blocks: PageBlock) -> None:
         """Put blocks at the end."""
@@ -387,7 +381,7 @@ class Page:
         name = "-".join(part for part in (f"table-{table.name}", suffix) if part)
         texts = {form: export(labelled) for form, export in self._exporters.items()}
         files = self._files(name, {form: _text(text) for form, text in texts.items()})
-        anchors = tuple(anchor(self.run, key) if key else "" for key in shown.points)
+        anchors = tuple(anchor(key) if key else "" for key in shown.points)
         sized = table.shown is not None and any(c.name == "N" for c in shown.columns)
         made = Shown(shown, sized, anchors, inline, files, size)
         few = self._inline_rows is None or len(made.brief.rows) <= self._inline_rows
@@ -429,7 +423,7 @@ class Page:
         A name that this report has used becomes another one: a second heat map of one sweep is
         ``...-2``.
         """
-        stem = unused("/".join(filter(None, (self.run, name))), self._taken)
+        stem = unused(name, self._taken)
         self.files += [self._put(f"{stem}.{form}", write) for form, write in contents.items()]
         return tuple((form, f"{stem}.{form}") for form in contents)
 

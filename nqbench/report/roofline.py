@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +23,7 @@ from nqbench.runs.reading import MANIFEST, default_out
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-UNITS: Final = {"bytes": ("GB/s", 1e-9), "float": ("Gop/s", 1e-9), "integer": ("Gop/s", 1e-9)}
+UNITS: Final = {"bytes": "GB/s", "float": "Gop/s", "integer": "Gop/s"}
 _GIGA: Final = 1e-9
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
 UNSURE: Final = f"{LIMITS['bytes']}, if uncached"
@@ -52,29 +51,15 @@ ROOF: Final = "#333333"
 """Roofs have no colour: colours are the systems'."""
 MAX_NAMES: Final = 12
 """Entries of the legend that fit next to the panel."""
-MARKS: Final = (4.0, 7.5)
-"""Marker sizes, in points, of the smallest and the largest N."""
 APART: Final = 1.4
 """Lines closer than this factor leave no room for two labels: they share one."""
 OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
-def ceilings_table(ceilings: GpuCeilings, source: Source) -> Table:
-    """The ceilings, a row each."""
-    columns, rows = tabulate(
-        ceilings.found.values(),
-        (Column("ceiling"), lambda c: c.name),
-        (Column("bounds"), lambda c: LIMITS[c.kind]),
-        (Column("peak", "number", spread=True), lambda c: c.per_s.scaled(UNITS[c.kind][1])),
-        (Column("unit"), lambda c: UNITS[c.kind][0]),
-    )
-    notes = ("The best of several sizes and launches; a copy counts bytes read and written",)
-    title = f"Ceilings of {ceilings.device}"
-    return Table("ceilings", title, columns, rows, source, notes)
-
-
-def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source: Source) -> Table:
-    """The kernels, a row each."""
+def roofline_table(
+    ceilings: GpuCeilings, points: Sequence[RoofPoint], left_out: Sequence[str], source: Source
+) -> Table:
+    """The kernels, a row each; the ceilings in a note."""
     programs = any(point.kernel for point in points)
     columns, rows = tabulate(
         points,
@@ -93,7 +78,10 @@ def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source:
         (Column("share", "number"), lambda p: p.share),
         (Column("counted by"), lambda p: f"{p.counted_by}; {p.bytes_of}"),
     )
-    notes = [SHARE_NOTE, INTEGER_NOTE]
+    peaks = (
+        f"{c.name} {c.per_s.value * _GIGA:,.0f} {UNITS[c.kind]}" for c in ceilings.found.values()
+    )
+    notes = [f"ceilings of {ceilings.device}: {', '.join(peaks)}", SHARE_NOTE, INTEGER_NOTE]
     if any(point.counted_by == SIMULATED for point in points):
         notes.append(SIMULATED_NOTE)
     if programs:
@@ -104,22 +92,15 @@ def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source:
     return Table("roofline", title, columns, rows, source, tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
-class Rooflines:
-    """The tables of a roofline, and the files that were written."""
-
-    tables: tuple[Table, ...]
-    paths: tuple[Path, ...]
-
-
 def write_roofline(
     runs: Sequence[Path],
     ceilings: Path | None = None,
     counters: Sequence[Path] = (),
     out: Path | None = None,
     formats: Sequence[str] = (),
-) -> Rooflines:
-    """Write the roofline of runs of one GPU, by default next to the report of the first.
+) -> tuple[Table, list[Path]]:
+    """Write the roofline of runs of one GPU, by default next to the report of the first. Returns
+    its table and the files.
 
     ``ceilings`` is the run of the ceilings on that GPU, by default the one next to the first run;
     ``counters`` are simulated runs of the same points. Raises ``StudyError`` where there is no run
@@ -127,8 +108,7 @@ def write_roofline(
     known operations, ``StoreError`` for a folder that cannot be used.
     """
     observed = [observe(path) for path in runs]
-    roof = load_dataset(ceilings or _ceilings_beside(runs[0]))
-    highest = ceilings_of(roof)
+    highest = ceilings_of(load_dataset(ceilings or _ceilings_beside(runs[0])))
     simulated = [load_dataset(path) for path in counters]
     points, left_out = [], []
     for run in observed:
@@ -136,18 +116,13 @@ def write_roofline(
         points += found
         left_out += without
     source = source_of(observed[0].data)
-    tables = (
-        # One run of the ceilings serves many runs: each of their tables needs its own label.
-        ceilings_table(highest, replace(source_of(roof), run=source.run)),
-        roofline_table(points, left_out, source),
-    )
+    table = roofline_table(highest, points, left_out, source)
     page = Page(out or default_out(runs[0]) / "roofline", formats or FORMATS)
-    for table in tables:
-        page.table(table)
+    page.table(table)
     with style.styled():
         drawing = draw(highest, points, source)
     page.drawing(drawing, source)
-    return Rooflines(tables, tuple(page.files))
+    return table, page.files
 
 
 def _ceilings_beside(run: Path) -> Path:
@@ -173,15 +148,12 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     intensities = [*bends, *(p.intensity for p in shown)]
     low, high = min(intensities) / 10**DECADES, max(intensities) * 10**DECADES
     _roofs(ax, ceilings, level, low, high)
-    sizes = sorted({p.n for p in shown})
     for index, system in enumerate(dict.fromkeys(p.system for p in shown)):
         colour = style.series_style(index).colour
         marker = style.MARKERS[index // len(style.COLOURS) % len(style.MARKERS)]
         look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
         label = system if index < MAX_NAMES else None
         for point in (p for p in shown if p.system == system):
-            larger = sizes.index(point.n) / (len(sizes) - 1) if len(sizes) > 1 else 1
-            look["markersize"] = MARKS[0] + (MARKS[1] - MARKS[0]) * larger
             look["markerfacecolor"] = colour if point.operations == "float" else "white"
             ax.plot(
                 [point.intensity], [point.per_s(point.operations)], label=label, zorder=3, **look
@@ -199,8 +171,6 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     subtitle = f"filled: FP32 operations dominate; open: integer; counted by {who}"
     if any(p.counted_by == SIMULATED for p in shown):
         subtitle += " (not machine code, no caches)"
-    if len(sizes) > 1:
-        subtitle += f"; larger marks: larger N ({', '.join(f'{n:,}' for n in sizes)})"
     alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
     return style.finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 

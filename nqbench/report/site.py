@@ -32,7 +32,6 @@ from nqbench.report.papers.write import CPU_BASELINE, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.reading import PLOTS, RESULTS, recorded_runs
 from nqbench.system.files import shown_command, shown_path
-from nqbench.system.suggest import many
 from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
@@ -135,7 +134,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             continue
         folder = unused(_place(path), taken)
         link = f"{folder}/report.{HTML}"
-        write_report([run], (out / link).parent, (HTML,), home=_home(link))
+        write_report(run, (out / link).parent, (HTML,), home=_home(link))
         kind = data.name
         if kind not in SECTIONS:
             own = str(data.study.get("workload", "")).startswith(f"{KERNEL}:")
@@ -201,16 +200,9 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
 
 
 def _title(runs: GalleryRuns) -> str:
-    """What was run: each study with its device, or of many how many and where."""
+    """What was run: each study with its device, or of many how many."""
     named = [f"{run.data.name} on {run.data.chip}" for run in runs.values()]
-    if len(named) <= NAMED:
-        return ", ".join(named)
-    timed = [run.data for run in runs.values() if not run.data.simulated]
-    measured = ["CPU" if data.programs_only else data.chip for data in timed]
-    simulated = {run.data.spec for run in runs.values() if run.data.simulated}
-    where = sorted(set(measured), key=lambda name: (-measured.count(name), name))
-    where += [many(len(simulated), "simulated device")] * bool(simulated)
-    return f"{len(named)} recorded runs: {', '.join(where)}"
+    return ", ".join(named) if len(named) <= NAMED else f"{len(named)} recorded runs"
 
 
 def _index(runs: GalleryRuns, out: Path, command: str, entries: Sequence[GalleryEntry]) -> Path:

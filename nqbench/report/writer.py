@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import Dataset, PointResult, collect
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
-from nqbench.papers.load import load_paper, paper_names
 from nqbench.point import Point
 from nqbench.report import circumstances, opening
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
@@ -20,8 +18,7 @@ from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
 from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph, Shown
-from nqbench.report.papers.tables import claims_table
-from nqbench.report.table import slug, source_of
+from nqbench.report.table import source_of
 from nqbench.report.tables import results
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import shown_path
@@ -69,37 +66,28 @@ CLOSED: Final = ("Resources", "What did not run, and why")
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The files written, the page first, and the findings in sentences.
+    """The files written, the page first.
 
     ``not_made`` has a sentence for each table or figure that could not be made.
     """
 
     paths: tuple[Path, ...]
     not_made: tuple[str, ...]
-    findings: tuple[str, ...]
 
 
 def write_report(
-    runs: Sequence[ReadRun], out: Path, formats: Sequence[str] = FORMATS, *, home: str = ""
+    run: ReadRun, out: Path, formats: Sequence[str] = FORMATS, *, home: str = ""
 ) -> RunReport:
-    """Write the tables and figures that the runs' studies ask for, and ``report.md``.
+    """Write the tables and figures that the run's study asks for, and ``report.md``.
 
-    The format ``html`` is one page, ``report.html``, that needs no other file. Several runs get a
-    folder each: different devices never share a table or an axis. Raises ``StoreError`` (the folder
-    cannot be written, a manifest is damaged) and ``StudyError`` (an unknown format). An item whose
-    data are missing becomes a sentence on the page. ``home`` is the page's link to the one that
-    leads here.
+    The format ``html`` is one page, ``report.html``, that needs no other file. Raises
+    ``StoreError`` (the folder cannot be written, a manifest is damaged) and ``StudyError`` (an
+    unknown format). An item whose data are missing becomes a sentence on the page. ``home`` is the
+    page's link to the one that leads here.
     """
     page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
-    if not runs:
-        raise StudyError("a report needs at least one run folder")
-    not_made: list[str] = []
-    for run in runs:
-        if len(runs) > 1:
-            page.enter(slug(run.data.name, run.data.device))
-        not_made += _RunPage(run, page).write()
-    found = tuple(sentence for run in runs for sentence in run.findings)
-    return RunReport(tuple(page.write("report")), tuple(not_made), found)
+    not_made = _RunPage(run, page).write()
+    return RunReport(tuple(page.write("report")), tuple(not_made))
 
 
 class _RunPage:
@@ -118,7 +106,7 @@ class _RunPage:
         for title in SECTIONS:
             if title == CLOSED[0] and self.page.wants_html:
                 self.page.heading("Every point", folded=True)
-                points = circumstances.details(self.data, self.run.records, self.page.run)
+                points = circumstances.details(self.data, self.run.records)
                 self.page.add(*points)
             self._section(title)
         if self.not_made:
@@ -138,7 +126,8 @@ class _RunPage:
             if self.data.simulated and item.name == "resources":
                 continue  # no simulator has any; `nqbench static` does
             try:
-                parts = _draw(prepare(self.data, item))
+                with styled():  # tables are ready, figures drawn here
+                    parts = [p() if callable(p) else p for p in prepare(self.data, item)]
             except AnalysisError as error:
                 if item in listed and self.data.study.get("report"):
                     name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
@@ -174,10 +163,6 @@ class _RunPage:
             page.add(shown)
         page.heading("Findings")
         page.add(Bullets(tuple(self.run.findings)))
-        if data.name in paper_names():
-            paper = load_paper(data.name)
-            table = claims_table(paper, judge(paper, [self.run.observed]), self.source)
-            page.table(replace(table, title="Verdicts"))
 
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
@@ -200,8 +185,7 @@ class _RunPage:
         """Whether a figure opens the HTML page: it does not stand there again."""
         if item.form == "table" or item.name not in FIRST or _crossed(part):
             return False
-        answers = item.of in (self.run.answer.sweep, None) and not item.value
-        return answers and not (item.name == "effects" and self.data.simulated)
+        return item.of in (self.run.answer.sweep, None) and not item.value
 
     def _part(self, item: ReportItem, part: Any, *, alone: bool, section: str) -> None:
         page = self.page
@@ -245,12 +229,6 @@ class _RunPage:
 def _crossed(drawing: Drawing) -> bool:
     """Whether it shows interactions."""
     return drawing.name.endswith("-interactions")
-
-
-def _draw(parts: list[Any]) -> list[Any]:
-    """Tables as they are, figures drawn."""
-    with styled():
-        return [part() if callable(part) else part for part in parts]
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:

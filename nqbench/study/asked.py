@@ -232,8 +232,6 @@ def with_axes(config: Path, words: Sequence[str]) -> Study:
                 _drop(sweep, "fixed", name)
                 _drop(sweep, "matrix", name)
                 sweep.pop(name, None)
-            for entry in data.get("report", ()):
-                entry.pop(name, None)
             data[name] = values
     return load_study(replace(study.source, data=data)) if axes else study
 

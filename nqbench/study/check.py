@@ -204,7 +204,7 @@ class _StudyChecks:
                 self.level(factors[name], item, expression=False)
 
     def report(self, study: Study, entry: ReportItem, path: KeyPath) -> None:
-        """The factors and sizes that a report entry names."""
+        """The factors that a report entry names."""
         own = (name for sweep in study.sweeps for name in sweep.given)
         names = [*dict.fromkeys((*self.workload.factors, *own, "n", "system"))]
         used: dict[str, str] = {}
@@ -220,12 +220,3 @@ class _StudyChecks:
                     (*path, option),
                 )
             used[name] = option
-        drawn = [sweep for sweep in study.sweeps if entry.of in (None, sweep.name)]
-        axes = [axis for sweep in drawn if (axis := sweep.given.get("n", study.n))]
-        sizes = sorted({i.value for a in axes for i in a.items() if isinstance(i.value, int)})
-        for n in entry.n:
-            if n not in sizes:
-                known = listing(map(str, sizes))
-                raise self.source.error(
-                    f"'n' asks for the size {n}, but the sizes here are {known}", (*path, "n")
-                )

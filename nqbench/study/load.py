@@ -308,8 +308,7 @@ def _report_item(
             f"'value' cannot be {shown(file.value)}; {suggestion(file.value, known)}",
             (*path, "value"),
         )
-    sizes = forms.plain_sizes(source, file.n, (*path, "n")) if file.n is not None else ()
-    return ReportItem.from_json(file.model_dump(exclude_none=True) | {"of": of, "n": sizes})
+    return ReportItem.from_json(file.model_dump(exclude_none=True) | {"of": of})
 
 
 def _kind(source: ParsedFile, file: ReportFile, path: KeyPath) -> ReportKind:

@@ -30,7 +30,7 @@ class ReportKind:
     form: Form
     name: str
     meaning: str
-    options: Sequence[str] = ("of", "value", "title", "n")
+    options: Sequence[str] = ("of", "value", "title")
     required: Sequence[str] = ()
     every: bool = False
 
@@ -54,7 +54,7 @@ def kinds(form: Form) -> dict[str, ReportKind]:
 
 @dataclass(frozen=True, slots=True)
 class ReportItem:
-    """One entry of a study's ``report`` list. Empty ``n`` is all sizes, no ``of`` all sweeps."""
+    """One entry of a study's ``report`` list. No ``of`` is all sweeps."""
 
     form: Form
     name: str
@@ -64,12 +64,10 @@ class ReportItem:
     series: str | None = None
     value: str | None = None
     title: str | None = None
-    n: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as in the file: ``{"figure": "heatmap", "of": ..., "x": ...}``."""
         given = {option: getattr(self, option) for option in OPTIONS}
-        given["n"] = list(self.n)
         return {self.form: self.name} | {key: value for key, value in given.items() if value}
 
     @classmethod
@@ -79,7 +77,5 @@ class ReportItem:
         A damaged entry raises ``AttributeError``, ``KeyError``, ``TypeError`` or ``ValueError``.
         """
         form: Form = "figure" if "figure" in entry else "table"
-        given = {key: entry[key] for key in OPTIONS if entry.get(key) is not None and key != "n"}
-        sizes = entry.get("n") or ()
-        numbers = sizes if isinstance(sizes, Sequence) else (sizes,)
-        return cls(form, str(entry[form]), n=tuple(map(int, numbers)), **given)
+        given = {key: entry[key] for key in OPTIONS if entry.get(key) is not None}
+        return cls(form, str(entry[form]), **given)

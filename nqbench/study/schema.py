@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -229,7 +229,10 @@ class ReportFile(Strict):
     series: str | None = Field(None, description=OPTIONS["series"])
     value: str | None = Field(None, description=OPTIONS["value"])
     title: str | None = Field(None, description=OPTIONS["title"])
-    n: Annotated[Any, form("PlainSizes")] = Field(None, description=OPTIONS["n"])
+    FORMER: ClassVar[Mapping[str, str]] = {
+        "n": "'n' of a report entry is gone: tables have every size, figures the largest or all;"
+        " delete it"
+    }
 
 
 class StudyFile(SweepKeys):

@@ -45,13 +45,6 @@ def sizes(source: ParsedFile, raw: Any, path: KeyPath) -> Axis:
     return axis
 
 
-def plain_sizes(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[int, ...]:
-    """Sizes without kinds of device, as a report entry takes them."""
-    if isinstance(raw, dict) and not raw.keys() & {"range", "step"}:
-        raise source.error("'n' of a report entry takes a number, a list or a range", path)
-    return tuple(i.value for i in sizes(source, raw, path).items() if isinstance(i.value, int))
-
-
 def _axis(source: ParsedFile, raw: Any, path: KeyPath, *, many: bool, single: bool) -> Axis:
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
         if odd := next((key for key in raw if key not in KINDS), None):

@@ -421,6 +421,8 @@ def _sentence(
     if above := path[:-1]:
         where = f"{'an entry of ' * isinstance(above[-1], int)}'{innermost(above)}'"
     if item["type"] == "extra_forbidden":
+        if former := getattr(holder, "FORMER", {}).get(path[-1]):
+            return str(former)
         keys = [field.alias or name for name, field in holder.model_fields.items()]
         if close := nearest(path[-1], keys):
             return f"unknown key '{path[-1]}' in {where}; did you mean '{close}'?"

@@ -392,7 +392,7 @@ def _writers(run: ReadRun) -> Iterator[tuple[Path, Writer]]:
     """The folders that may have pages about the run, each with what writes them."""
     path, name = run.observed.path, run.data.name
     own = default_out(path)
-    yield own, partial(write_report, [_as_named(run, own)])
+    yield own, partial(write_report, _as_named(run, own))
     if (own / APPENDIX).exists():
         yield own, partial(write_appendix, run)
     if name in paper_names():

@@ -74,7 +74,7 @@ def write_package(run: ReadRun, out: Path) -> None:
         wheel = write_wheel(out)
         (out / LOCK).write_text(lock(run, wheel.name), encoding="utf-8")
         here = replace(run, observed=replace(run.observed, path=Path()))
-        write_report([here], report, FORMATS)
+        write_report(here, report, FORMATS)
         write_appendix(run, report, FORMATS)
         (out / CRATE).write_text(json.dumps(crate(run, out), indent=1) + "\n", encoding="utf-8")
         sums = [f"{_sha256(file)}  {file.relative_to(out).as_posix()}\n" for file in _files(out)]

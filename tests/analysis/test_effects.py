@@ -64,7 +64,7 @@ def test_counters_give_exact_ratios_and_zero_counts_are_compared_by_totals() -> 
 
 def test_interaction_and_reversal_are_found() -> None:
     builder = factorial(noise=0.001, value=lambda lv: truth_s(lv, reversal=True))
-    found = interactions(builder.data(), "factorial", TIME)
+    found = interactions(builder.data(), "factorial", [TIME])
     crossed = [i for i in found if (i.factor, i.other, i.n) == ("memory", "layout", 15)]
     (pair,) = crossed
     assert pair.ratio.value == pytest.approx(REVERSAL, rel=0.003)
@@ -127,7 +127,7 @@ def test_what_has_no_effect_is_refused(data: Dataset, message: str) -> None:
     alone = of([{"memory": "shared"}, {"memory": "global"}])
     assert len(effects(alone, "s", TIME)) == 1
     with pytest.raises(AnalysisError, match="no interaction"):
-        interactions(alone, "s", TIME)
+        interactions(alone, "s", [TIME])
 
 
 @pytest.mark.parametrize(("missing", "method"), [(2, "geometric mean"), (3, "least squares")])

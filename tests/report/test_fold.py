@@ -48,7 +48,7 @@ def page(
     folder: Path = tmp_path_factory.mktemp("fold")
     run = own() if request.param == "own" else ablation(*[MINI] * (request.param == "simulated"))
     run.report = [] if request.param == "own" else REPORT
-    (path,) = write_report([read_run(run.write(folder / "run"))], folder / "out", ("html",)).paths
+    (path,) = write_report(read_run(run.write(folder / "run")), folder / "out", ("html",)).paths
     opened = browser.new_page(viewport=DESK)
     opened.goto(path.as_uri())
     yield opened

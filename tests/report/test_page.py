@@ -65,7 +65,7 @@ class Page:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's page alone (``page``), its files alone (``files``), and both (``both``)."""
     folder = tmp_path_factory.mktemp("page")
-    run = [read_run(nasty_run().write(folder / "run"))]
+    run = read_run(nasty_run().write(folder / "run"))
     for name, formats in {"page": ("html",), "files": FILES, "both": (*FILES, "html")}.items():
         write_report(run, folder / name, formats)
     return folder
@@ -102,9 +102,8 @@ def test_it_is_alone_and_what_others_wrote_is_text(page: Page) -> None:
 def test_every_table_figure_and_point_is_on_it(page: Page, folder: Path) -> None:
     drawn = [svg[0].text for svg in page.all(".//{*}svg[@role='img']")]
     opening = ["All points of sweep factorial, N = 15", "What each change is worth"]
-    crossed = "How effects depend on each other, sweep factorial"
-    assert drawn == [title for title in opening for _ in ("wide", "narrow")] + [crossed]
-    assert len(list((folder / "files").glob("figure-*.svg"))) == 3
+    assert drawn == [title for title in opening for _ in ("wide", "narrow")]
+    assert len(list((folder / "files").glob("figure-*.svg"))) == 2
     shown = [[texts(row)[0] for row in table.findall("tbody/tr")] for table in page.all(".//table")]
     for path in (folder / "files").glob("table-*.csv"):
         rows = list(csv.DictReader(path.read_text().splitlines()))
@@ -149,7 +148,7 @@ def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
         .replace('"samples_s": []', '"samples_s": [0.004, 0.0041239]')
         .replace('"telemetry": {}', f'"telemetry": {str(state).replace(chr(39), chr(34))}')
     )
-    page = Page(write_report([read_run(folder)], tmp_path / "out", ("html",)).paths[0])
+    page = Page(write_report(read_run(folder), tmp_path / "out", ("html",)).paths[0])
     (point,) = page.all(".//div[@class='point']")
     said = "".join(point.itertext())
     assert "4 4.1239 ms" in said
@@ -180,7 +179,7 @@ def test_the_command_that_explains_a_point_names_what_was_varied(
             run.count(sweep, known, {"warp_instructions": 100.0})
         else:
             run.time(sweep, known, 0.01, system)
-    (found,) = details(run.data(), run.records, "")
+    (found,) = details(run.data(), run.records)
     said = found.points[0].commands
     assert said.startswith("nqbench explain ") == (command is not None)
     if command:
@@ -199,21 +198,11 @@ def test_a_mark_says_its_change_size_and_effect(page: Page) -> None:
     assert sum(bool(re.fullmatch(r"[\d.]+ ms \[.* ms\]", mark)) for mark in marks) == 2 * 24
 
 
-def test_runs_of_one_page_do_not_share_names(tmp_path: Path) -> None:
-    report = [{"table": "results"}]
-    run = factorial(MINI, sizes=(9,), report=report)
-    runs = [read_run(run.write(tmp_path / name)) for name in ("a", "b")]
-    page = Page(write_report(runs, tmp_path / "out", ("html",)).paths[0])
-    names = [e.get("id") for e in page.root.iter() if e.get("id") is not None]
-    assert len(names) == len(set(names))
-    assert len(page.all(".//div[@class='point']")) == 48
-
-
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 
 
 def test_the_largest_study_of_ours_fits_two_megabytes(tmp_path: Path) -> None:
-    (path,) = write_report([read_run(REFERENCE / "h200" / "ablation")], tmp_path, ("html",)).paths
+    (path,) = write_report(read_run(REFERENCE / "h200" / "ablation"), tmp_path, ("html",)).paths
     page = Page(path)
     assert page.size <= 2_000_000
     assert len(page.all(".//div[@class='point']")) == 243

@@ -17,7 +17,7 @@ n: {sim: [8, 9], cuda: [16]}
 sweeps:
   - {name: grid, fixed: {memory: shared, depth: 3}, matrix: {layout: [per_thread, padded]}}
   - {name: alone, n: 10, system: zhang2011.low_divergence}
-report: [{table: results, of: grid, n: 9}]
+report: [{table: results, of: grid}]
 """
 ZIPPED = "name: s\nzip: {n: [8, 9], depth: [3, 4]}\n"
 

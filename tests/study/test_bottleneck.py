@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.analysis.data.dataset import load_dataset
-from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.compiler.occupancy import occupancy
@@ -93,11 +93,7 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     outcome = run_here(variants_study(["ceilings.fma"], [1024]), "sim:mini", tmp_path / "run")
     assert outcome.counts["ok"] == 3
     data = load_dataset(outcome.path)
-    (table,) = tabulate(data, ITEM)
-    names = [column.name for column in table.columns]
-    rows = {row[names.index("part")]: row for row in table.rows}
-    at = names.index("global requests")
-    requests = {part: getattr(row[at], "value", None) for part, row in rows.items()}
+    requests = {p.level("part"): p.value(quantity("global_requests")) for p in data.points}
     assert requests["math_only"] == 0
     assert requests["memory_only"] == requests["full"] != 0
     (found,) = bottlenecks(data)
@@ -132,7 +128,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     assert [row[0] for row in table.rows] == ["ceilings.fma", "ceilings.copy"]
     with styled():
         (drawing,) = [figure() for figure in draw(data, ITEM)]
-    assert "ceilings.fma at N = 4096" in drawing.alt
+    assert "ceilings.fma, N = 4096: " in drawing.alt
     again = run_here(study, spec, folder)
     assert again.counts["ok"] == 6
 

@@ -36,16 +36,15 @@ def test_measure_and_report(tmp_path: Path) -> None:
         tmp_path,
         "name: s\nn: 10\nmatrix: {depth: [4], block_size: [32]}\n"
         "measure: {target: 2 %, rounds: 3, budget: 1m30s, samples: 5, warmup: 0, timeout: 500ms}\n"
-        "report:\n- {figure: heatmap, x: depth, y: block_size, value: kernel, n: [10, 12]}\n"
-        "- {table: results}\n- {table: effects, n: {range: [10, 12]}}",
+        "report:\n- {figure: heatmap, x: depth, y: block_size, value: kernel}\n"
+        "- {table: results}",
     )
     assert study.measure == Measure(0.02, 3, 90.0, 5, 0, 0.5)
-    heatmap, results, effects = study.report
+    heatmap, results = study.report
     options = {"of": "s", "x": "depth", "y": "block_size", "value": "kernel"}
-    assert heatmap == ReportItem("figure", "heatmap", n=(10, 12), **options)
+    assert heatmap == ReportItem("figure", "heatmap", **options)
     assert results == ReportItem("table", "results")
-    assert effects.n == (10, 11, 12)
-    assert heatmap.as_json() == {"figure": "heatmap", **options, "n": [10, 12]}
+    assert heatmap.as_json() == {"figure": "heatmap", **options}
 
 
 def test_plain_form_is_json_without_the_folder(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ it. Deterministic counts give exact ratios.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 from typing import Final
@@ -29,6 +30,8 @@ all main effects is fitted to every combination instead, and the table says so."
 
 DECISIVE: Final = 1.1
 """Smallest interaction worth a sentence."""
+MOST_INTERACTIONS: Final = 12
+"""Those that a page shows; the files have all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,16 +234,14 @@ def _fitted(table: Cells, change: Change) -> Estimate:
     return table.combined(np.linalg.lstsq(design, np.log(table.values), rcond=None)[0][target])
 
 
-def effects(
-    data: Dataset, sweep: str, what: Quantity, sizes: Sequence[int] = ()
-) -> list[FactorEffect]:
+def effects(data: Dataset, sweep: str, what: Quantity) -> list[FactorEffect]:
     """Main effects of every factor of a sweep, against its first level, at every size.
 
     Raises ``AnalysisError`` where the sweep varies no factor or nothing can be compared.
     """
     found: list[FactorEffect] = []
     refused: dict[str, None] = {}
-    for table in _tables(data, sweep, what, swept_factors(data, sweep), sizes):
+    for table in _tables(data, sweep, what, swept_factors(data, sweep)):
         for change in chain(*_steps(data, sweep, table)):
             try:
                 found.append(main_effect(table, change))
@@ -253,22 +254,21 @@ def effects(
 
 
 def interactions(
-    data: Dataset,
-    sweep: str,
-    what: Quantity,
-    *,
-    factors: Sequence[str] = (),
-    sizes: Sequence[int] = (),
+    data: Dataset, sweep: str, shown: Iterable[Quantity], factors: Sequence[str] = ()
 ) -> list[Interaction]:
     """Two-way interactions of every pair of factors, by default of those that the sweep varies, at
-    every size; incomplete ones are left out. Raises ``AnalysisError`` where there are none."""
-    found = [
-        made
-        for table in _tables(data, sweep, what, factors or swept_factors(data, sweep), sizes)
-        for pair in combinations(_steps(data, sweep, table), 2)
-        for change, other in product(*pair)
-        if (made := _interaction(table, change, other))
-    ]
+    every size and for every quantity that was measured; incomplete ones are left out. Raises
+    ``AnalysisError`` where there are none."""
+    found: list[Interaction] = []
+    for what in shown:
+        with suppress(AnalysisError):  # another quantity may have some
+            found += [
+                made
+                for table in _tables(data, sweep, what, factors or swept_factors(data, sweep))
+                for pair in combinations(_steps(data, sweep, table), 2)
+                for change, other in product(*pair)
+                if (made := _interaction(table, change, other))
+            ]
     if not found:
         raise AnalysisError(
             f"sweep {sweep!r} has no two factors that were varied together: no interaction"
@@ -284,16 +284,22 @@ def clear_interactions(found: Sequence[Interaction]) -> list[Interaction]:
     return [i for i in large if i.ratio.differs_from(1, len(here))]
 
 
-def _tables(
-    data: Dataset, sweep: str, what: Quantity, factors: Sequence[str], sizes: Sequence[int]
-) -> list[Cells]:
+def strongest(found: Sequence[Interaction]) -> list[Interaction]:
+    """The clear ones, the strongest of each quantity and pair of factors, the strongest first."""
+    clear = clear_interactions(found)
+    clear.sort(key=lambda i: (bool(i.reversed), i.ratio.distance), reverse=True)
+    strongest = {(i.quantity, i.factor, i.other): i for i in reversed(clear)}
+    return sorted(strongest.values(), key=clear.index)[:MOST_INTERACTIONS]
+
+
+def _tables(data: Dataset, sweep: str, what: Quantity, factors: Sequence[str]) -> list[Cells]:
     """The cells of each size that has any. Raises ``AnalysisError`` without one."""
     if not factors:
         raise AnalysisError(
             f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
         )
     by_size: dict[int, list[PointResult]] = {}
-    for point in data.select(sweep, sizes, cpu=data.programs_only):
+    for point in data.select(sweep, cpu=data.programs_only):
         if point.ok and point.values(what):
             by_size.setdefault(point.n, []).append(point)
     if not by_size:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,14 +102,12 @@ def show_table(
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
     caption: str = "",
-    colours: Mapping[str, str] | None = None,
     out: Console | None = None,
 ) -> None:
     """Print rows under the names of their columns: a line below these, two spaces between columns.
 
     Where the terminal is too narrow for the words of a row, or a cell would take many lines, each
     row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
-    ``colours`` maps the text of a cell to its colour.
     """
     out = out or console()
     columns = [[name, *cells] for name, *cells in zip(names, *rows, strict=True)]
@@ -124,9 +122,7 @@ def show_table(
         for name, width in zip(names, widths, strict=True):
             table.add_column(escape(name), width=width, overflow="fold")
         for row in rows:
-            table.add_row(
-                *(Text(harmless(cell), style=(colours or {}).get(cell, "")) for cell in row)
-            )
+            table.add_row(*(Text(harmless(cell)) for cell in row))
         out.print(table)
     else:
         for row in rows:
@@ -175,11 +171,7 @@ def _cell(value: Any) -> str:
 
 
 def show_report_table(
-    table: ReportTable,
-    columns: Sequence[str] = (),
-    colours: Mapping[str, str] | None = None,
-    *,
-    source: bool = True,
+    table: ReportTable, columns: Sequence[str] = (), *, source: bool = True
 ) -> None:
     """A table of a report with its notes: some of its columns, by default all."""
     say(table.title)
@@ -189,6 +181,6 @@ def show_report_table(
     chosen = [names.index(name) for name in columns or names]
     heads = [names[i] if columns else table.columns[i].heading for i in chosen]
     rows = [[row[i] for i in chosen] for row in table.texts()]
-    show_table(heads, rows, colours=colours)
+    show_table(heads, rows)
     for note in table.notes:
         say(note)

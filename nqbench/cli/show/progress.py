@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Column, Table
 from rich.text import Text
 
 from nqbench.cli.show.console import console, duration, say
@@ -34,13 +31,6 @@ TICK_S: Final = 1.0
 """The fewest seconds between two redraws while another device is timed."""
 DRAWING_SHARE: Final = 0.05
 """Largest share of a run's time that goes into redrawing."""
-LAST_VALUES: Final = 5
-BAR_WIDTH: Final = 20
-WIDTH_OF_BAR: Final = 60
-WIDTH_OF_VALUES: Final = 40
-"""Columns of a terminal from which there is room for a bar, and for the last values."""
-COUNTED: Final = "warp_instructions"
-"""The counter that stands for a simulated point: a sign of life, not a cost."""
 
 
 @contextmanager
@@ -123,12 +113,7 @@ class ProgressRow(Listener):
             key = point["sweep"], str(dict(point["factors"]))
             name = self.display.names.get(key, point["label"])
             self.current.pop(name, None)
-            if record.status == "ok":
-                counted = record.counters.get(COUNTED)
-                value = "verified" if counted is None else f"{counted:,.0f} instructions"
-                value = value if record.value_s is None else duration(record.value_s)
-                self.display.values.append((value, name))
-            elif record.status != "skipped":
+            if record.status not in ("ok", "skipped"):
                 kind = kind_of(record.status, record.reason)
                 if kind not in self.display.said:
                     self.message(failure_text(record))
@@ -174,7 +159,6 @@ class Display:
     def __init__(self, out: Console) -> None:
         self.out = out
         self.rows: list[ProgressRow] = []
-        self.values: deque[tuple[str, str]] = deque(maxlen=LAST_VALUES)
         self.names: dict[tuple[str, str], str] = {}
         self.said: set[tuple[str, str]] = set()
 
@@ -202,7 +186,7 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """The last values, then a line for each row, redrawn in place; messages scroll above it.
+    """A line for each row, redrawn in place; messages scroll above it.
 
     It is redrawn before a point is handed to the device: on one device never in a timed region.
     """
@@ -247,28 +231,15 @@ class LiveDisplay(Display):
             self._drawn = time.monotonic()
             self._cost_s = self._drawn - began
 
-    def render(self) -> RenderableType:
-        """What is drawn; each row is one line, cut where the terminal is narrow."""
+    def render(self) -> Text:
+        """What is drawn: a line for each row, cut where the terminal is narrow; of one row also
+        what is measured now, when the clock stands still."""
         shown = [row for row in self.rows if row.stage_name or row.text]
-        lines: list[RenderableType] = [self._line(row) for row in shown]
+        several = len(self.rows) > 1
+        lines = [
+            f"{row.name}: {row.line()}" if several and row.name else row.line() for row in shown
+        ]
         if len(shown) == 1 and (names := list(shown[0].current)):
-            # What is measured now; the clock stands still while it is.
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            lines.append(self._text(f"now: {names[0]}{more}"))
-        room = self.out.height - len(lines) - 2 if self.out.width >= WIDTH_OF_VALUES else 0
-        values = Table.grid(Column(justify="right"), Column(), padding=(0, 2, 0, 0))
-        for value, name in list(self.values)[-room:] if room > 0 else ():
-            values.add_row(self._text(value), self._text(name))
-        return Group(values, *lines, Text(""))  # where the terminal writes ^C
-
-    def _text(self, text: str) -> Text:
-        return Text(text, no_wrap=True, overflow="ellipsis")
-
-    def _line(self, row: ProgressRow) -> RenderableType:
-        several = len(self.rows) > 1 and row.name
-        line = self._text(f"{row.name}: {row.line()}" if several else row.line())
-        if self.out.width < WIDTH_OF_BAR or row.text:
-            return line
-        grid = Table.grid(Column(width=BAR_WIDTH), Column(), padding=(0, 1, 0, 0))
-        grid.add_row(ProgressBar(max(1, row.total), row.done, width=BAR_WIDTH), line)
-        return grid
+            lines.append(f"now: {names[0]}{more}")
+        return Text("\n".join([*lines, ""]), no_wrap=True, overflow="ellipsis")  # room for ^C

@@ -36,13 +36,6 @@ MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
 MAX_PRINTED: Final = 12
 """Lines of printf that are shown."""
-COLOURS: Final = {
-    "holds": "green",
-    "fails": "red",
-    "no effect": "cyan",
-    "unclear": "yellow",
-    "not measured": "dim",
-}
 MAX_FAULTS: Final = 20
 """Of a check of a run that are listed; JSON has all."""
 CHECK_S: Final = 20.0
@@ -136,7 +129,7 @@ def show_claims(table: Table) -> None:
     devices = {row[names.index("device")] for row in table.rows} - {ENUMERATED}
     asked = any(row[names.index("asked of")] for row in table.rows)
     extra = [*["asked of"] * asked, *["device"] * (len(devices) > 1)]
-    show_report_table(table, [*SHOWN[:3], *extra, *SHOWN[3:]], COLOURS)
+    show_report_table(table, [*SHOWN[:3], *extra, *SHOWN[3:]])
 
 
 def show_scorecard(card: Scorecard, scores: Table) -> None:

@@ -13,7 +13,7 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import SECONDS, WIDE, digits, short, timed_as
-from nqbench.report.items import quantities_of, sizes_of, sweep_of
+from nqbench.report.items import largest_of, quantities_of, sweep_of
 from nqbench.report.table import Column, cell_text, slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -31,20 +31,16 @@ Grid = Mapping[tuple[Level, Level], PointResult]
 
 
 def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
-    """One figure per size asked for; by default the largest size. Needs ``x`` and ``y``."""
+    """The points of the largest size over the factors ``x`` and ``y``."""
     sweep = sweep_of(data, item)
     if not item.x or not item.y:
         raise AnalysisError("a heat map needs two factors: give x and y")
-    points = data.select(sweep, item.n, cpu=data.programs_only)
+    points = data.select(sweep, cpu=data.programs_only)
     shown = quantities_of(data, item)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
-    wanted = sizes_of(item, sweep, fit, shown[0])
-    shown = timed_as(data, shown, fit)
-    figures: list[style.PreparedFigure] = []
-    for n in wanted:
-        here = [p for p in points if p.n == n]
-        figures.append(partial(_one, data, item, shown, here, _grid(here, item.x, item.y)))
-    return figures
+    n = largest_of(sweep, fit, shown[0])
+    here, shown = [p for p in points if p.n == n], timed_as(data, shown, fit)
+    return [partial(_one, data, item, shown, here, _grid(here, item.x, item.y))]
 
 
 def _one(
@@ -75,7 +71,7 @@ def _one(
     subtitle = f"{about}N={n}; outlined: {outlined}; {hatched}darker: higher"
     title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
     title = title[0].upper() + title[1:]
-    name = slug("heatmap", sweep, item.value or "", f"n{n}" if item.n else "")
+    name = slug("heatmap", sweep, item.value or "")
     alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
     return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 

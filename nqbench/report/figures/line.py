@@ -99,9 +99,9 @@ def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     sweep, x = sweep_of(data, item), item.x
     if not x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
-    cpu = all(p.cpu for p in data.select(sweep, item.n))
+    cpu = all(p.cpu for p in data.select(sweep))
     shown = (CPU_TIME,) if cpu and not item.value else quantities_of(data, item)
-    points = [p for p in data.select(sweep, item.n, cpu=cpu) if p.ok and p.values(shown[0])]
+    points = [p for p in data.select(sweep, cpu=cpu) if p.ok and p.values(shown[0])]
     shown = timed_as(data, shown, points)
     sizes = sorted({p.n for p in points if p.level(x) != INAPPLICABLE})
     if not sizes:
@@ -127,7 +127,7 @@ def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
 def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """A panel per quantity, of times another one with their ratios to the fastest kernel."""
     sweep = sweep_of(data, item)
-    points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
+    points = [p for p in data.select(sweep) if p.ok and p.measurements]
     if item.value:
         shown: tuple[Quantity, ...] = (data.quantity(item.value),)
     else:

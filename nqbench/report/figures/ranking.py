@@ -13,7 +13,7 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, timed_as, value_axis
-from nqbench.report.items import columns_of, quantities_of, sizes_of, sweep_of, title_of
+from nqbench.report.items import columns_of, largest_of, quantities_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -52,23 +52,17 @@ class _Column:
 
 
 def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
-    """One figure per size asked for; by default the largest size."""
+    """Every point of the largest size."""
     sweep = sweep_of(data, item)
     shown = quantities_of(data, item)
-    points = data.select(sweep, item.n, cpu=data.programs_only)
+    points = data.select(sweep, cpu=data.programs_only)
     points = [p for p in points if p.ok and p.values(shown[0])]
-    wanted = sizes_of(item, sweep, points, shown[0])
-    shown = timed_as(data, shown, points)
-    return [partial(_one, data, item, shown, [p for p in points if p.n == n]) for n in wanted]
-
-
-def _one(
-    data: Dataset, item: ReportItem, shown: Sequence[Quantity], points: Sequence[PointResult]
-) -> style.Drawing:
-    n, sweep = points[0].n, points[0].sweep
+    n = largest_of(sweep, points, shown[0])
+    points = [p for p in points if p.n == n]
     title = title_of(data, item, f"{_counted(points)} of sweep {sweep}")
-    name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
-    return _draw(data, points, shown, name, f"{title}, N={n}")
+    name = slug("ranking", sweep, item.value or "")
+    shown = timed_as(data, shown, points)
+    return [partial(_draw, data, points, shown, name, f"{title}, N={n}")]
 
 
 def hero(answer: Answer, width_in: float, total_in: float, panels: int) -> style.Drawing:

@@ -16,13 +16,11 @@ from nqbench.analysis.factorial.effects import FactorEffect, Interaction
 from nqbench.analysis.wording import Difference, describe
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, quantities_of, sweep_of, sweeps_of, title_of
-from nqbench.report.table import Cell, Column, Field, Table, slug, source_of, tabulate
+from nqbench.report.table import Column, Field, Table, slug, source_of, tabulate
 from nqbench.report.tables import common
 from nqbench.runs.frame import RESOURCES
 from nqbench.study.report_items import ReportItem
 
-MOST_INTERACTIONS: Final = 12
-"""Those that a page shows; the files have all."""
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
 )
@@ -44,15 +42,12 @@ _RESOURCES: Final = {
 def results(data: Dataset, item: ReportItem) -> list[Table]:
     """One table per sweep; times of CPU baselines never share one with simulated counters."""
     parts = {"": False, "cpu": True} if data.simulated else {"": None}
-    tables = [
+    return [
         _results(data, item, sweep, points, part)
         for sweep in sweeps_of(data, item)
         for part, cpu in parts.items()
-        if (points := data.select(sweep, item.n, cpu=cpu))
+        if (points := data.select(sweep, cpu=cpu))
     ]
-    if not tables:
-        raise AnalysisError("the run has no points of the sizes asked for")
-    return tables
 
 
 def _results(
@@ -65,6 +60,9 @@ def _results(
     shown = (CPU_TIME,) if part else quantities_of(data, item)
     shown = tuple(dict.fromkeys((*shown, *([] if item.value else metrics))))
     points = sorted(points, key=lambda p: _place(p, shown[0]))
+    taken = {
+        p.key: sum(int(r.get("samples") or 0) for r in p.measurements.values()) for p in points
+    }
     columns, rows = tabulate(
         points,
         *common.factor_fields(columns_of(data, sweep)),
@@ -72,7 +70,7 @@ def _results(
         *common.value_fields(shown),
         *((Column(one.label, "time"), lambda p, one=one: _phase(p, one)) for one in phases),
         *([(Column("rounds", "number"), lambda p: len(p.measurements) or None)] if timed else []),
-        *([(Column("samples", "number"), _samples)] if timed else []),
+        *([(Column("samples", "number"), lambda p: taken[p.key] or None)] if timed else []),
         (Column("status"), lambda p: p.status),
     )
     title = title_of(data, item, f"Results of sweep {sweep}")
@@ -99,14 +97,10 @@ def _phase(point: PointResult, phase: Quantity) -> float | None:
     return combine(values).value if values else None
 
 
-def _samples(point: PointResult) -> int | None:
-    return sum(int(row.get("samples") or 0) for row in point.measurements.values()) or None
-
-
 def effects(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size, factor and level; pages show them as changes."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
-    found = [e for q in shown for e in factorial.effects(data, sweep, q, sizes=item.n)]
+    found = [e for q in shown for e in factorial.effects(data, sweep, q)]
     quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda e: e.n)
     worth = (_difference("effect", "ratio_level_over_base"), lambda e: e.difference)
     pairs = (Column("pairs", "number"), lambda e: e.pairs)
@@ -154,16 +148,7 @@ def _change(effect: FactorEffect) -> str:
 def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size and pair of changes; pages show those that matter."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
-    found: list[Interaction] = []
-    for what in shown:
-        try:
-            found += factorial.interactions(data, sweep, what, sizes=item.n)
-        except AnalysisError:
-            if not data.simulated:
-                raise
-            # Another counter may have interactions.
-    if not found:
-        raise AnalysisError(f"sweep {sweep!r} has no two factors that were varied together")
+    found = factorial.interactions(data, sweep, shown)
     quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda i: i.n)
     fields: list[Field[Interaction]] = [
         (Column("change"), _change),
@@ -186,16 +171,8 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     name = slug("interactions", sweep, item.value or "")
     table = Table(name, title, columns, rows, source_of(data), notes)
     several = [quantity] if len(shown) > 1 else []
-    strong = tabulate(_strong(found), *fields, *several, turned)
+    strong = tabulate(factorial.strongest(found), *fields, *several, turned)
     return [replace(table, shown=replace(table, columns=strong[0], rows=strong[1]))]
-
-
-def _strong(found: Sequence[Interaction]) -> list[Interaction]:
-    """The clear ones, the strongest of each quantity and pair of factors, the strongest first."""
-    clear = factorial.clear_interactions(found)
-    clear.sort(key=lambda i: (bool(i.reversed), i.ratio.distance), reverse=True)
-    strongest = {(i.quantity, i.factor, i.other): i for i in reversed(clear)}
-    return sorted(strongest.values(), key=clear.index)[:MOST_INTERACTIONS]
 
 
 def _part(found: Interaction, ratio: Estimate) -> Difference:
@@ -203,7 +180,7 @@ def _part(found: Interaction, ratio: Estimate) -> Difference:
 
 
 def resources(data: Dataset, item: ReportItem) -> list[Table]:
-    """One table per sweep; sizes that share every number share a row."""
+    """One table per sweep."""
     tables = [t for sweep in sweeps_of(data, item) if (t := _resources(data, item, sweep))]
     if not tables:
         raise AnalysisError(
@@ -214,24 +191,22 @@ def resources(data: Dataset, item: ReportItem) -> list[Table]:
 
 
 def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
-    points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok]
-    if not any(p.detail(name) is not None for p in points for name in RESOURCES):
-        return None
+    points = [p for p in data.select(sweep, cpu=False) if p.ok]
     factors = columns_of(data, sweep)
     shown = [name for name in _RESOURCES if name not in factors]  # a level has its column already
     present = [name for name in shown if any(p.detail(name) is not None for p in points)]
-    rows: dict[tuple[tuple[Cell, ...], tuple[Cell, ...]], list[int]] = {}
-    for point in points:
-        levels = tuple(str(point.level(name)) for name in factors)
-        found = tuple(point.detail(name) for name in present)
-        rows.setdefault((levels, found), []).append(point.n)
-    cells = tuple(
-        (*levels, ", ".join(map(str, sizes)), *found) for (levels, found), sizes in rows.items()
+    if not {*RESOURCES} & {*present}:
+        return None
+    columns, rows = tabulate(
+        points,
+        *common.factor_fields(factors),
+        (Column("N", "number"), lambda p: p.n),
+        *((_RESOURCES[name], lambda p, name=name: p.detail(name)) for name in present),
     )
-    columns = (*map(Column, factors), Column("N"), *(_RESOURCES[name] for name in present))
     notes = ("Registers come from the compiled cubin; occupancy is theoretical, not achieved",)
     title = item.title or f"Resources of the kernels of sweep {sweep}"
-    return Table(slug("resources", sweep), title, columns, cells, source_of(data), notes)
+    keys = tuple(p.key for p in points)
+    return Table(slug("resources", sweep), title, columns, rows, source_of(data), notes, keys)
 
 
 def skipped(data: Dataset, item: ReportItem) -> list[Table]:
@@ -239,7 +214,7 @@ def skipped(data: Dataset, item: ReportItem) -> list[Table]:
     found = [
         (sweep, columns_of(data, sweep), point)
         for sweep in sweeps_of(data, item)
-        for point in data.select(sweep, item.n)
+        for point in data.select(sweep)
         if not point.ok or point.reason
     ]
     columns, rows = tabulate(
