@@ -19,7 +19,7 @@ from annotated_types import Ge, Le
 from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.errors import NewerRecord, StoreError
-from nqbench.vocabulary import STATUSES, Status, of_kernel, plain_name
+from nqbench.vocabulary import STATUSES, Status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -126,23 +126,7 @@ class Record:
             raise StoreError(f"record {fault}")
         about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
         samples = tuple(data.get("samples_s", ()))
-        counters = _counters(data)
-        return cls(**{**data, "samples_s": samples, "about": about, "counters": counters})
-
-
-def _counters(data: Mapping[str, Any]) -> Mapping[str, float]:
-    """A record's counters by today's names. The simulator once called ``shared_replays``
-    ``bank_conflicts``; without replays there were no conflicts either."""
-    counters: Mapping[str, float] = data.get("counters", {})
-    if not str(data.get("device", "")).startswith("sim") or "shared_replays" in counters:
-        return counters
-    replays = {
-        of_kernel("shared_replays", plain_name(name)[1]): value
-        for name, value in counters.items()
-        if plain_name(name)[0] == "bank_conflicts"
-    }
-    kept = {n: v for n, v in counters.items() if plain_name(n)[0] != "bank_conflicts" or not v}
-    return {**kept, **replays}
+        return cls(**{**data, "samples_s": samples, "about": about})
 
 
 # Forms of JSON data, checked by pydantic strictly: text is never taken for a number.

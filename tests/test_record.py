@@ -159,21 +159,3 @@ def written(run: Path, manifest: dict[str, Any], records: list[dict[str, Any]]) 
     text = "".join(json.dumps(record) + "\n" for record in records)
     (run / RECORDS).write_text(text, encoding="utf-8")
     return run
-
-
-@pytest.mark.parametrize(
-    ("device", "given", "read"),
-    [
-        ("sim:mini", {"bank_conflicts": 7}, {"shared_replays": 7}),
-        ("sim:mini", {"bank_conflicts": 0}, {"shared_replays": 0, "bank_conflicts": 0}),
-        ("sim:mini", {"bank_conflicts@a": 7}, {"shared_replays@a": 7}),
-        ("sim:mini", {"shared_replays": 7, "bank_conflicts": 3}, None),
-        ("cuda:0", {"bank_conflicts": 7}, None),
-    ],
-)
-def test_conflicts_of_earlier_simulated_records(
-    whole: Path, device: str, given: dict[str, int], read: dict[str, int] | None
-) -> None:
-    _, records = parsed(whole)
-    record = Record.from_json(records[0] | {"device": device, "counters": given})
-    assert record.counters == (given if read is None else read)
