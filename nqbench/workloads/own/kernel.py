@@ -6,7 +6,6 @@ nothing else; plans also need the folder of the study, from which its files are 
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -21,8 +20,6 @@ from nqbench.errors import CheckError, InfeasibleError, StudyError, WrongDeviceE
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Outputs, Plan
 from nqbench.point import Level
-from nqbench.system.crash import where_raised
-from nqbench.system.python_files import load_function
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
@@ -169,39 +166,10 @@ class OwnKernel(Workload):
             if "reference" in given:
                 assert reference is not None
                 return arrays.fitted(reference[name], *form, "the reference has")
-            right = partial(self._right, given, form, zeros | known, check.point)
-            return self._kept.get(("right", name, *form), [*known.values()], right)
+            right = partial(check.point.array, given, form, zeros | known)
+            return self._kept.get(("right", name, *form), [*known.values()], right).reshape(-1)
         except StudyError as error:
             raise CheckError(f"the check of '{name}': {error.message}") from error
-
-    def _right(
-        self,
-        given: Part,
-        form: tuple[str, tuple[int, ...]],
-        known: Mapping[str, Any],
-        point: OwnLaunch,
-    ) -> NDArray[Any]:
-        if "file" in given:
-            return point.load(given["file"], *form)
-        if "function" in given:
-            found = self._called(str(given["function"]), known)
-            return arrays.fitted(found, *form, f"{given['function']} gives")
-        return arrays.made(str(given["equals"]), *form, 0, known)
-
-    def _called(self, place: str, known: Mapping[str, Any]) -> Any:
-        """What a Python function gives for the arrays and numbers that its parameters name."""
-        file, _, name = place.partition(":")
-        function = load_function(self.block.folder / file, name)
-        wanted = inspect.signature(function).parameters
-        if missing := [p for p in wanted if p not in known]:
-            raise StudyError(
-                f"{place} has a parameter '{missing[0]}', which is neither a buffer with contents"
-                " nor a factor"
-            )
-        try:
-            return function(**{parameter: known[parameter] for parameter in wanted})
-        except (Exception, SystemExit) as error:
-            raise StudyError(f"{place} raised {where_raised(error)}") from error
 
 
 def _changed(buffers: Sequence[Buffer], outputs: Outputs, checks: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import RESERVED, ProgramContext
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
+from nqbench.system.crash import where_raised
+from nqbench.system.python_files import load_function
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL
 from nqbench.workloads.own import arrays
@@ -212,15 +215,19 @@ class OwnLaunch:
                 continue
             if what is None or (what == "zeros" and name in self.block.buffers):
                 continue
-            every = {**known, **made}
-            form = ("contents", name, self.shape(name), self.dtype(given))
-            array = partial(self._array, name, given, every)
+            every, form = {**known, **made}, (self.dtype(given), self.shape(name))
             read: list[Any] = []  # what they follow from, besides the description
             if is_file(what):
                 read = [self.text(("arguments",), str(what))]
             elif what not in arrays.STANDARD:
                 read = [every[one] for one in sorted(arrays.names_in(str(what))) if one in every]
-            made[name] = kept.get(form, read, array)
+            described = {"file" if is_file(what) else "equals": what}
+            seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
+            array = partial(self.array, described, form, every, seed)
+            try:
+                made[name] = kept.get(("contents", name, *form), read, array)
+            except StudyError as error:
+                raise StudyError(f"'{name}': {error.message}") from error
         return made
 
     def _given(self, name: str, given: Part) -> NDArray[Any]:
@@ -233,17 +240,33 @@ class OwnLaunch:
             raise StudyError(f"'{name}' has the shape {shape}, not {array.shape}")
         return np.ascontiguousarray(array).reshape(shape or array.shape)
 
-    def _array(self, name: str, given: Part, known: Mapping[str, Any]) -> NDArray[Any]:
-        what, dtype, shape = str(given["contents"]), self.dtype(given), self.shape(name)
-        seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
+    def array(
+        self, given: Part, form: tuple[str, arrays.Shape], known: Mapping[str, Any], seed: Any = 0
+    ) -> NDArray[Any]:
+        """The array of a file, a Python function or an expression, as a type and shape."""
+        if "file" in given:
+            found = self.load(given["file"], *form)
+        elif "function" in given:
+            called = self._called(str(given["function"]), known)
+            found = arrays.fitted(called, *form, f"{given['function']} gives")
+        else:
+            found = arrays.made(str(given["equals"]), *form, seed, known)
+        return found.reshape(form[1]) if form[1] else found
+
+    def _called(self, place: str, known: Mapping[str, Any]) -> Any:
+        """What a Python function gives for the arrays and numbers that its parameters name."""
+        file, _, name = place.partition(":")
+        function = load_function(self.block.folder / file, name)
+        wanted = inspect.signature(function).parameters
+        if missing := [p for p in wanted if p not in known]:
+            raise StudyError(
+                f"{place} has a parameter '{missing[0]}', which is neither a buffer with contents"
+                " nor a factor"
+            )
         try:
-            if is_file(what):
-                found = self.load(what, dtype, shape)
-            else:
-                found = arrays.made(what, dtype, shape, seed, known)
-        except StudyError as error:
-            raise StudyError(f"'{name}': {error.message}") from error
-        return found.reshape(shape) if shape else found
+            return function(**{parameter: known[parameter] for parameter in wanted})
+        except (Exception, SystemExit) as error:
+            raise StudyError(f"{place} raised {where_raised(error)}") from error
 
     def load(self, name: str, dtype: str, shape: arrays.Shape) -> NDArray[Any]:
         """The array of a .npy file. Raises ``StudyError`` if it cannot be read or does not fit."""
