@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import yaml
 
@@ -17,14 +17,15 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.files import cache_folder
-from nqbench.workloads.counting import factors
-from nqbench.workloads.counting.factors import MAX_N, MIDDLE, has_instructions
+from nqbench.workloads.counting.factors import (
+    MAX_N,
+    MIDDLE,
+    has_instructions,
+    takes_closed_jobs,
+)
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
 from nqbench.workloads.counting.systems import SYSTEMS
-
-if TYPE_CHECKING:
-    pass
 
 NAME: Final = "fastest.yaml"
 PACKAGED: Final = Path(__file__).with_name(NAME)
@@ -61,11 +62,8 @@ class KernelChoice:
         Boards below those in ``depths`` leave as many rows to search as the smallest, others place
         as many as the next smaller one.
         """
-        depth = self.wanted_depth(n)
-        while (
-            depth > 2
-            and count_jobs(n, depth, "full", limit=MAX_JOBS, closed=self.closed_jobs) > MAX_JOBS
-        ):
+        depth, closed = self.wanted_depth(n), takes_closed_jobs(self.loop)
+        while depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS, closed=closed) > MAX_JOBS:
             depth -= 1
         return depth
 
@@ -73,11 +71,6 @@ class KernelChoice:
         """The same however many jobs there are: a launch may take some of them."""
         near = max((k for k in self.depths if k <= n), default=min(self.depths))
         return max(2, self.depths[near] - max(0, near - n))
-
-    @property
-    def closed_jobs(self) -> bool:
-        """See ``border``."""
-        return factors.takes_closed_jobs(self.loop)
 
     @property
     def loop(self) -> Level:
@@ -96,13 +89,6 @@ class KernelChoice:
             return nodes(n, EIGHTH_NODES) / (NODES_PER_SM_S * multiprocessors)
         share = self.multiprocessors / multiprocessors
         return self.kernel_s * share * nodes(n, EIGHTH_NODES) / nodes(self.n, EIGHTH_NODES)
-
-    @property
-    def origin(self) -> str:
-        """Where it was measured."""
-        if self.kernel_s is None:
-            return "not measured yet"
-        return f"{self.gpu}, {self.date}, study {self.study}"
 
 
 def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
@@ -126,13 +112,13 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
         return abs(step), step
 
     nearest = known[min(known, key=far)]
+    origin = f"{nearest.gpu}, {nearest.date}, study {nearest.study}"
+    origin = "not measured yet" if nearest.kernel_s is None else origin
     name = f"{wanted[0]}.{wanted[1]}"
     if nearest.capability == name:
-        return nearest, f"the choice for compute capability {name}: {nearest.origin}"
-    return nearest, (
-        f"no choice is stored for compute capability {name}, so that of {nearest.capability}:"
-        f" {nearest.origin}"
-    )
+        return nearest, f"the choice for compute capability {name}: {origin}"
+    said = f"no choice is stored for compute capability {name}, so that of {nearest.capability}"
+    return nearest, f"{said}: {origin}"
 
 
 def recorded_choice(n: int) -> KernelChoice:

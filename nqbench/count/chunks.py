@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
 from nqbench.workloads.counting import border
+from nqbench.workloads.counting.middle.groups import dealt, groups
 
 CHUNKS: Final = 1024
 """Of a board of up to ``LAST_SHALLOW_N`` queens: a tenth of a percent of the work each. From there
@@ -36,8 +37,6 @@ every row more gives eight times as many, so that a chunk stays within seconds o
 LAST_SHALLOW_N: Final = 22
 SHALLOW: Final = 4
 """Rows of the jobs that are dealt out: 5,382 jobs at N = 15; beyond ``LAST_SHALLOW_N`` one more."""
-GOLDEN: Final = 0.6180339887498949
-"""Steps of this share of a circle spread evenly, however many they are."""
 
 SYNC_S: Final = 1.0
 """A kill loses no line that was flushed; a power failure those of about this time."""
@@ -45,23 +44,10 @@ SYNC_S: Final = 1.0
 LogLine = dict[str, int | str]
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRange:
-    """Consecutive chunks: the first of them, and how many."""
-
-    first: int
-    count: int
-
-    @property
-    def end(self) -> int:
-        """The chunk after the last."""
-        return self.first + self.count
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkedBoard:
-    """A board's chunks. ``jobs`` as in ``border``, by chunk; ``edges`` are their first jobs. With a
-    ``depth`` of 0 the jobs are groups of half boards, as ``middle.cpu`` takes them."""
+    """A board's chunks. ``jobs`` as in ``border``, a row for each, by chunk; ``edges`` are their
+    first jobs. With a ``depth`` of 0 the jobs are groups of half boards (``middle.groups``)."""
 
     n: int
     depth: int
@@ -73,23 +59,13 @@ class ChunkedBoard:
         """The board of ``n >= 7`` queens, by its first rows or by ``halves``."""
         jobs: NDArray[Any]
         if halves:
-            from nqbench.workloads.counting.middle.groups import packed_groups
-
-            depth, jobs = 0, packed_groups(n)
+            depth, jobs = 0, groups(n)
         else:
             depth = SHALLOW + (n > LAST_SHALLOW_N)
             jobs = border.jobs(n, depth).reshape(-1, 3)
         chunks = min(len(jobs), CHUNKS << 3 * max(0, n - LAST_SHALLOW_N))
-        stride = int(GOLDEN * len(jobs))
-        while math.gcd(stride, len(jobs)) > 1:
-            stride += 1
-        dealt = jobs[np.arange(len(jobs)) * stride % len(jobs)]
-        return cls(
-            n,
-            depth,
-            dealt if halves else dealt.ravel(),
-            np.linspace(0, len(jobs), chunks + 1).astype(np.int64),
-        )
+        edges = np.linspace(0, len(jobs), chunks + 1).astype(np.int64)
+        return cls(n, depth, dealt(jobs), edges)
 
     @property
     def chunks(self) -> int:
@@ -116,14 +92,14 @@ class ChunkedBoard:
         code = hashlib.sha256(self.jobs.tobytes()).hexdigest()[:12]
         return {"n": self.n, "depth": self.depth, "chunks": self.chunks, "code": code}
 
-    def span(self, chunks: ChunkRange) -> tuple[int, int]:
-        """The first job of some chunks, and the one after the last."""
-        return int(self.edges[chunks.first]), int(self.edges[chunks.end])
+    def span(self, chunks: range) -> tuple[int, int]:
+        """The first job of some consecutive chunks, and the one after the last."""
+        return int(self.edges[chunks.start]), int(self.edges[chunks.stop])
 
-    def jobs_of(self, chunks: ChunkRange) -> NDArray[np.uint32]:
+    def jobs_of(self, chunks: range) -> NDArray[np.uint32]:
         """The words of the jobs of some chunks."""
         begin, end = self.span(chunks)
-        return self.jobs[3 * begin : 3 * end]
+        return self.jobs[begin:end].ravel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +127,16 @@ class UnclaimedChunks:
     def __len__(self) -> int:
         return len(self._left)
 
-    def take(self, most: int) -> ChunkRange:
+    def take(self, most: int) -> range:
         """The next consecutive chunks, at most so many."""
-        first, count = self._left.popleft(), 1
-        while count < most and self._left and self._left[0] == first + count:
-            self._left.popleft()
-            count += 1
-        return ChunkRange(first, count)
+        taken = [self._left.popleft()]
+        while len(taken) < most and self._left and self._left[0] == taken[-1] + 1:
+            taken.append(self._left.popleft())
+        return range(taken[0], taken[-1] + 1)
 
-    def give_back(self, chunks: ChunkRange) -> None:
+    def give_back(self, chunks: range) -> None:
         """Chunks that were not counted come first."""
-        self._left.extendleft(reversed(range(chunks.first, chunks.end)))
+        self._left.extendleft(reversed(chunks))
 
 
 class CountLog:

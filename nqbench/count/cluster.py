@@ -16,7 +16,7 @@ from nqbench.cluster.host import CORES, alone, here
 from nqbench.cluster.members import Cluster, RemoteJobs, Who, ask_others
 from nqbench.count import counters, solutions
 from nqbench.count.choice import choice_for
-from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
+from nqbench.count.chunks import ChunkedBoard, ChunkSum
 from nqbench.count.counters import AHEAD, CPU, ChunkSlot, KernelLauncher, chunk_rate
 from nqbench.devices.registry import facts_for
 from nqbench.errors import DeviceLost, NqbenchError
@@ -31,7 +31,7 @@ class ChunkRequest:
     spec: str
     n: int
     halves: bool
-    chunks: ChunkRange
+    chunks: range
     again: bool
 
 
@@ -65,13 +65,10 @@ class ClusterCounter(counters.ChunkCounter):
         self._jobs: RemoteJobs[CountJob, ChunkRequest, ChunkSum | str]
         self._jobs = RemoteJobs(cluster, count_part)
         self.launches = wanted != CPU
+        self.halves_n = () if self.launches else counters.HALVES_N
         self.timed = not wanted.startswith("sim")
         self.name = f"{wanted} on a cluster"
         self.check_name = "another path on the same device"
-
-    def prefers_halves(self, n: int) -> bool:
-        """See ``ChunkCounter``."""
-        return self._wanted == CPU and n in counters.HALVES_N
 
     def _look(self) -> None:
         """Add devices that joined, and forget those that left."""
@@ -102,7 +99,7 @@ class ClusterCounter(counters.ChunkCounter):
         if not self._slots:
             raise DeviceLost("no device of the cluster is left; what was finished is kept")
 
-    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
+    def _begin(self, slot: ChunkSlot, chunks: range, again: bool) -> None:
         board = self._board
         asked = ChunkRequest(self._cluster.run, slot.spec, board.n, board.halves, chunks, again)
         self._jobs.submit((slot, asked), asked, slot.who)
@@ -111,7 +108,7 @@ class ClusterCounter(counters.ChunkCounter):
         if (ended := self._jobs.next_ended()) is None:
             return None
         (slot, asked), found = ended
-        slot.end(asked.chunks.count, found.took_s if isinstance(found, ChunkSum) else 0.0)
+        slot.end(len(asked.chunks), found.took_s if isinstance(found, ChunkSum) else 0.0)
         if isinstance(found, ChunkSum) and not self._check_disagrees(slot, asked, found):
             return found
         self._unclaimed.give_back(asked.chunks)

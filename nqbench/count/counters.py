@@ -12,7 +12,7 @@ import queue
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 import numpy as np
 
 from nqbench.count.choice import MAX_JOBS, KernelChoice, choice_for
-from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, UnclaimedChunks
+from nqbench.count.chunks import ChunkedBoard, ChunkSum, UnclaimedChunks
 from nqbench.devices.registry import open_device
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting import border
-from nqbench.workloads.counting.factors import MIDDLE
+from nqbench.workloads.counting.factors import MIDDLE, takes_closed_jobs
 from nqbench.workloads.counting.plans import kernel_plan
 from nqbench.workloads.counting.systems import MIDDLE_N
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
+PathPlan = tuple[int, KernelPlan | MultiLaunchPlan]
+CountChunks = Callable[[ChunkedBoard, range, bool], ChunkSum]
 
 CPU: Final = "cpu"
 LAUNCH_S: Final = 1.0
@@ -99,11 +101,11 @@ class ChunkSlot:
         """Chunks of its ranges that it has not searched yet, as far as its speed tells."""
         return max(0.0, self.owed - self.speed * (now - self.since))
 
-    def begin(self, chunks: ChunkRange) -> None:
+    def begin(self, chunks: range) -> None:
         """It has a range more."""
         if not self.flying:
             self.since = time.monotonic()
-        self.flying, self.owed = self.flying + 1, self.owed + chunks.count
+        self.flying, self.owed = self.flying + 1, self.owed + len(chunks)
 
     def end(self, count: int, took_s: float) -> None:
         """It has a range of ``count`` chunks less, which took so long (0: unknown)."""
@@ -116,16 +118,14 @@ class ChunkCounter(ABC):
     """Computes chunks on one path, and again on another one.
 
     ``launches``: whether a range is a launch of its own, rather than the work of one core.
+    ``halves_n``: boards to which groups of half boards are its fastest path.
     """
 
     name: str
     check_name: str
     launches: bool
     timed: bool = True
-
-    def prefers_halves(self, n: int) -> bool:  # noqa: ARG002
-        """Whether groups of half boards are its fastest path to a board."""
-        return False
+    halves_n: Collection[int] = ()
 
     def parts(
         self, board: ChunkedBoard, left: Sequence[int], checked: float | None
@@ -186,7 +186,7 @@ class ChunkCounter(ABC):
         return waiting if waiting - size < least else max(1, round(size))
 
     @abstractmethod
-    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:
+    def _begin(self, slot: ChunkSlot, chunks: range, again: bool) -> None:
         """Start a range on a device."""
 
     @abstractmethod
@@ -202,7 +202,7 @@ class LocalCounter(ChunkCounter):
     """Chunks in threads of this process, each for a range at a time, by a function ``count``."""
 
     def __init__(
-        self, threads: int, count: Callable[[ChunkedBoard, ChunkRange, bool], ChunkSum]
+        self, threads: int, count: Callable[[ChunkedBoard, range, bool], ChunkSum]
     ) -> None:
         self._threads, self._count = threads, count
 
@@ -218,7 +218,7 @@ class LocalCounter(ChunkCounter):
     def _look(self) -> None:
         self._slots = {self._slot.name: self._slot}
 
-    def _begin(self, slot: ChunkSlot, chunks: ChunkRange, again: bool) -> None:  # noqa: ARG002
+    def _begin(self, slot: ChunkSlot, chunks: range, again: bool) -> None:  # noqa: ARG002
         future = self._pool.submit(self._count, self._board, chunks, again)
         future.add_done_callback(self._done.put)
 
@@ -249,10 +249,7 @@ class CpuCounter(LocalCounter):
 
     def __init__(self, threads: int = 0) -> None:
         super().__init__(threads or cpu_count(), count_on_core)
-
-    def prefers_halves(self, n: int) -> bool:
-        """See ``ChunkCounter``."""
-        return n in HALVES_N
+        self.halves_n = HALVES_N
 
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
         rule = (
@@ -270,33 +267,31 @@ class CpuCounter(LocalCounter):
 Sums = tuple[Callable[[], int], Callable[[], int]]
 
 
-def _of_jobs(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
-    from nqbench.workloads.counting.border_search import weights_of_boards, weights_of_jobs
+def _searches(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+    """What counts some jobs, and what counts them by another path."""
+    if not board.halves:
+        from nqbench.workloads.counting.border_search import weights_of_boards, weights_of_jobs
 
-    jobs = (board.n, board.depth, board.jobs, *span)
-    return partial(weights_of_jobs, *jobs), partial(weights_of_boards, *jobs)
-
-
-def _of_groups(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+        jobs = (board.n, board.depth, board.jobs.ravel(), *span)
+        return partial(weights_of_jobs, *jobs), partial(weights_of_boards, *jobs)
     from nqbench.workloads.counting.middle import cpu
     from nqbench.workloads.counting.middle.vectors import paths
     from nqbench.workloads.counting.search import solutions_of_groups
 
     n, groups = board.n, board.jobs
-    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), groups, *span, 1)
+    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), groups, *span)
     return count, partial(solutions_of_groups, n, groups, *span)
 
 
-def count_on_core(board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+def count_on_core(board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
     """Count chunks on one core; ``again``: by a search without the rule, too."""
-    span = board.span(chunks)
-    count, search = (_of_groups if board.halves else _of_jobs)(board, span)
+    count, search = _searches(board, board.span(chunks))
     started = time.perf_counter()
     weights = int(count())
     took_s = time.perf_counter() - started
     second = int(search()) if again else None
     ago_s = time.perf_counter() - started
-    return ChunkSum(chunks.first, chunks.count, weights, took_s, second, ago_s)
+    return ChunkSum(chunks.start, len(chunks), weights, took_s, second, ago_s)
 
 
 class KernelLauncher:
@@ -332,41 +327,39 @@ class KernelLauncher:
         """The kernel for a board."""
         return self._choice or choice_for(self.device.facts, n)[0]
 
-    def count(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
+    def count(self, board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
         """Count chunks, by several launches if one would have too many jobs."""
-        if board.halves:
-            return self._count_halves(board, chunks, again)
+        sums, took_s, began = [0, 0], 0.0, math.inf
+        for path, plan in (self._of_halves if board.halves else self._of_jobs)(
+            board, chunks, again
+        ):
+            weights, kernel_s, launched = self.run(self._launch, plan)
+            sums[path] += weights
+            if not path:
+                took_s, began = took_s + kernel_s, min(began, launched)
+        second = sums[1] if again else None
+        ago_s = time.perf_counter() - began
+        return ChunkSum(chunks.start, len(chunks), sums[0], took_s, second, ago_s)
+
+    def _of_jobs(self, board: ChunkedBoard, chunks: range, again: bool) -> Iterator[PathPlan]:
         if board.n not in self._launches:
             self._launches[board.n] = self._depth(board)
         depth, most = self._launches[board.n]
         choice, given = self.choice(board.n), {"n": board.n, "depth": depth}
-        kernels = [(choice.system, {**choice.levels, **given})]
-        kernels += [(CHECK, {**CHECK_LEVELS, **given})] if again else []
-        sums, took_s, began = [0, 0], 0.0, math.inf
-        for first in range(chunks.first, chunks.end, most):
-            jobs = board.jobs_of(ChunkRange(first, min(most, chunks.end - first)))
+        kernels = [(choice.system, choice.levels), (CHECK, CHECK_LEVELS)][: 1 + again]
+        for first in range(chunks.start, chunks.stop, most):
+            jobs = board.jobs_of(range(first, min(first + most, chunks.stop)))
             for path, (system, levels) in enumerate(kernels):
-                plan = kernel_plan(levels, system, self.device.facts, jobs)
-                weights, kernel_s, launched = self.run(self._launch, plan)
-                sums[path] += weights
-                if not path:
-                    took_s, began = took_s + kernel_s, min(began, launched)
-        second = sums[1] if again else None
-        ago_s = time.perf_counter() - began
-        return ChunkSum(chunks.first, chunks.count, sums[0], took_s, second, ago_s)
+                yield path, kernel_plan({**levels, **given}, system, self.device.facts, jobs)
 
-    def _count_halves(self, board: ChunkedBoard, chunks: ChunkRange, again: bool) -> ChunkSum:
-        from nqbench.workloads.counting.middle import groups, plans
+    def _of_halves(self, board: ChunkedBoard, chunks: range, again: bool) -> Iterator[PathPlan]:
+        from nqbench.workloads.counting.middle import plans
 
         choice, (begin, end) = self.choice(board.n), board.span(chunks)
-        some = groups.Groups(*board.jobs[begin:end].T.astype(np.uint32))
         own = choice.levels if choice.system == MIDDLE else {}
-        paths = [own, CHECK_HALVES] if again else [own]
-        made = [plans.make_plan({"n": board.n, **p}, self.device.facts, some) for p in paths]
-        (weights, took_s, began), *second = [self.run(self._launch, plan) for plan in made]
-        sums = second[0][0] if second else None
-        ago_s = time.perf_counter() - began
-        return ChunkSum(chunks.first, chunks.count, weights, took_s, sums, ago_s)
+        for path, levels in enumerate([own, CHECK_HALVES][: 1 + again]):
+            given = {"n": board.n, **levels}
+            yield path, plans.make_plan(given, self.device.facts, board.jobs[begin:end])
 
     def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float, float]:
         """Sum of the weights, seconds of the kernel, and when it was launched."""
@@ -385,9 +378,11 @@ class KernelLauncher:
         depth, each = board.depth, 0.0
         deepest = max(board.depth, board.n - MIN_ROWS_LEFT)
         least = max(board.depth, min(choice.wanted_depth(board.n), deepest))
-        some = board.jobs_of(ChunkRange(0, sample))
+        some = board.jobs_of(range(sample))
         for depth in range(least, deepest + 1):
-            found = border.count_jobs(board.n, depth, closed=choice.closed_jobs, above=some)
+            found = border.count_jobs(
+                board.n, depth, closed=takes_closed_jobs(choice.loop), above=some
+            )
             each = found / sample
             if each * size >= LAUNCH_JOBS:
                 break
@@ -413,10 +408,7 @@ class KernelCounter(LocalCounter):
         device = launcher.device
         self._launcher, self._choice = launcher, launcher.choice(n)
         self.timed = device.timed
-
-    def prefers_halves(self, n: int) -> bool:
-        """See ``ChunkCounter``."""
-        return self._launcher.choice(n).system == MIDDLE
+        self.halves_n = (n,) * (self._choice.system == MIDDLE)
 
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
         spec = self._launcher.device.spec

@@ -222,7 +222,7 @@ def count_in_chunks(
 def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:
     """Whether to count groups of half boards: as the file was begun, else as is fastest."""
     begun = CountLog.is_of_halves(log) if log else None
-    return counter.prefers_halves(n) if begun is None else begun
+    return n in counter.halves_n if begun is None else begun
 
 
 def _left(held: Sequence[ChunkSum], chunks: int, log: Path | None) -> list[int]:

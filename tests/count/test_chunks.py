@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from nqbench.count.choice import KernelChoice
-from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum, CountLog
+from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog
 from nqbench.count.counters import (
     ChunkCounter,
     ChunkSlot,
@@ -117,9 +117,9 @@ def test_launches_of_a_second_after_short_ones(
 ) -> None:
     """50 chunks per second are predicted."""
 
-    def counted(_: object, __: object, chunks: ChunkRange, again: bool) -> ChunkSum:
+    def counted(_: object, __: object, chunks: range, again: bool) -> ChunkSum:
         assert not again
-        return ChunkSum(chunks.first, chunks.count, 0, chunks.count * chunk_s)
+        return ChunkSum(chunks.start, len(chunks), 0, len(chunks) * chunk_s)
 
     board = ChunkedBoard.of(13)
     monkeypatch.setattr(KernelChoice, "seconds", lambda *_: board.chunks / 50)
@@ -131,7 +131,7 @@ def test_launches_of_a_second_after_short_ones(
 
 def test_all_chunks_are_alike() -> None:
     board = ChunkedBoard.of(13)
-    some = [board.jobs_of(ChunkRange(first, 64)) for first in range(0, board.chunks - 64, 64)]
+    some = [board.jobs_of(range(first, first + 64)) for first in range(0, board.chunks - 64, 64)]
     parts = [border.count_jobs(13, 7, above=jobs) for jobs in some]
     assert max(parts) < 1.2 * min(parts)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from nqbench.cluster.members import Cluster, Member
-from nqbench.count.chunks import ChunkedBoard, ChunkRange, ChunkSum
+from nqbench.count.chunks import ChunkedBoard, ChunkSum
 from nqbench.count.cluster import ChunkRequest, ClusterCounter
 from nqbench.count.counters import ChunkSlot, count_on_core
 from nqbench.count.solutions import Counted, count_in_chunks
@@ -20,7 +20,7 @@ from nqbench.errors import DeviceLost, WrongAnswer
 from nqbench.workloads.counting.known import SOLUTIONS
 
 BOARD = ChunkedBoard.of(9)
-WEIGHTS = [count_on_core(BOARD, ChunkRange(i, 1), False).weights for i in range(BOARD.chunks)]
+WEIGHTS = [count_on_core(BOARD, range(i, i + 1), False).weights for i in range(BOARD.chunks)]
 
 
 @dataclass(eq=False)
@@ -77,11 +77,11 @@ class Workers:
         key, (name,) = str(next(self._keys)), workers
         if name not in self.members:
             return Task(key)
-        right = sum(WEIGHTS[asked.chunks.first : asked.chunks.end])
+        right = sum(WEIGHTS[asked.chunks.start : asked.chunks.stop])
         self.done.append((name, asked))
         said, again = right + (name in self.liars), right if asked.again else None
-        count = asked.chunks.count
-        return Task(key, "finished", ChunkSum(asked.chunks.first, count, said, count, again))
+        count = len(asked.chunks)
+        return Task(key, "finished", ChunkSum(asked.chunks.start, count, said, count, again))
 
     def evict(self, address: str, reason: str) -> None:
         del self.members[address]
@@ -154,8 +154,8 @@ def test_devices_get_ranges_that_end_together(
                 for name, speed in zip("ab", speeds, strict=False)
             }
 
-        def _begin(self, slot: Any, chunks: ChunkRange, again: bool) -> None:
-            given.append((slot.name, chunks.count))
+        def _begin(self, slot: Any, chunks: range, again: bool) -> None:
+            given.append((slot.name, len(chunks)))
 
         def _next(self) -> ChunkSum | None:
             raise Enough

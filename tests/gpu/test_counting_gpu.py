@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
 
 COUNTING = get("counting")
-SYSTEMS = [name for name in COUNTING.systems if not name.startswith("cpu.")]
+SYSTEMS = [name for name in COUNTING.systems if not name.startswith(("cpu.", "middle"))]
 TIMEOUT_S = 60.0
 
 SMALL, UP_TO_18 = range(5, 17), range(5, 19)
@@ -55,10 +54,6 @@ def right(
         kernel_s = run(COUNTING, device, {"n": n, **given}, system, timeout_s=60).launch.kernel_s
         assert kernel_s is not None
         assert kernel_s > 0
-
-
-def test_there_are_the_papers_sixteen_systems_and_three_of_ours() -> None:
-    assert len(SYSTEMS) == 19
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -122,21 +117,6 @@ def test_jobs_made_on_the_gpu(device: CudaDevice, n: int, depth: int) -> None:
         assert COUNTING.answer(plan, prepared.fetch()) == SOLUTIONS[n]
 
 
-@pytest.mark.parametrize("system", ["frontier.predicated", "frontier.unrolled"])
-@pytest.mark.parametrize("n", [19, 20])
-def test_jobs_take_little_of_the_total(device: CudaDevice, n: int, system: str) -> None:
-    plan = make_plan(device, system, n, jobs_made="gpu")
-    with device.prepare(plan) as prepared:
-        prepared.launch(TIMEOUT_S)
-        kernel_s = prepared.launch(TIMEOUT_S).kernel_s
-        prepare_s, transfer_s = prepared.prepare_s, prepared.transfer_s
-    assert kernel_s is not None
-    assert prepare_s is not None
-    assert transfer_s is not None
-    making = (plan.split_s, transfer_s, prepare_s)
-    assert sum(making) < 0.05 * (sum(making) + kernel_s), f"CPU, copy, GPU: {making} s"
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_resources_are_complete_and_occupancy_is_the_drivers(
     device: CudaDevice, system: str
@@ -149,28 +129,6 @@ def test_resources_are_complete_and_occupancy_is_the_drivers(
         assert told["occupancy"] == told["occupancy_computed"]
         assert prepared.transfer_s is not None
         assert 0 < prepared.transfer_s < 1
-
-
-@pytest.mark.parametrize("system", ["feinbube2010.base", "zhang2011.low_divergence"])
-def test_repeated_launches_agree(device: CudaDevice, system: str) -> None:
-    with device.prepare(make_plan(device, system, 15)) as prepared:
-        for _ in range(5):
-            prepared.launch(TIMEOUT_S)
-        times = [prepared.launch(TIMEOUT_S).kernel_s or math.inf for _ in range(20)]
-    times.sort()
-    assert times[-5] / times[4] < 1.1  # the middle of the samples; clocks may drift a little
-
-
-def test_time_grows_with_the_board(device: CudaDevice) -> None:
-    times = []
-    for n in (13, 14, 15, 16):
-        # One depth for all: the paper's rule leaves so few jobs at N=13 that it outlasts N=14.
-        plan = make_plan(device, "zhang2011.low_divergence", n, depth=5)
-        with device.prepare(plan) as prepared:
-            prepared.launch(TIMEOUT_S)
-            times.append(prepared.launch(TIMEOUT_S).kernel_s or 0.0)
-    assert times == sorted(times)
-    assert times[-1] > 3 * times[0]
 
 
 @pytest.mark.usefixtures("device")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,13 @@ Case = tuple[str, Mapping[str, Level], str, str]
 REFUSED: dict[str, list[Case]] = tomllib.loads(
     Path(__file__).with_name("refused.toml").read_text(encoding="utf-8")
 )
-DEVICES = {"fitness on a CPU": CPU, "fitness on a GPU": CUDA}
+OLD = replace(GPU, name="old GPU", compute_capability=(6, 1), max_threads_per_block=512)
+DEVICES = {
+    "fitness on a CPU": CPU,
+    "fitness on a GPU": CUDA,
+    "counting on a CPU": CPU,
+    "counting on an old GPU": OLD,
+}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +33,7 @@ DEVICES = {"fitness on a CPU": CPU, "fitness on a GPU": CUDA}
 )
 def test_what_cannot_run(where: str, case: Case) -> None:
     system, given, factor, said = case
-    workload = get("fitness" if "fitness" in where else where)
+    workload = get(next((name for name in ("fitness", "counting") if name in where), where))
     with pytest.raises((InfeasibleError, StudyError)) as caught:
         workload.resolve({"n": 10, **given}, system or None, DEVICES.get(where, GPU))
     assert said in str(caught.value)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nqbench.workloads.compiled import compiled
 from nqbench.workloads.counting.border_rule import SHIFT, WORDS, Jobs, allowed, rows_needed, tying
+from nqbench.workloads.counting.search import bits_in, enter, next_board
 
 _U = np.uint64
 _ZERO, _ONE, _TWO = _U(0), _U(1), _U(2)
@@ -16,16 +17,6 @@ _ENTRY = _U(8)  # words of a stack entry: a cache line, since a multiple is fast
 _BEYOND = _U(1 << 63)  # an open column of every row below the board
 
 _allowed, _rows_needed, _tying = compiled(allowed), compiled(rows_needed), compiled(tying)
-
-
-@compiled
-def bits_in(word: int) -> int:
-    """Number of set bits; written as LLVM recognises it, for one instruction."""
-    x: Any = _U(word)
-    x -= x >> _ONE & _U(0x5555555555555555)
-    x = (x & _U(0x3333333333333333)) + (x >> _TWO & _U(0x3333333333333333))
-    x = x + (x >> _U(4)) & _U(0x0F0F0F0F0F0F0F0F)
-    return int(x * _U(0x0101010101010101) >> _U(56))
 
 
 @compiled
@@ -201,42 +192,17 @@ def weights_of_boards(n: int, depth: int, jobs: Jobs, begin: int, end: int) -> i
     """What ``weights_of_jobs`` sums up, by a search that knows the queens' moves alone: it walks
     all boards below the jobs and weighs each one as a whole."""
     board = (1 << n) - 1
-    columns_above = np.zeros(n, np.int64)
-    left_above = np.zeros(n, np.int64)
-    right_above = np.zeros(n, np.int64)
-    free_above = np.zeros(n, np.int64)
-    queens = np.zeros(n, np.int64)
-    top, last = _U(depth), _U(n - 1)
+    open_to = np.full(n, board)
+    path = np.zeros((5, n), np.int64)
     weights = 0
     for job in range(begin, end):
-        ties: Any = np.int64(jobs[3 * job] >> SHIFT)
-        distance: Any = np.int64(jobs[3 * job + 1] >> SHIFT)
         columns: Any = np.int64(jobs[3 * job]) & board
         left: Any = np.int64(jobs[3 * job + 1]) & board
-        right: Any = np.int64(jobs[3 * job + 2])
-        free: Any = board & ~(columns | left | right)
-        row = top
-        while True:
-            if free == 0:
-                if row == top:
-                    break
-                row -= _ONE
-                columns, left = columns_above[row], left_above[row]
-                right, free = right_above[row], free_above[row]
-                continue
-            queen = free & -free
-            queens[row] = queen
-            if row == last:
-                weights += _weight(n, depth, distance, ties, queens)
-                free = 0
-                continue
-            columns_above[row], left_above[row] = columns, left
-            right_above[row], free_above[row] = right, free ^ queen
-            columns |= queen
-            left = (left | queen) << 1
-            right = (right | queen) >> 1
-            free = board & ~(columns | left | right)
-            row += _ONE
+        enter(path, open_to, depth, columns, left, np.int64(jobs[3 * job + 2]))
+        ties: Any = np.int64(jobs[3 * job] >> SHIFT)
+        distance: Any = np.int64(jobs[3 * job + 1] >> SHIFT)
+        while next_board(path, open_to, depth):
+            weights += _weight(n, depth, distance, ties, path[0])
     return weights
 
 

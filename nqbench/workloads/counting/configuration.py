@@ -18,7 +18,7 @@ from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting import jobs as jobs_of
 from nqbench.workloads.counting.jobs import Encoding, Symmetry
-from nqbench.workloads.counting.probe import PROBES, UNPROBED, probe_words
+from nqbench.workloads.counting.probe import PROBES, UNPROBED, probe_buffers
 from nqbench.workloads.levels import check_block
 
 WORD: Final = 4
@@ -108,13 +108,9 @@ class Configuration:
         return local + self.words_per_block // self.block_size
 
     @property
-    def _uses_shared(self) -> bool:
-        return self.memory in ("shared", "shared_stack")
-
-    @property
     def static_shared_bytes(self) -> int:
         """Shared memory that the kernel declares: work space, pool index, sums of the warps."""
-        words = self.words_per_block if self._uses_shared and self.allocation == "static" else 0
+        words = self.words_per_block if self.allocation == "static" else 0
         words += self.assignment == "block_pool"
         if self.loop == "unrolled":  # solutions to be weighed, and a table of the distances
             words += (2 * (self.steps or 0) + 2) // 3 * self.block_size + _DISTANCE_WORDS
@@ -126,8 +122,7 @@ class Configuration:
     @property
     def dynamic_shared_bytes(self) -> int:
         """Shared memory asked for at launch."""
-        dynamic = self._uses_shared and self.allocation == "dynamic"
-        return self.words_per_block * WORD if dynamic else 0
+        return self.words_per_block * WORD if self.allocation == "dynamic" else 0
 
     @property
     def shared_bytes(self) -> int:
@@ -301,7 +296,8 @@ def device_bytes(config: Configuration, grid: Geometry) -> int:
     """Device memory of jobs, work space, results and a probe's numbers."""
     scratch = config.scratch_bytes_per_block * grid.blocks
     words = result_words(config, grid)
-    words += probe_words(config.probe, grid.jobs, grid.blocks, config.block_size)
+    probes, _ = probe_buffers(config.probe, grid.jobs, grid.blocks, config.block_size)
+    words += sum(buffer.length for buffer in probes)
     return grid.jobs * config.bytes_per_job + scratch + _TOTAL * words
 
 

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -45,7 +45,6 @@ class CountRequest:
 
     levels: Mapping[str, Level]
     split: Split
-    stat: str | None
     full: bool
 
     @property
@@ -55,73 +54,60 @@ class CountRequest:
         return jobs_of.count_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
 
     @property
+    def h2d_bytes(self) -> int:
+        """Bytes of all encoded jobs, or of what a GPU makes them from."""
+        if self.levels["jobs_made"] == "gpu":
+            from nqbench.workloads.counting import border
+
+            return border.starts(self.split.n, self.split.depth)[1].nbytes
+        encoding = cast(Encoding, self.levels["encoding"])
+        return self.jobs * _WORD * jobs_of.words_per_job(encoding, self.split.depth)
+
+    @property
     def iterations(self) -> Spread:
         """Passes of the search loop per job."""
-        return self.enumerated().iterations[str(self.levels["loop"])]
+        return self._walked(self.split).iterations[str(self.levels["loop"])]
 
-    def enumerated(self) -> Enumeration:
+    @property
+    def solutions(self) -> int:
+        """Solutions of the whole board: twice those of jobs that all weigh the same."""
+        return 2 * self._walked(replace(self.split, odd_rule="restrict_second")).solutions
+
+    @property
+    def workspace_accesses(self) -> int:
+        """32-bit loads and stores of all threads, as the listings write them.
+
+        A descent reads the three masks above and writes the three below; the open columns are read
+        once per iteration and written by a placement and into the row it enters. Somers' loop keeps
+        them in a register: a stack word is written by a descent and read on the way back.
+        """
+        found, iterations = self._walked(self.split), self.iterations
+        if self.levels["loop"] != "somers":
+            own = iterations.total + 4 * iterations.count
+            return own + 8 * found.descents + found.solutions
+        # Listing 4 replays the rows given: a descent each.
+        replays = self.levels["rows"] != "remaining" and self.levels["encoding"] == "rows"
+        return (5 + 7 * self.split.depth * replays) * iterations.count + 8 * found.descents
+
+    def _walked(self, split: Split) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
 
         Raises ``AnalysisError`` if it takes minutes and ``full`` was not given, even if it is on
         the disk: a report must not depend on what was walked on this machine.
         """
-        n = self.split.n
-        if n > MAX_N_ON_THE_FLY and not self.full:
+        if split.n > MAX_N_ON_THE_FLY and not self.full:
             raise AnalysisError(
-                f"this count walks the whole tree of n = {n}, minutes beyond n ="
+                f"this count walks the whole tree of n = {split.n}, minutes beyond n ="
                 f" {MAX_N_ON_THE_FLY}: ask with full=True (minutes, once), or run the system with"
                 " probe: iterations on a GPU"
             )
-        return enumeration.kept(self.split)
+        return enumeration.kept(split)
 
 
-def _iterations_per_job(request: CountRequest) -> Value:
-    """The statistic asked for, or all of them by name."""
-    values: dict[str, Any] = {name: getattr(request.iterations, name) for name in STATISTICS}
-    return values if request.stat is None else cast(Value, values[request.stat])
-
-
-def _solutions(request: CountRequest) -> int:
-    """Solutions of the whole board: twice those of jobs that all weigh the same."""
-    split = replace(request.split, odd_rule="restrict_second")
-    return 2 * replace(request, split=split).enumerated().solutions
-
-
-def _h2d_bytes(request: CountRequest) -> int:
-    """Bytes of all encoded jobs, or of what a GPU makes them from."""
-    if request.levels["jobs_made"] == "gpu":
-        from nqbench.workloads.counting import border
-
-        return border.starts(request.split.n, request.split.depth)[1].nbytes
-    encoding = cast(Encoding, request.levels["encoding"])
-    return request.jobs * _WORD * jobs_of.words_per_job(encoding, request.split.depth)
-
-
-def _workspace_accesses(request: CountRequest) -> int:
-    """32-bit loads and stores of all threads, as the listings write them.
-
-    A descent reads the three masks above and writes the three below; the open columns are read
-    once per iteration and written by a placement and into the row it enters. Somers' loop keeps
-    them in a register: a stack word is written by a descent and read on the way back.
-    """
-    found = request.enumerated()
-    jobs, iterations = request.iterations.count, request.iterations.total
-    if request.levels["loop"] != "somers":
-        return iterations + 4 * jobs + 8 * found.descents + found.solutions
-    # Listing 4 replays the rows given: a descent each.
-    replays = request.levels["rows"] != "remaining" and request.levels["encoding"] == "rows"
-    return (5 + 7 * request.split.depth * replays) * jobs + 8 * found.descents
-
-
-COUNTS: Final[Mapping[str, Callable[[CountRequest], Value]]] = {
-    "solutions": _solutions,
-    "jobs": lambda request: request.jobs,
-    "h2d_bytes": _h2d_bytes,
-    "iterations": lambda request: request.iterations.total,
-    "iterations_total": lambda request: request.iterations.total,
-    "iterations_per_job": _iterations_per_job,
-    "workspace_accesses": _workspace_accesses,
-}
+COUNTS: Final = (
+    *("solutions", "jobs", "h2d_bytes", "iterations", "iterations_total", "iterations_per_job"),
+    "workspace_accesses",
+)
 """Every count by name, but ``occupancy_percent``."""
 OCCUPANCY: Final = "occupancy_percent"
 
@@ -172,12 +158,22 @@ def count(name: str, **params: Any) -> Value:
         hint = suggestion(name, [*COUNTS, OCCUPANCY])
         raise StudyError(f"no count is called {name!r}; {hint}")
     given = {"n" if key == "N" else key: value for key, value in params.items()}
-    statistic = ("stat",) if name == "iterations_per_job" else ()
-    accepted = ("n", "depth", "system", "encoding", "full", *statistic)
+    accepted = ("n", "depth", "system", "encoding", "full", *("stat",) * name.endswith("per_job"))
     for key in given:
         if key not in accepted:
             raise StudyError(f"this count takes no parameter {key!r}; {suggestion(key, accepted)}")
-    return COUNTS[name](_resolved(**given))
+    statistic = str(given.pop("stat", ""))
+    request = _resolved(**given)
+    if not name.startswith("iterations"):
+        return cast(Value, getattr(request, name))
+    if statistic and statistic not in STATISTICS:
+        raise StudyError(
+            f"no statistic is called {statistic!r}; {suggestion(statistic, STATISTICS)}"
+        )
+    found: dict[str, Any] = {stat: getattr(request.iterations, stat) for stat in STATISTICS}
+    if name == "iterations_per_job":
+        return cast(Value, found[statistic]) if statistic else found
+    return cast(Value, found["total"])
 
 
 def _resolved(
@@ -185,7 +181,6 @@ def _resolved(
     system: str = _SYSTEM,
     depth: int | None = None,
     encoding: str | None = None,
-    stat: str | None = None,
     full: bool = False,
 ) -> CountRequest:
     if not isinstance(n, int):
@@ -201,8 +196,6 @@ def _resolved(
     if depth is None:
         depth = resolve.auto_depth(levels, found[0])
     check_depth(n, depth)
-    if stat is not None and stat not in STATISTICS:
-        raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
     odd_rule = jobs_of.ODD_RULES[str(levels["encoding"])]
     split = Split(n, depth, cast(Symmetry, levels["symmetry"]), odd_rule)
-    return CountRequest(levels, split, stat, bool(full))
+    return CountRequest(levels, split, bool(full))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -34,32 +36,20 @@ def count_multicore(n: int) -> int:
     """
     if n < MIN_SPLIT_N:
         return count_somers(n)
-    from nqbench.workloads.compiled import on_all_cores
     from nqbench.workloads.counting.search import solutions_of_jobs
 
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")
+    count = partial(solutions_of_jobs, n, _SPLIT_DEPTH, jobs.words)
 
-    def part(piece: tuple[int, int, int]) -> int:
-        weight, begin, end = piece
-        return weight * int(solutions_of_jobs(n, _SPLIT_DEPTH, jobs.words, begin, end))
+    def part(begin: int, end: int) -> int:
+        light = min(max(begin, jobs.light_from), end)
+        return 2 * count(begin, light) + count(light, end)
 
-    pieces = [(2, *span) for span in _spans(0, jobs.light_from)]
-    pieces += [(1, *span) for span in _spans(jobs.light_from, jobs.count)]
-    return sum(on_all_cores(part, pieces))
-
-
-def count_frontier(n: int) -> int:
-    """Solutions for one board by one eighth of the tree (``border``), on one core."""
-    return _frontier(n, all_cores=False)
+    return _summed(part, jobs.count, n)
 
 
-def count_frontier_multicore(n: int) -> int:
-    """Solutions for one board by one eighth of the tree on all cores that this process may use."""
-    return _frontier(n, all_cores=n >= MIN_SPLIT_N)
-
-
-def _frontier(n: int, all_cores: bool) -> int:
-    from nqbench.workloads.compiled import on_all_cores
+def count_frontier(n: int, all_cores: bool = False) -> int:
+    """Solutions for one board by one eighth of the tree (``border``)."""
     from nqbench.workloads.counting import border
     from nqbench.workloads.counting.border_search import weights_of_jobs
 
@@ -68,40 +58,30 @@ def _frontier(n: int, all_cores: bool) -> int:
     depth = min(_SPLIT_DEPTH, n - 2)
     jobs = border.jobs(n, depth)
     count = jobs.size // border.WORDS
-    spans = _spans(0, count) if all_cores else [(0, count)]
-    weights = on_all_cores(lambda s: int(weights_of_jobs(n, depth, jobs, *s)), spans)
-    return border.total(sum(weights))
+    return border.total(_summed(partial(weights_of_jobs, n, depth, jobs), count, n, all_cores))
 
 
-def count_middle(n: int) -> int:
-    """Solutions for one board from the middle (``middle.cpu``), on one core; ``n <= 23``."""
-    return _middle(n, all_cores=False)
-
-
-def count_middle_multicore(n: int) -> int:
-    """Solutions for one board from the middle on all cores that this process may use."""
-    return _middle(n, all_cores=n >= MIN_SPLIT_N)
-
-
-def _middle(n: int, all_cores: bool) -> int:
-    from nqbench.workloads.compiled import on_all_cores
-    from nqbench.workloads.counting.middle import cpu
-    from nqbench.workloads.counting.middle.groups import packed_groups
+def count_middle(n: int, all_cores: bool = False) -> int:
+    """Solutions for one board from the middle (``middle.cpu``); ``n <= 23``."""
+    from nqbench.workloads.counting.middle import cpu, groups
     from nqbench.workloads.counting.middle.vectors import paths
 
     if n < cpu.MIN_N:
         return count_somers(n)
-    board, groups, path = cpu.board_of(n), packed_groups(n), paths()[-1]
-    step = cpu_count() * _CHUNKS_PER_THREAD if all_cores else 1  # neighbours are alike
-    found = on_all_cores(
-        lambda begin: int(cpu.solutions_of_groups(path, board, groups, begin, len(groups), step)),
-        range(step),
-    )
-    return sum(found)
+    every = groups.groups(n)
+    dealt = groups.dealt(every) if all_cores else every  # neighbours are alike
+    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), dealt)
+    return _summed(count, len(every), n, all_cores)
 
 
-def _spans(begin: int, end: int) -> list[tuple[int, int]]:
-    """Consecutive pieces that cover ``begin .. end - 1``."""
-    pieces = min(end - begin, cpu_count() * _CHUNKS_PER_THREAD)
-    edges = np.linspace(begin, end, pieces + 1).astype(int).tolist()
-    return list(pairwise(edges))
+count_frontier_multicore = partial(count_frontier, all_cores=True)
+count_middle_multicore = partial(count_middle, all_cores=True)
+
+
+def _summed(part: Callable[[int, int], int], count: int, n: int, all_cores: bool = True) -> int:
+    """The sum of ``part(begin, end)`` over pieces of ``range(count)``; one of a small board."""
+    from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
+
+    pieces = cpu_count() * _CHUNKS_PER_THREAD if all_cores and n >= MIN_SPLIT_N else 1
+    edges = np.linspace(0, count, min(count, pieces) + 1).astype(int).tolist()
+    return sum(on_all_cores(lambda span: int(part(*span)), list(pairwise(edges))))

@@ -17,8 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.errors import StudyError
 from nqbench.system.files import digest, kept_json
-from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
+from nqbench.workloads.counting.jobs import OddRule, Symmetry, words_of_jobs
 from nqbench.workloads.counting.probe import Spread
 
 Counts = NDArray[np.int64]
@@ -67,11 +68,17 @@ class Enumeration:
 def enumerate_jobs(split: Split) -> Enumeration:
     """Walk every job on all cores that this process may use; not cached.
 
-    Half a second for N = 15, a few for 16, a minute or two for 18 on two cores.
+    Half a second for N = 15, a few for 16, a minute or two for 18 on two cores. Raises
+    ``StudyError`` for ``symmetry: full``, whose jobs also know their border queens.
     """
+    if split.symmetry == "full":
+        raise StudyError(
+            "nothing is counted of symmetry: full without a run; run the system with"
+            " probe: iterations, in the simulator or on a GPU"
+        )
     from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
 
-    words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
+    words = words_of_jobs(split.n, split.depth, "masks", split.symmetry, split.odd_rule)
     jobs = words.size // 3
     work = np.empty((3, jobs), np.int64)
 

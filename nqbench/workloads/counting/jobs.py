@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import StudyError
 from nqbench.system.machine import timed
 
 Encoding = Literal["rows", "base_n", "masks", "packed"]
@@ -120,15 +119,11 @@ def _count(
         from nqbench.workloads.counting import border
 
         return border.count_jobs(n, depth, limit, closed)
-    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
-    return _prefixes(n, depth, _first_row(n, symmetry), restrict, limit)
-
-
-def _prefixes(n: int, depth: int, first_row: int, restrict: bool, limit: int = 2**62) -> int:
-    """Number of placements with the first queen in ``first_row``; ``limit`` as above."""
     from nqbench.workloads.counting.search import prefixes  # numba: slow to import
 
-    return int(prefixes(n, depth, first_row, restrict, 0, limit, np.empty(0, np.int32)))
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    nowhere = np.empty(0, np.int32)
+    return int(prefixes(n, depth, _first_row(n, symmetry), restrict, 0, limit, nowhere))
 
 
 def make_jobs(
@@ -145,33 +140,19 @@ def make_jobs(
     return _recent(n, depth, encoding, symmetry, closed)
 
 
-def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
-    """The attacked columns of the first searched row of each job, under either rule for odd boards.
-
-    Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``. Raises
-    ``StudyError`` for ``symmetry: full``, whose jobs also know their border queens.
-    """
-    if symmetry == "full":
-        raise StudyError(
-            "nothing is counted of symmetry: full without a run; run the system with"
-            " probe: iterations, in the simulator or on a GPU"
-        )
-    return _words(n, depth, "masks", symmetry, odd_rule)
-
-
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry, closed: bool = False) -> Jobs:
     """Make the jobs (see :func:`make_jobs`) without the cache, on all cores, timed."""
     odd_rule = ODD_RULES[encoding]
-    _words(5, 2, encoding, symmetry, odd_rule, closed)  # compiles before the clock starts
-    words, split_s = timed(lambda: _words(n, depth, encoding, symmetry, odd_rule, closed))
+    words_of_jobs(5, 2, encoding, symmetry, odd_rule, closed)  # compiles before the clock starts
+    words, split_s = timed(lambda: words_of_jobs(n, depth, encoding, symmetry, odd_rule, closed))
     words.flags.writeable = False
     count = light_from = words.size // words_per_job(encoding, depth)
     if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
-        light_from -= _prefixes(n, depth, 1 << (n // 2), False)  # those come last
+        light_from = 2 * count_jobs(n, depth) - count  # half of the others have a mirror image
     return Jobs(words, count, light_from, split_s)
 
 
-def _words(
+def words_of_jobs(
     n: int,
     depth: int,
     encoding: Encoding,
@@ -179,6 +160,7 @@ def _words(
     odd_rule: OddRule,
     closed: bool = False,
 ) -> NDArray[Any]:
+    """The words of all jobs (``Jobs``), under either rule for odd boards."""
     if symmetry == "full":
         from nqbench.workloads.counting import border
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,38 +25,12 @@ JOBS: Final = "probe_jobs"
 GROUPS: Final = "probe_groups"
 _NULL: Final = np.uint64(0)
 
-_STATISTICS: Final = {
-    "min": "least",
-    "max": "most",
-    "mean": "mean",
-    "variance": "variance (over all, not of a sample)",
-    "sd": "standard deviation",
-}
+_STATISTICS: Final = ("min", "max", "mean", "variance", "sd")
 
-COUNTERS: Final = {
-    **{
-        f"{what}_per_{unit}_{name}": f"{meaning} of the {what} per {meaning_of}"
-        for what in ("iterations", "cycles")
-        for unit, meaning_of in (("job", "job"), ("thread", "thread that had a job"))
-        for name, meaning in _STATISTICS.items()
-    },
-    "iterations_total": "passes of the search loop, summed over all jobs",
-    "cycles_total": "clock cycles from start to end of a search, summed over all jobs",
-    "probed_jobs": "jobs of the instrumented launch",
-    "probed_threads": "threads of the instrumented launch that had a job",
-    "probed_warps": "warps of the instrumented launch in which a thread had a job",
-    "warp_utilization": "mean work of a warp's threads over that of its longest, all warps summed",
-    "warp_utilization_min": "the same for the least utilized warp",
-    "warp_utilization_max": "the same for the most utilized warp",
-    "warp_utilization_mean": "mean of the warps' own utilizations",
-    "warp_iterations": "passes of the search loop, each counted once per group of lanes in step",
-    "split_iterations": "of these, passes in which the lanes both place and step back",
-    "split_iteration_share": "split_iterations / warp_iterations",
-    "active_lanes_mean": "lanes in step, mean over warp_iterations",
-    "workspace_loads": "32-bit loads from the work space, per thread, summed",
-    "workspace_stores": "32-bit stores to the work space, per thread, summed",
-    "workspace_accesses": "workspace_loads + workspace_stores",
-}
+COUNTERS: Final = dict(
+    line.split(": ")
+    for line in Path(__file__).with_name("counters.txt").read_text(encoding="utf-8").splitlines()
+)
 """What an instrumented kernel counts (factor ``probe``). A profiler would also count the
 instrumentation, so such a point has neither a time nor counters of the device."""
 
@@ -81,11 +56,6 @@ PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
         "accesses": Probe("AccessProbe", per_warp=2),
     }
 )
-
-
-def probe_words(level: str, jobs: int, blocks: int, block_size: int) -> int:
-    """64-bit words of device memory that a probe takes; 0 for ``none``."""
-    return sum(buffer.length for buffer in probe_buffers(level, jobs, blocks, block_size)[0])
 
 
 def probe_buffers(

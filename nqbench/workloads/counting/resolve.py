@@ -6,7 +6,9 @@ next to the others is refused if it was given, and becomes ``-`` if it was not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, cast
 
 import numpy as np
@@ -20,13 +22,7 @@ from nqbench.workloads.counting import configuration, factors
 from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import MIDDLE_N, SYSTEMS, paper_of
-from nqbench.workloads.levels import (
-    Levels,
-    applied,
-    blocks_held,
-    given_levels,
-    number,
-)
+from nqbench.workloads.levels import Levels, applied, blocks_held, given_levels, number
 
 _ENOUGH_JOBS: Final = 2_000
 """`depth: auto` without a paper's own rule: enough jobs for a warp on every scheduler of a small
@@ -52,58 +48,12 @@ blocks. Both pools of zhang2011 then have the same number of threads."""
 
 _WARP: Final = 32
 
-_GRIDS: Final = {
-    "one_per_thread": ("from_jobs", "from_jobs_plus_one"),
-    "block_pool": ("from_jobs",),
-}
-"""What `blocks` may be; a number of them in any form with all other assignments."""
-_MEANINGLESS: Final = (
-    ("allocation storage layout", "memory", "local", "whose order compiler and hardware fix"),
-    ("allocation", "memory", "global", "since it is about shared memory"),
-    ("max_board", "rows", "!max", "which reserves rows by N"),
-    ("pool_size", "assignment", "!block_pool", "which has no pool per block"),
-    ("jobs_per_thread", "assignment", "!strided contiguous", "which has no static share"),
-    ("adders steps lookahead", "loop", "!unrolled", "since it is about loop: unrolled"),
+_RULES: Final[list[tuple[str, ...]]] = re.findall(
+    r"^([a-z_ ]+?)(?:: (.*?))? *\| (\w+): (.*?) *\| (.*)$",
+    Path(__file__).with_name("rules.txt").read_text(encoding="utf-8"),
+    re.MULTILINE,
 )
-"""Factors without meaning next to levels (``!``: all but these) of another one, and why."""
-_CONTRADICTIONS: Final = (
-    ("symmetry", "!full", "loop", "unrolled", "use symmetry: full"),
-    ("memory", "!shared", "loop", "unrolled", "use memory: shared"),
-    ("storage", "!vector", "loop", "unrolled", "use storage: vector"),
-    ("assignment", "!warp_pool global_pool", "loop", "unrolled", "use assignment: warp_pool"),
-    ("probe", "divergence accesses", "loop", "unrolled", "use probe: iterations or clocks"),
-    ("encoding", "packed", "loop", "!unrolled", "whose jobs are no nodes; use encoding: masks"),
-    ("encoding", "packed", "jobs_made", "!gpu", "which makes none of these; use encoding: masks"),
-    (
-        *("assignment", "warp_pool", "loop", "!unrolled"),
-        "whose lanes fetch their jobs alone; use assignment: global_pool or loop: unrolled",
-    ),
-    (
-        *("storage", "!arrays", "memory", "shared_stack"),
-        "which keeps only one quantity in shared memory; use storage: arrays",
-    ),
-    (
-        *("symmetry", "full", "encoding", "rows base_n"),
-        "whose jobs have no room for their border queens; use encoding: masks",
-    ),
-    (
-        *("jobs_made", "gpu", "symmetry", "!full"),
-        "whose jobs only the CPU makes; use symmetry: full or jobs_made: cpu",
-    ),
-    (
-        *("layout", "padded", "storage", "vector"),
-        "whose accesses of 16 bytes an odd stride does not align; use layout: interleaved",
-    ),
-    (
-        *("layout", "interleaved", "storage", "chunk"),
-        "which is then the same order of words as interleaved arrays; use storage: arrays",
-    ),
-)
-"""Levels of a factor that cannot be next to levels of another one, and why; ``!`` as above."""
-_WHY: Final = {
-    "one_per_thread": "which needs a thread for every job",
-    "block_pool": "whose grid follows from pool_size",
-}
+"""Factors, their levels (none: the factors are meaningless), another one, its levels, and why."""
 
 
 def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
@@ -127,18 +77,22 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
         levels |= _OF_PAPERS
     levels |= {name: level for name, level in own.items() if level != NOT_APPLICABLE}
     levels |= explicit
-    for names, other, levels_of_other, why in _MEANINGLESS:
-        if not _among(levels[other], levels_of_other):
-            continue
-        for name in names.split():
-            if name in explicit:
-                raise _senseless(levels, name, other, f"{why}; leave {name} out")
-            levels[name] = NOT_APPLICABLE
     if levels["memory"] == "shared_stack" and "storage" not in explicit:
         levels["storage"] = "arrays"
-    for name, wrong, other, levels_of_other, why in _CONTRADICTIONS:
-        if _among(levels[name], wrong) and _among(levels[other], levels_of_other):
-            raise _senseless(levels, name, other, why)
+    for names, wrong, other, beside, why in _RULES:
+        if not _among(levels[other], beside):
+            continue
+        for name in names.split():
+            if wrong and not _among(levels[name], wrong):
+                continue
+            if name in explicit or (wrong and name != "blocks"):
+                advice = "" if wrong else f"; leave {name} out"
+                raise InfeasibleError(
+                    f"{name}: {_text(levels[name])} makes no sense with {other}: {levels[other]},"
+                    f" {why}{advice}",
+                    name,
+                )
+            levels[name] = NOT_APPLICABLE  # a system's grid, for one, that does not suit
     if levels["symmetry"] not in factors.TREE_SYMMETRIES:
         said = f"symmetry: {levels['symmetry']} is of half boards; use system: middle, or one of"
         raise InfeasibleError(f"{said} {', '.join(factors.TREE_SYMMETRIES)}", "symmetry")
@@ -148,12 +102,12 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
 
 
 def _among(level: Level, words: str) -> bool:
-    return (level in words.removeprefix("!").split()) != words.startswith("!")
+    kind = level if isinstance(level, str) else "per_sm" if isinstance(level, Mapping) else "number"
+    return (kind in words.removeprefix("!").split()) != words.startswith("!")
 
 
-def _senseless(levels: Levels, name: str, other: str, why: str) -> InfeasibleError:
-    said = f"{name}: {levels[name]} makes no sense with {other}: {levels[other]}, {why}"
-    return InfeasibleError(said, name)
+def _text(level: Level) -> str:
+    return f"{{per_sm: {level['per_sm']}}}" if isinstance(level, Mapping) else str(level)
 
 
 def _check_unrolled(levels: Levels) -> None:
@@ -243,48 +197,25 @@ def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     return wanted
 
 
-def _grid_level(
-    levels: Levels, explicit: set[str], own: Mapping[str, Level], jobs: int, device: DeviceFacts
-) -> Level:
-    assignment, level = str(levels["assignment"]), levels["blocks"]
-    accepted = _GRIDS.get(assignment, ("from_jobs", "number", "per_sm"))
-    if "blocks" in explicit:
-        said = f"blocks: {_text(level)}"
-        if _kind(level) not in accepted:
-            reason = _WHY.get(assignment, "which takes from_jobs, a number, or {per_sm: k}")
-            raise InfeasibleError(
-                f"{said} makes no sense with assignment: {assignment}, {reason};"
-                f" leave blocks out or use {accepted[0]}",
-                "blocks",
-            )
-        if "jobs_per_thread" in explicit and level != "from_jobs":
-            raise InfeasibleError(
-                f"{said} and jobs_per_thread: {levels['jobs_per_thread']} both fix the number of"
-                " threads; give one of them",
-                "blocks",
-            )
-        return level
+def _grid_level(levels: Levels, explicit: set[str], jobs: int, device: DeviceFacts) -> Level:
+    level = levels["blocks"]
     if "jobs_per_thread" in explicit:
+        if "blocks" in explicit and level != "from_jobs":
+            raise InfeasibleError(
+                f"blocks: {_text(level)} and jobs_per_thread: {levels['jobs_per_thread']} both fix"
+                " the number of threads; give one of them",
+                "blocks",
+            )
         return "from_jobs"
-    if "blocks" in own and _kind(own["blocks"]) in accepted:
-        return own["blocks"]
-    if "per_sm" in accepted:
-        # What a multiprocessor holds at once; fewer if each thread would have too few jobs.
-        config = configuration.Configuration.from_levels(levels)
-        enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
-        held = blocks_held(device, config.block_size, config.shared_bytes)
-        return {"per_sm": max(1, min(enough, held))}
-    return "from_jobs"
-
-
-def _kind(level: Level) -> str:
-    if isinstance(level, str):
+    if level != NOT_APPLICABLE:
         return level
-    return "number" if isinstance(level, int) else "per_sm"
-
-
-def _text(level: Level) -> str:
-    return f"{{per_sm: {level['per_sm']}}}" if isinstance(level, Mapping) else str(level)
+    if levels["assignment"] in ("one_per_thread", "block_pool"):
+        return "from_jobs"
+    # What a multiprocessor holds at once; fewer if each thread would have too few jobs.
+    config = configuration.Configuration.from_levels(levels)
+    enough = jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors)
+    held = blocks_held(device, config.block_size, config.shared_bytes)
+    return {"per_sm": max(1, min(enough, held))}
 
 
 def resolve_kernel(
@@ -317,8 +248,7 @@ def resolve_kernel(
         levels["block_size"] = _fitting_block(levels, device)
     if levels["assignment"] == "block_pool" and levels["pool_size"] == NOT_APPLICABLE:
         levels["pool_size"] = _JOBS_PER_THREAD * number(levels, "block_size")
-    own = SYSTEMS[system] if system else {}
-    levels["blocks"] = _grid_level(levels, explicit, own, jobs, device)
+    levels["blocks"] = _grid_level(levels, explicit, jobs, device)
     config = configuration.Configuration.from_levels(levels)
     return levels, config, configuration.checked_grid(config, jobs, device)
 

@@ -21,25 +21,17 @@ from numpy.typing import NDArray
 
 from nqbench.workloads.compiled import compiled
 
-
-@compiled
-def lowest_column(bits: int) -> int:
-    """Index of the lowest set bit of a non-zero board row."""
-    column = 0
-    while not bits & 1:
-        bits >>= 1
-        column += 1
-    return column
+_U = np.uint64
 
 
 @compiled
-def bit_count(bits: int) -> int:
-    """Number of set bits."""
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
+def bits_in(word: int) -> int:
+    """Number of set bits; written as LLVM recognises it, for one instruction."""
+    x: Any = _U(word)
+    x -= x >> _U(1) & _U(0x5555555555555555)
+    x = (x & _U(0x3333333333333333)) + (x >> _U(2) & _U(0x3333333333333333))
+    x = x + (x >> _U(4)) & _U(0x0F0F0F0F0F0F0F0F)
+    return int(x * _U(0x0101010101010101) >> _U(56))
 
 
 @compiled
@@ -80,7 +72,7 @@ def prefixes(
         free[row] ^= queen
         queens[row] = queen
         if encoding == 1:
-            codes[row + 1] = codes[row] * n + lowest_column(queen)
+            codes[row + 1] = codes[row] * n + bits_in(queen - 1)
         next_columns = columns[row] | queen
         next_left = ((left[row] | queen) << 1) & 0xFFFFFFFF
         next_right = (right[row] | queen) >> 1
@@ -100,7 +92,7 @@ def prefixes(
         if row == 0 and restrict and n % 2 == 1 and queen == 1 << (n // 2):
             below &= queen - 1  # the left half: every job counts for two mirror images
         if row == counted_row:
-            job += bit_count(below)
+            job += bits_in(below)
             if job > limit:
                 return limit + 1
             continue
@@ -251,6 +243,41 @@ def solutions_of_jobs(n: int, depth: int, masks: NDArray[Any], begin: int, end: 
 
 
 @compiled
+def enter(
+    path: NDArray[np.int64],
+    open_to: NDArray[np.int64],
+    row: int,
+    columns: Bits,
+    left: Bits,
+    right: Bits,
+) -> None:
+    """Go to a row in which queens above attack these columns: rows of ``path`` are the queens, what
+    is attacked, and the columns still to try, by row of the board; ``open_to`` are all to try."""
+    path[1, row], path[2, row], path[3, row] = columns, left, right
+    path[4, row] = open_to[row] & ~(columns | left | right)
+
+
+@compiled
+def next_board(path: NDArray[np.int64], open_to: NDArray[np.int64], top: int) -> bool:
+    """Find the next board below the row ``top`` of ``path`` (``enter``), depth first, if any."""
+    last = open_to.size - 1
+    row = last
+    while row >= top:
+        queen = path[4, row] & -path[4, row]
+        if not queen:
+            row -= 1
+            continue
+        path[4, row] ^= queen
+        path[0, row] = queen
+        if row == last:
+            return True
+        columns, left, right = path[1, row] | queen, path[2, row] | queen, path[3, row] | queen
+        row += 1
+        enter(path, open_to, row, columns, left << 1, right >> 1)
+    return False
+
+
+@compiled
 def solutions_of_groups(n: int, groups: NDArray[np.int64], begin: int, end: int) -> int:
     """What ``middle.cpu`` finds, by a search row by row: solutions of the groups times weights.
 
@@ -258,42 +285,21 @@ def solutions_of_groups(n: int, groups: NDArray[np.int64], begin: int, end: int)
     farther from the centre counts twice, and one whose queen there is nearer not at all.
     """
     h = n // 2
-    board = np.int64((1 << n) - 1)
     open_to = np.zeros(n, np.int64)
-    left = np.zeros(n + 1, np.int64)
-    right = np.zeros(n + 1, np.int64)
-    free = np.zeros(n + 1, np.int64)
-    taken = np.zeros(n + 1, np.int64)
+    path = np.zeros((5, n), np.int64)
     total = 0
     for group in range(begin, end):
-        upper, middle, weight = groups[group, 0], groups[group, 2], groups[group, 3]
-        for row in range(h):
-            open_to[row], open_to[n - 1 - row] = upper, groups[group, 1]
+        open_to[:h], open_to[n - h :] = groups[group, 0], groups[group, 1]
+        nearest = 0
         if n % 2:
-            open_to[h] = 1 << middle
-        nearest = h - middle if n % 2 else 0
-        centre = 1 << h if nearest else 0
-        twice = 0
-        found = 0
-        row = 0
-        free[0] = upper
-        while row >= 0:
-            if not free[row]:
-                row -= 1
-                continue
-            queen = free[row] & -free[row]
-            free[row] ^= queen
-            if queen & centre:
-                if h - row < nearest:
-                    continue
-                twice = 1 + (h - row > nearest)
-            if row == n - 1:
-                found += twice if centre else 1
-                continue
-            taken[row + 1] = taken[row] | queen
-            left[row + 1] = (left[row] | queen) << 1
-            right[row + 1] = (right[row] | queen) >> 1
-            row += 1
-            free[row] = open_to[row] & board & ~(taken[row] | left[row] | right[row])
-        total += weight * found
+            nearest = h - groups[group, 2]
+            open_to[h] = 1 << groups[group, 2]
+        enter(path, open_to, 0, 0, 0, 0)
+        while next_board(path, open_to, 0):
+            farther = 0
+            for row in range(n):
+                if nearest and path[0, row] == 1 << h:
+                    farther = abs(row - h) - nearest
+            if farther >= 0:
+                total += groups[group, 3] * (1 + (farther > 0))
     return total

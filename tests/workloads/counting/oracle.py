@@ -5,6 +5,7 @@ Queens are column numbers; two of them attack each other if they share a column 
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 
@@ -96,3 +97,18 @@ def eighth(n: int, depth: int) -> list[tuple[int, ...]]:
         if prefix[0] and max(border, default=0) <= prefix[0]:
             kept.append(prefix)
     return kept
+
+
+def from_the_middle(n: int, transposed: bool = False) -> Counter[tuple[int, int]]:
+    """Solutions by the columns of their upper half and the queen of their middle row (31: no such
+    row). ``transposed``: with H the largest distance from the centre in the middle row (rows, if n
+    is even) and V that in the middle columns, those with V > H (even: V < H) count for both."""
+    found: Counter[tuple[int, int]] = Counter()
+    middle = {(n - 1) // 2, n // 2}
+    for board in placements(n, n):
+        h = max(abs(2 * board[r] - n + 1) for r in middle)
+        v = max(abs(2 * board.index(c) - n + 1) for c in middle)
+        twice = 1 if h == v else 2 * ((v > h) == (n % 2 == 1))
+        group = sum(1 << c for c in board[: n // 2]), board[n // 2] if n % 2 else 31
+        found[group] += twice if transposed else 1
+    return found

@@ -13,7 +13,7 @@ from nqbench.errors import AnalysisError, InfeasibleError, StudyError
 from nqbench.workloads.counting import WORKLOAD, counts, enumeration
 from nqbench.workloads.counting.counts import count
 from nqbench.workloads.counting.enumeration import Split
-from nqbench.workloads.counting.jobs import OddRule, masks_of_jobs
+from nqbench.workloads.counting.jobs import OddRule, words_of_jobs
 from nqbench.workloads.counting.known import SOLUTIONS
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import traces
@@ -39,7 +39,7 @@ def probed(device: Device, system: str, n: int, probe: str) -> dict[str, int | f
 def test_iterations_of_every_job(loop: str, n: int, depth: int, rule: OddRule) -> None:
     jobs = oracle.jobs(n, depth, rule)
     expected = [len(trace) for trace in traces(n, jobs, loop)]
-    words = masks_of_jobs(n, depth, "mirror", rule)
+    words = words_of_jobs(n, depth, "masks", "mirror", rule)
     split = Split(n, depth, "mirror", rule)
     work = enumeration.work_of(split, words, 0, len(jobs))
     assert enumeration.loop_iterations(loop, work).tolist() == expected

@@ -87,24 +87,3 @@ def test_thread_major_stacks_conflict_as_their_stride_says(
     assert stores
     assert {line["requests"] for line in stores} == {full + (rest > 0)}
     assert {line["passes"] for line in stores} == {passes}
-
-
-LOW, DIVERGENT = "zhang2011.low_divergence", "zhang2011.shared_no_conflict"
-
-
-@pytest.mark.parametrize(
-    ("more", "less", "counter", "ratio"),
-    [
-        (DIVERGENT, LOW, "loop_iterations", 1.0),  # the tail check saves passes of a warp
-        ("zhang2011.pool_distributed", LOW, "lane_efficiency", 1.1),
-        ("zhang2011.pool_monolithic", LOW, "lane_efficiency", 1.1),
-        ("tanaka2011.both", "tanaka2011.conflict_free", "lane_efficiency", 1.0),
-    ],
-)
-def test_an_optimisation_raises_or_lowers_its_counter(
-    simulator: Device, more: str, less: str, counter: str, ratio: float
-) -> None:
-    first, second = (once(simulator, system).counters for system in (more, less))
-    assert first[counter] > ratio * second[counter]
-    for counted in (first, second):
-        assert 0 < counted["divergent_branches"] <= counted["branches"]

@@ -24,13 +24,11 @@ from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.plans import kernel_plan
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 from tests.workloads.counting import oracle
-from tests.workloads.counting.combinations import feasible_places, kernels_at, label, pairwise_cover
+from tests.workloads.counting.combinations import label, pairwise_cover
 from tests.workloads.running import GPU, run
 
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 SIZES = range(5, 11)
-PLACES = 37
-"""Where words can lie in memory; finding them takes half a second, too long for a collection."""
 
 FEW_STEPS: Mapping[str, Level] = {"steps": 4}
 """Of `loop: unrolled`: four instead of fifteen take a third of the time to translate."""
@@ -223,17 +221,3 @@ def test_shares_that_leave_threads_idle_or_overloaded(
     """129 jobs on grids far too small and far too large for them."""
     shape: dict[str, Level] = {"n": 9, "depth": 3, "block_size": 40, "loop": "irrc"}
     assert count(simulator, {**shape, **given}) == SOLUTIONS[9]
-
-
-@pytest.mark.full
-@pytest.mark.timeout(7200)  # 945 kernels at each place, 0.3 s per kernel on an idle core
-@pytest.mark.parametrize("number", range(PLACES))
-def test_all_combinations(simulator: Device, number: int) -> None:
-    places = feasible_places(8, GPU)
-    assert len(places) == PLACES
-    wrong = []
-    for kernel in kernels_at(places[number], 8):
-        given = {**kernel, "block_size": 32, "depth": 3}
-        if count(simulator, given) != SOLUTIONS[8]:
-            wrong.append(label(given))
-    assert not wrong

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from nqbench.system.files import digest
 from nqbench.workloads.compiled import compiled, compiled_part
-from nqbench.workloads.counting.border_search import bits_in
 from nqbench.workloads.counting.middle import vectors
 from nqbench.workloads.counting.middle.groups import (
     NO_ROW,
@@ -38,6 +37,7 @@ from nqbench.workloads.counting.middle.vectors import (
     joined,
     tile_pairs,
 )
+from nqbench.workloads.counting.search import bits_in
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -62,6 +62,9 @@ _RANKS = _U((1 << _MOST_RANKED) - 1)
 _ONE = _U(1)
 _FULL = (_ONE << _U(RANK)) - _ONE
 _BYTE = _U(255)
+_BITS = np.array([0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F], np.uint64)
+_BYTES = np.array([0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF], np.uint64)
+"""Halves of the pairs of units that a transposition exchanges, level by level."""
 
 
 class Quarters(NamedTuple):
@@ -137,11 +140,10 @@ def _quarters(lists: QuarterLists, n: int, rows: int, field: int, row: int) -> Q
 
 class Rule(NamedTuple):
     """Which half boards are listed: those with none of the diagonals ``barred``, whose queen in the
-    middle column, if any, is ``least`` to ``most`` rows from the middle one."""
+    middle column, if any, is ``least`` rows from the middle one, or more."""
 
     barred: np.uint64
     least: np.uint64
-    most: np.uint64
 
 
 @compiled_part
@@ -170,22 +172,8 @@ def _kept(
         for t in range(1, tables.shape[0]):
             image ^= tables[t, seam >> _U(8 * t) & _BYTE]
         words[count], images[count] = word, image ^ apart << _U(_CROSSED)
-        passes = (apart == _U(0)) | ((apart >= rule.least) & (apart <= rule.most))
+        passes = (apart == _U(0)) | (apart >= rule.least)
         count += int(passes & (word & rule.barred == _U(0)))
-    return count
-
-
-@compiled_part
-def _all_joined(
-    upper: Words, upper_images: Words, lower: Words, lower_images: Words, out: Words
-) -> int:
-    """See ``vectors.joined``."""
-    count = 0
-    for i in range(upper.size):
-        word, image = upper[i], upper_images[i]
-        for j in range(lower.size):
-            out[count] = image ^ lower_images[j]
-            count += int(word & lower[j] == _U(0))
     return count
 
 
@@ -225,29 +213,20 @@ def _listed(
             for i in range(count):
                 grown[i] = out[i]
             out = grown
-        if path == PORTABLE:
-            count += _all_joined(
-                uppers[:upper_count],
-                upper_images[:upper_count],
-                lowers[:lower_count],
-                lower_images[:lower_count],
-                out[count:],
+        for i in range(lower_count, lower_count + 8):
+            lowers[i] = ~_U(0)
+        count += joined(
+            (
+                path,
+                uppers.ctypes.data,
+                upper_images.ctypes.data,
+                upper_count,
+                lowers.ctypes.data,
+                lower_images.ctypes.data,
+                lower_count,
+                out.ctypes.data + 8 * count,
             )
-        else:
-            for i in range(lower_count, lower_count + 8):
-                lowers[i] = ~_U(0)
-            count += joined(
-                (
-                    path,
-                    uppers.ctypes.data,
-                    upper_images.ctypes.data,
-                    upper_count,
-                    lowers.ctypes.data,
-                    lower_images.ctypes.data,
-                    lower_count,
-                    out.ctypes.data + 8 * count,
-                )
-            )
+        )
     return out[:count]
 
 
@@ -357,37 +336,17 @@ def _masks(words: Words, width: int) -> Words:
 
 
 @compiled_part
-def _swapped(first: Any, second: Any, shift: int, mask: int) -> tuple[Any, Any]:
-    """Exchange the bits ``mask << shift`` of the first word with ``mask`` of the second."""
-    change = (first >> _U(shift) ^ second) & _U(mask)
-    return first ^ change << _U(shift), second ^ change
-
-
-@compiled_part
 def _transpose(words: Words, at: int, apart: int, unit: int) -> None:
     """Transpose the eight words from ``at``, so many apart, by units of 1 or 8 bits."""
-    a, b, c, d = words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart]
-    at += 4 * apart
-    e, f, g, h = words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart]
-    if unit == 8:
-        one, two, four = 0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF
-    else:
-        one, two, four = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
-    a, b = _swapped(a, b, unit, one)
-    c, d = _swapped(c, d, unit, one)
-    e, f = _swapped(e, f, unit, one)
-    g, h = _swapped(g, h, unit, one)
-    a, c = _swapped(a, c, 2 * unit, two)
-    b, d = _swapped(b, d, 2 * unit, two)
-    e, g = _swapped(e, g, 2 * unit, two)
-    f, h = _swapped(f, h, 2 * unit, two)
-    a, e = _swapped(a, e, 4 * unit, four)
-    b, f = _swapped(b, f, 4 * unit, four)
-    c, g = _swapped(c, g, 4 * unit, four)
-    d, h = _swapped(d, h, 4 * unit, four)
-    words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart] = e, f, g, h
-    at -= 4 * apart
-    words[at], words[at + apart], words[at + 2 * apart], words[at + 3 * apart] = a, b, c, d
+    for level in range(3):
+        step = 1 << level
+        kept = _BITS[level] if unit == 1 else _BYTES[level]
+        for i in range(8):
+            if not i & step:
+                low, high = at + i * apart, at + (i + step) * apart
+                change = (words[low] >> _U(unit * step) ^ words[high]) & kept
+                words[low] ^= change << _U(unit * step)
+                words[high] ^= change
 
 
 @compiled_part
@@ -477,14 +436,14 @@ def _disjoint(path: int, lookups: int, many: Words, few: tuple[Words, Words], ra
 def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, middle: int) -> int:
     """Solutions of a group, those counted twice that stand for their transposed ones."""
     h = board.n // 2
-    barred, least, most = _U(0), _U(0), _U(h)
+    barred, least = _U(0), _U(0)
     if board.n % 2:
         barred |= _ONE << _U(h + middle - h // 2)
         if middle:
             barred |= _ONE << _U(board.field + middle - 1)
         least = _U(h - middle)
     sets = (upper, lower)
-    rules = (Rule(barred, least, most), Rule(barred, _U(0), most))
+    rules = (Rule(barred, least), Rule(barred, _U(0)))
 
     counts = np.zeros((2, 2 * board.seam), np.int64)
     expected = np.zeros(2, np.int64)
@@ -528,21 +487,18 @@ def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, 
     return _disjoint(path, lookups, below, (farther[:many], alike[:few]), ranked)
 
 
-def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int, int], int]:
+def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int], int]:
     """Cached under the digest of all code that it is made from: numba looks at one file alone."""
 
     @compiled
-    def solutions_of_groups(
-        path: int, board: Board, sets: Numbers, begin: int, end: int, step: int
-    ) -> int:
-        """Solutions of every ``step``-th group ``begin .. end - 1``, times their weights; ``sets``
-        has the upper and lower columns, the middle row's queen and the weight of each group."""
+    def solutions_of_groups(path: int, board: Board, sets: Numbers, begin: int, end: int) -> int:
+        """Solutions of the groups ``begin .. end - 1`` (``groups``), times their weights."""
         images = np.empty(2 * board.seam, np.uint64)
         for bit in range(images.size):
             images[bit] = _ONE << _U(bit)
         identity = _tables(images)
         found = 0 * code
-        for group in range(begin, end, step):
+        for group in range(begin, end):
             upper, lower, middle = sets[group, 0], sets[group, 1], sets[group, 2]
             found += sets[group, 3] * _in_group(path, board, identity, upper, lower, middle)
         return found

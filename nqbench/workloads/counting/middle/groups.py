@@ -11,12 +11,11 @@ flip change neither, so that both rules multiply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, permutations
-from math import comb
-from typing import Final, Literal, get_args
+from math import comb, gcd
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,31 +23,18 @@ from numpy.typing import NDArray
 Symmetry = Literal["mirror", "quarter", "middle"]
 SYMMETRIES: Final[tuple[Symmetry, ...]] = get_args(Symmetry)
 Words = NDArray[np.uint32]
+Groups = NDArray[np.int64]
+"""Of shape ``(groups, 4)``: upper and lower columns, one bit for each, the middle row's queen, and
+the weight: how many groups this one stands for."""
 
 NO_COLUMN: Final = 31
 """The ``middle`` of groups of even boards, which have no middle row."""
 NO_ROW: Final = 7
 """``QuarterLists.crossed`` of a quarter without a queen in a middle column."""
+GOLDEN: Final = 0.6180339887498949
+"""Steps of this share of a circle spread evenly, however many they are."""
 _AT_ONCE: Final = 1 << 22
 """Quarter boards tried at a time: some hundred megabytes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Groups:
-    """Groups by column sets (one bit per column), the middle row's queen, and the weight: how many
-    groups this one stands for. Arrays of shape ``(groups,)``."""
-
-    upper: Words
-    lower: Words
-    middle: Words
-    weight: Words
-
-    def __len__(self) -> int:
-        return len(self.upper)
-
-    def part(self, index: slice | NDArray[np.intp]) -> Groups:
-        """Some of the groups."""
-        return Groups(self.upper[index], self.lower[index], self.middle[index], self.weight[index])
 
 
 @cache
@@ -72,7 +58,7 @@ def groups(n: int, symmetry: Symmetry = "quarter") -> Groups:
     """The groups of a board of ``n >= 2`` queens: 46,508 quarters at n = 20.
 
     For odd n the queen of the middle row is in the left half or the centre; left of it the upper
-    half has the middle column (``quarter`` and ``middle``).
+    half has the middle column (``quarter``). ``middle`` has the same groups.
     """
     if n % 2 == 0:
         return _centred(subsets(n, n // 2), n, NO_COLUMN, symmetry)
@@ -87,41 +73,35 @@ def groups(n: int, symmetry: Symmetry = "quarter") -> Groups:
         if symmetry != "mirror":
             sets = sets[(sets >> np.uint32(n // 2) & np.uint32(1)).astype(bool)]
         parts.append(_group(sets, n, middle, np.full_like(sets, 2 if symmetry == "mirror" else 4)))
-    names = ("upper", "lower", "middle", "weight")
-    return Groups(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def packed_groups(n: int) -> NDArray[np.int64]:
-    """The fewest groups whose lists need no more columns than theirs, of shape ``(groups, 4)``:
-    upper and lower columns, the middle row's queen, the weight."""
-    every = groups(n, "middle" if n % 2 else "quarter")
-    columns = (every.upper, every.lower, every.middle, every.weight)
-    return np.stack(columns, axis=1).astype(np.int64)
+    return np.concatenate(parts)
 
 
 def _centred(sets: Words, n: int, middle: int, symmetry: Symmetry) -> Groups:
     """One group of each orbit of mirror and flip, which leave the middle row as it is."""
     images = [sets, mirrored(sets, n)]
     if symmetry != "mirror":
-        images += [_group(image, n, middle, image).lower for image in images]
+        images += [_others(image, n, middle) for image in images]
     orbits = np.sort(images, axis=0)
-    weight = 1 + np.count_nonzero(np.diff(orbits, axis=0), axis=0).astype(np.uint32)
+    weight = 1 + np.count_nonzero(np.diff(orbits, axis=0), axis=0)
     kept = orbits[0] == sets
     return _group(sets[kept], n, middle, weight[kept])
 
 
-def _group(upper: Words, n: int, middle: int, weight: Words) -> Groups:
-    others = np.uint32((1 << n) - 1 & ~(1 << middle if middle != NO_COLUMN else 0))
-    return Groups(upper, others ^ upper, np.full_like(upper, middle), weight)
+def _group(upper: Words, n: int, middle: int, weight: NDArray[Any]) -> Groups:
+    columns = (upper, _others(upper, n, middle), np.full_like(upper, middle), weight)
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
-def middle_weight(n: int, h: int, v: int) -> int:
-    """How often a solution with these H and V (in half columns and half rows) counts.
+def _others(upper: Words, n: int, middle: int) -> Words:
+    return np.uint32((1 << n) - 1 & ~(1 << middle if middle != NO_COLUMN else 0)) ^ upper
 
-    For odd n those with V > H count twice, for even n those with V < H: H is known before the lists
-    are made if a single row has it, and filters both of them if it is the larger of two.
-    """
-    return 1 if h == v else 2 * ((v > h) == (n % 2 == 1))
+
+def dealt(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows in an order in which neighbours are far apart, so that consecutive ones are alike."""
+    stride = int(GOLDEN * len(rows))
+    while gcd(stride, len(rows)) > 1:
+        stride += 1
+    return rows[np.arange(len(rows)) * stride % len(rows)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,14 +112,12 @@ class QuarterLists:
     ``rising`` has bit ``c + rows - 1 - r`` of each queen in row r and column c: the diagonals
     towards larger columns, as the last row meets them, those included that have left the board.
     ``falling`` has bit ``c + r``: those towards smaller columns, as the first row meets them.
-    ``last``: column of the last row's queen. ``crossed``: first row with a queen in a middle
-    column, or ``NO_ROW``.
+    ``crossed``: first row with a queen in a middle column, or ``NO_ROW``.
     """
 
     starts: Words
     rising: Words
     falling: Words
-    last: NDArray[np.uint8]
     crossed: NDArray[np.uint8]
 
 
@@ -168,46 +146,4 @@ def quarter_lists(n: int, rows: int) -> QuarterLists:
         crossed[(column == n // 2) | (column == (n - 1) // 2)] = r
     starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.uint32)
     assert len(starts) == comb(n, rows) + 1
-    return QuarterLists(starts, rising, falling, boards[:, -1].astype(np.uint8), crossed)
-
-
-Queen = tuple[int, int]
-
-
-def solutions_by_definition(n: int, symmetry: Symmetry = "quarter") -> int:
-    """a(n) from the middle in plain Python, slow: what the other programs must agree with."""
-    return solutions_of(groups(n, symmetry), n, transposed=symmetry == "middle")
-
-
-def solutions_of(some: Groups, n: int, *, transposed: bool = False) -> int:
-    """The solutions of some groups with their weights, by the definition."""
-    found = 0
-    for upper, lower, middle, weight in zip(
-        some.upper, some.lower, some.middle, some.weight, strict=True
-    ):
-        centre = [(n // 2, int(middle))] if middle != NO_COLUMN else []
-        below = [[(n - 1 - r, c) for r, c in half] for half in _halves(int(lower), n)]
-        for above in _halves(int(upper), n):
-            for half in below:
-                board = [*above, *centre, *half]
-                if _peaceful(board):
-                    twice = _twice(board, n) if transposed else 1
-                    found += int(weight) * twice
-    return found
-
-
-def _halves(columns: int, n: int) -> Iterator[list[Queen]]:
-    """Placements on the columns in the rows from 0 on; rows and columns of their queens."""
-    order = permutations(c for c in range(n) if columns >> c & 1)
-    return filter(_peaceful, (list(enumerate(columns)) for columns in order))
-
-
-def _peaceful(queens: Sequence[Queen]) -> bool:
-    return all(abs(r - s) != abs(c - d) for (r, c), (s, d) in combinations(queens, 2))
-
-
-def _twice(board: Sequence[Queen], n: int) -> int:
-    middle = {(n - 1) // 2, n // 2}
-    h = max(abs(2 * c - n + 1) for r, c in board if r in middle)
-    v = max(abs(2 * r - n + 1) for r, c in board if c in middle)
-    return middle_weight(n, h, v)
+    return QuarterLists(starts, rising, falling, crossed)

@@ -11,7 +11,7 @@
 enum class Listing { walk, quarters };
 enum class Order { none, plain, gray };
 enum class Masks { none, and_, and_or };
-enum class Pairs { words, shuffle };
+enum class PairTest { words, shuffle };
 enum class Symmetry { mirror, quarter, middle };
 
 struct Middle {
@@ -19,7 +19,7 @@ struct Middle {
     Listing listing;
     Order order;
     Masks masks;
-    Pairs pairs;
+    PairTest pairs;
     Symmetry symmetry;
     unsigned split;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }

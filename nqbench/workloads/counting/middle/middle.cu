@@ -68,7 +68,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
     const unsigned lane = lane_number(), first = lower * kWarp;
     const bool there = first + lane < lists.lowers;
     Tables<Blocks> tables;
-    if constexpr (C.pairs == Pairs::shuffle)
+    if constexpr (C.pairs == PairTest::shuffle)
         tables.make(there ? lists.lower[first + lane] : 0, there);
     const Words words{lists.lower + first, min(kWarp, lists.lowers - first)};
     const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
@@ -77,7 +77,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
     const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
         const Half half = __ldg(tiles + tile * kWarp);
         unsigned pairs;
-        if constexpr (C.pairs == Pairs::words) pairs = words.free(half);
+        if constexpr (C.pairs == PairTest::words) pairs = words.free(half);
         else if (skip) pairs = __popc(tables.template free<kSkipped>(half));
         else pairs = __popc(tables.template free<0>(half));
         count += pairs * unsigned(half >> kWeight);
@@ -88,7 +88,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
         const bool meets = base + lane >= to || (mask & other & kCommon) != 0;
         const Half* const at = own + base * kWarp;
         unsigned tested = ~__ballot_sync(kAllLanes, meets);
-        if constexpr (C.masks == Masks::and_or && C.pairs == Pairs::shuffle && kSkipped > 0) {
+        if constexpr (C.masks == Masks::and_or && C.pairs == PairTest::shuffle && kSkipped > 0) {
             unsigned light = tested & __ballot_sync(kAllLanes, (mask & other) >> kOr == 0);
             tested ^= light;
             while (light != 0) test(at, take_last(light), true);
@@ -107,7 +107,8 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
 
 template <Middle C, unsigned Blocks>
 __device__ Half join_lists(const Lists& lists, unsigned* next) {
-    constexpr unsigned kLeast = C.pairs == Pairs::shuffle && 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
+    constexpr unsigned kLeast =
+        C.pairs == PairTest::shuffle && 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
     if constexpr (Blocks > kLeast) {
         if (lists.useful <= 5 * (Blocks - 1)) return join_lists<C, Blocks - 1>(lists, next);
     }

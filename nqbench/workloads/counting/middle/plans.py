@@ -20,7 +20,7 @@ from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Argument, Buffer, Kernel, MultiLaunchPlan, Variable
 from nqbench.point import Level
 from nqbench.system.machine import timed
-from nqbench.workloads.counting.factors import FACTORS, MIDDLE, MIN_N
+from nqbench.workloads.counting.factors import FACTORS, MIDDLE, MIN_N, RESERVED_WORDS
 from nqbench.workloads.counting.middle import groups as groups_of
 from nqbench.workloads.counting.middle.groups import Groups, Symmetry
 from nqbench.workloads.counting.systems import SYSTEMS
@@ -56,6 +56,10 @@ _LONGEST: Final[Mapping[int, int]] = {
     8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506
 }  # fmt: skip
 """The longest list of any set of n // 2 columns, by enumeration."""
+
+
+_CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
+"""Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), in its order."""
 
 
 def longest(n: int) -> int:
@@ -106,12 +110,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     if device.memory_bytes:
         arena = min(arena, device.memory_bytes // 32)  # a quarter of the memory for each list
     batch = max(1, min(count, arena // (2 * room)))
-    return {
-        "groups": count,
-        "batch": batch,
-        "room": room,
-        "staged": staged,
-    }
+    return {"groups": count, "batch": batch, "room": room, "staged": staged}
 
 
 def _about(n: int, symmetry: Symmetry) -> int:
@@ -127,7 +126,7 @@ def make_plan(
     levels = resolve(given, device)
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
-    found = some or groups_of.groups(n, symmetry)
+    found = groups_of.groups(n, symmetry) if some is None else some
     lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     copies = 1 + number(levels, "split") // 2  # of a half, in the cells that it is in
@@ -138,7 +137,7 @@ def make_plan(
         (*_inputs(n, found, lists), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found.weight, batch, room),
+        (found[:, 3].astype(np.uint64), batch, room),
         split_s=split_s,
         about={**numbers, "n": n, "symmetry": symmetry},
     )
@@ -158,9 +157,7 @@ def _rows(n: int) -> tuple[int, int]:
 def _inputs(n: int, found: Groups, lists: Mapping[int, groups_of.QuarterLists]) -> list[Buffer]:
     binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
     data: dict[str, NDArray[np.uint32]] = {
-        "upper": found.upper,
-        "lower": found.lower,
-        "middle": found.middle,
+        **dict(zip(("upper", "lower", "middle"), found.T.astype(np.uint32), strict=False)),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
     }
@@ -194,10 +191,15 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
     ]
 
 
+def _word(name: str, level: str) -> str:
+    """A level in CUDA: ``PairTest::shuffle``."""
+    return f"{name.title().replace('_', '')}::{RESERVED_WORDS.get(level, level)}"
+
+
 def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]:
     n, cells = number(levels, "n"), 1 << number(levels, "split")
     batch, staged = int(numbers["batch"]), int(numbers["staged"])
-    words = [f"{kind}::{_cuda(levels[name])}" for name, kind in _CONFIG.items()]
+    words = [_word(name, str(levels[name])) for name in _CONFIG]
     config = ", ".join([str(n), *words, str(levels["split"])])
     first, count, room = (Variable(name, "uint32") for name in ("first", "count", "room"))
     outer, inner = _rows(n)
@@ -230,21 +232,7 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
     }
 
 
-_CONFIG: Final = {
-    "listing": "Listing",
-    "order": "Order",
-    "masks": "Masks",
-    "pair_test": "Pairs",
-    "symmetry": "Symmetry",
-}
-"""Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), and their enumerations."""
-
-
-def _cuda(level: Level) -> str:
-    return "and_" if level == "and" else str(level)
-
-
-def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room: int) -> None:
+def count(context: ProgramContext, weight: NDArray[np.uint64], batch: int, room: int) -> None:
     """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with
     a list that was longer than its room; these are counted again, with more.
     """
@@ -268,7 +256,7 @@ def count(context: ProgramContext, weight: NDArray[np.uint32], batch: int, room:
     sums = context.download("sums")
     context.keep("sums", sums)
     context.keep("spilled", first_spilled)
-    context.keep("answer", np.array([np.dot(sums, weight.astype(np.uint64))], np.uint64))
+    context.keep("answer", np.array([np.dot(sums, weight)], np.uint64))
 
 
 def _count_batch(context: ProgramContext, first: int, groups: int, room: int) -> None:

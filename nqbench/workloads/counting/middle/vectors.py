@@ -105,16 +105,16 @@ def _tables(b: Any, path: int, lookups: int, columns: Any, block: int) -> list[t
     return tables
 
 
-def _tile_pairs(module: Any, path: int, lookups: int) -> Any:
+def _tile_pairs(module: Any, name: str, path: int, lookups: int) -> Any:
     """See :func:`tile_pairs`."""
     lanes, width = LANES[path], 8 * LANES[path]
     octet, words = ir.VectorType(_I64, 8), ir.VectorType(_I64, lanes)
     entries = ir.VectorType(_I8, width)
-    function, at = _function(module, f"tile_pairs_{path}_{lookups}", 5)
+    function, at = _function(module, name, 5)
     planes, masks, tiles, columns, mask = function.args
     if path == AVX512:
-        name = "llvm.x86.avx512.vpermi2var.qi.512"
-        table = _external(module, name, entries, entries, entries, entries)
+        permute = "llvm.x86.avx512.vpermi2var.qi.512"
+        table = _external(module, permute, entries, entries, entries, entries)
     else:
         table = _external(module, "llvm.x86.avx2.pshuf.b", entries, entries, entries)
     ones = _external(module, f"llvm.ctpop.v{lanes}i64", words, words)
@@ -175,6 +175,8 @@ def _tile_pairs(module: Any, path: int, lookups: int) -> Any:
 
 def _compressed(b: Any, module: Any, path: int, values: Any, kept: Any) -> Any:
     """The values that are kept, first."""
+    if path == PORTABLE:
+        return values
     if path == AVX512:
         kind = values.type
         name = "llvm.x86.avx512.mask.compress.v8i64"
@@ -197,11 +199,11 @@ def _compressed(b: Any, module: Any, path: int, values: Any, kept: Any) -> Any:
     return b.bitcast(b.call(permute, [b.bitcast(values, halves), order]), values.type)
 
 
-def _joined(module: Any, path: int) -> Any:
+def _joined(module: Any, name: str, path: int) -> Any:
     """See :func:`joined`."""
-    lanes = LANES[path]
+    lanes = LANES[path] if path else 1
     words = ir.VectorType(_I64, lanes)
-    function, at = _function(module, f"joined_{path}", 7)
+    function, at = _function(module, name, 7)
     uppers, uppers_kept, upper_count, lowers, lowers_kept, lower_count, out = function.args
     ones = _external(module, "llvm.ctpop.i64", _I64, _I64)
     counts = (upper_count, lower_count)
@@ -242,65 +244,43 @@ def _joined(module: Any, path: int) -> Any:
     return function
 
 
-def _chosen(builder: Any, key: Any, made: Mapping[int, Any], arguments: Sequence[Any]) -> Any:
-    """The result of the function of a key, 0 if there is none."""
-    end = builder.append_basic_block("chosen")
-    cases = {k: builder.append_basic_block(f"case_{k}") for k in made}
-    switch = builder.switch(key, end)
-    incoming = [(_word(0), builder.block)]
-    for k, block in cases.items():
-        switch.add_case(_word(k), block)
-        builder.position_at_end(block)
-        incoming.append((builder.call(made[k], arguments), block))
-        builder.branch(end)
-    builder.position_at_end(end)
-    result = builder.phi(_I64)
-    for value, block in incoming:
-        result.add_incoming(value, block)
-    return result
-
-
 Call = Callable[[tuple[Any, ...]], int]
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _tile_pairs_of_path(_typing: Any, numbers: Any) -> Any:
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
-        path, lookups, *rest = _unpacked(builder, numbers, arguments)
-        key = builder.add(builder.mul(path, _word(16)), lookups)
-        made = {
-            16 * p + k: _once(builder.module, f"tile_pairs_{p}_{k}", _tile_pairs, p, k)
-            for p in _vector_paths()
-            for k in LOOKUPS[p]
-        }
-        return _chosen(builder, key, made, rest)
+def _intrinsic(make: Callable[..., Any], keys: Callable[[], list[tuple[int, ...]]]) -> Call:
+    """A function of one tuple of numbers: a key, and what the function that is made for it takes.
+    Returns 0 for a key that there is no function for."""
 
-    return types.int64(numbers), code
+    def typed(_typing: Any, numbers: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
+            values = [builder.extract_value(arguments[0], i) for i in range(numbers.count)]
+            end = builder.append_basic_block("chosen")
+            incoming = [(_word(0), builder.block)]
+            cases = {key: builder.append_basic_block("case") for key in sorted({*keys()})}
+            size = len(next(iter(cases)))
+            number = _word(0)
+            for value in values[:size]:
+                number = builder.add(builder.mul(number, _word(16)), value)
+            switch = builder.switch(number, end)
+            for key, block in cases.items():
+                switch.add_case(_word(sum(k << 4 * i for i, k in enumerate(key[::-1]))), block)
+                builder.position_at_end(block)
+                name = "_".join(map(str, (make.__name__, *key)))
+                function = builder.module.globals.get(name) or make(builder.module, name, *key)
+                incoming.append((builder.call(function, values[size:]), block))
+                builder.branch(end)
+            builder.position_at_end(end)
+            result = builder.phi(_I64)
+            for value, block in incoming:
+                result.add_incoming(value, block)
+            return result
 
+        return types.int64(numbers), code
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _joined_of_path(_typing: Any, numbers: Any) -> Any:
-    def code(_context: Any, builder: Any, _signature: Any, arguments: Sequence[Any]) -> Any:
-        path, *rest = _unpacked(builder, numbers, arguments)
-        made = {p: _once(builder.module, f"joined_{p}", _joined, p) for p in _vector_paths()}
-        return _chosen(builder, path, made, rest)
-
-    return types.int64(numbers), code
-
-
-def _vector_paths() -> tuple[int, ...]:
-    return tuple(path for path in paths() if path != PORTABLE)
-
-
-def _unpacked(builder: Any, numbers: Any, arguments: Sequence[Any]) -> list[Any]:
-    return [builder.extract_value(arguments[0], i) for i in range(numbers.count)]
-
-
-def _once(module: Any, name: str, make: Callable[..., Any], *levels: int) -> Any:
-    return module.globals.get(name) or make(module, *levels)
+    return cast(Call, intrinsic(typed))
 
 
-tile_pairs = cast(Call, _tile_pairs_of_path)
+tile_pairs = _intrinsic(_tile_pairs, lambda: [(p, k) for p in paths()[1:] for k in LOOKUPS[p]])
 """Disjoint pairs of eight or sixteen half boards with those of all tiles of the other list.
 
 Takes one tuple: path; look-ups; the address of each tile's indices, a vector of bytes per look-up;
@@ -309,7 +289,7 @@ the eight or sixteen half boards, their bits transposed by eight; and the AND of
 skipped if its AND meets this one.
 """
 
-joined = cast(Call, _joined_of_path)
+joined = _intrinsic(_joined, lambda: [(p,) for p in paths()])
 """Writes the XOR of the images of each disjoint pair of quarters; returns how many.
 
 Takes one tuple: path; addresses of the words and of the images of the upper quarters; how many; the

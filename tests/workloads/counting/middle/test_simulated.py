@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from nqbench.device import Device
-from nqbench.devices.registry import facts_for, open_device
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.devices.registry import open_device
 from nqbench.plan import MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.middle import groups, plans
+from tests.workloads.counting import oracle
 
 SYSTEM = "middle"
 
@@ -70,37 +69,6 @@ def test_groups_without_room_are_counted_again(
 @pytest.mark.parametrize("n", [8, 9])
 def test_every_group_has_the_solutions_of_the_definition(device: Device, n: int) -> None:
     _, outputs = _counted(device, n, symmetry="quarter")
-    every = groups.groups(n)
-    found = [int(s) for s in outputs["sums"]]
-    some = np.arange(0, len(every), 3)
-    assert [found[k] for k in some] == [_of_group(n, every.part(slice(k, k + 1))) for k in some]
-
-
-def _of_group(n: int, group: groups.Groups) -> int:
-    return groups.solutions_of(group, n) // int(group.weight[0])
-
-
-REFUSED: list[tuple[dict[str, Level], str | None, type[Exception], str]] = [
-    ({"n": 25}, SYSTEM, InfeasibleError, "n: 25 is outside 5 to 24"),
-    ({"n": 4}, SYSTEM, InfeasibleError, "n: 4 is outside"),
-    ({"n": 10, "symmetry": "middle"}, SYSTEM, InfeasibleError, "use symmetry: quarter"),
-    ({"n": 10, "symmetry": "full"}, SYSTEM, InfeasibleError, "takes mirror, quarter, middle"),
-    ({"n": 10, "loop": "irrc"}, SYSTEM, InfeasibleError, "means nothing to middle"),
-    ({"n": 10, "split": 5}, SYSTEM, InfeasibleError, "split: 5 is outside 0 to 4"),
-    ({"n": 10, "order": "grey"}, SYSTEM, StudyError, "gray"),
-    ({"n": 10, "order": "gray"}, None, InfeasibleError, "use system: middle"),
-    ({"n": 10, "symmetry": "quarter"}, None, InfeasibleError, "use system: middle"),
-]
-
-
-@pytest.mark.parametrize(("given", "system", "error", "said"), REFUSED)
-def test_what_makes_no_sense_is_refused(
-    given: dict[str, Level], system: str | None, error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        WORKLOAD.resolve(given, system, facts_for("sim:mini"))
-
-
-def test_a_cpu_is_refused() -> None:
-    with pytest.raises(WrongDeviceError, match="is a GPU kernel"):
-        WORKLOAD.resolve({"n": 10}, SYSTEM, facts_for("cpu"))
+    expected = oracle.from_the_middle(n)
+    pairs = [(upper, middle) for upper, _, middle, _ in groups.groups(n).tolist()]
+    assert outputs["sums"].tolist() == [expected[pair] for pair in pairs]
