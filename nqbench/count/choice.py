@@ -17,12 +17,7 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.files import cache_folder
-from nqbench.workloads.counting.factors import (
-    MAX_N,
-    MIDDLE,
-    has_instructions,
-    takes_closed_jobs,
-)
+from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
 from nqbench.workloads.counting.systems import SYSTEMS
@@ -54,7 +49,7 @@ class KernelChoice:
     multiprocessors: int = 0
     date: str = ""
     study: str = ""
-    most_n: int = MAX_N
+    most_n: int = factors.MAX_N
 
     def depth_at(self, n: int) -> int:
         """Rows of the jobs of a board, of which there are at most ``MAX_JOBS``.
@@ -62,7 +57,7 @@ class KernelChoice:
         Boards below those in ``depths`` leave as many rows to search as the smallest, others place
         as many as the next smaller one.
         """
-        depth, closed = self.wanted_depth(n), takes_closed_jobs(self.loop)
+        depth, closed = self.wanted_depth(n), factors.takes_closed_jobs(self.loop)
         while depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS, closed=closed) > MAX_JOBS:
             depth -= 1
         return depth
@@ -103,7 +98,7 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
     known = {
         choice.capability: choice
         for choice in stored
-        if n <= choice.most_n and has_instructions(device, choice.loop)
+        if n <= choice.most_n and factors.has_instructions(device, choice.loop)
     }
 
     def far(capability: str) -> tuple[int, int]:
@@ -136,7 +131,7 @@ def read_choices(path: Path) -> list[KernelChoice]:
     try:
         found = [KernelChoice(**entry) for entry in yaml.safe_load(text)]
         for choice in found:
-            if choice.system != MIDDLE:
+            if choice.system != factors.MIDDLE:
                 choice.wanted_depth(choice.n)
         return found
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
