@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 LaunchStatus = Literal["launch_error", "crashed", "wrong", "check_error"]
 
@@ -114,7 +114,14 @@ class LaunchError(DeviceError):
 
 
 class KernelFault(LaunchError):
-    """A fault inside a kernel, found by the simulator, with address, lane and PTX line."""
+    """A fault inside a kernel, found by the simulator, with address, lane and PTX line.
+
+    ``finding``  the same as data (``nqbench.simulator.findings``); ``None`` before a launch
+    """
+
+    def __init__(self, message: str, finding: Any = None) -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 class ProgramFault(LaunchError):
@@ -128,11 +135,16 @@ class ProgramFault(LaunchError):
 class LaunchTimeout(DeviceError):
     """A launch did not end within its limit.
 
-    ``fatal``  the kernel still runs: the process must be replaced
+    ``fatal``    the kernel still runs: the process must be replaced
+    ``finding``  where it stands, if the simulator knows (``nqbench.simulator.findings``)
     """
 
     fatal: bool = False
     status: Final = "timeout"
+
+    def __init__(self, message: str, finding: Any = None) -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 class WrongAnswer(NqbenchError):

@@ -22,7 +22,7 @@ from nqbench.point import labels, varied
 from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
-from nqbench.simulator.sanitizer import CodePlace
+from nqbench.simulator.ptx import Where
 from nqbench.study import Study, expand
 from nqbench.study.asked import smallest
 from nqbench.workloads import KERNEL, launch_factors
@@ -245,6 +245,6 @@ def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:
     lines = []
     for row in rows:
         counts = {key: value for key, value in row.items() if key not in ("file", "line")}
-        place = source_line(kernel, CodePlace(row["file"], row["line"], 0))
+        place = source_line(kernel, Where(0, row["file"], row["line"]))
         lines.append(SourceLine(place.path, row["line"], place.text, counts))
     return lines

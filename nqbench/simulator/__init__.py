@@ -11,16 +11,15 @@ README.md beside this file says how it works and what its counters mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nqbench.device import Launch
     from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
+    from nqbench.simulator.findings import Finding
     from nqbench.simulator.launching import SimPlan
-    from nqbench.simulator.sanitizer import Finding
 
-__all__ = ["check", "compile", "counters", "launch"]
+__all__ = ["check", "compile", "launch"]
 
 
 def compile(plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any) -> SimPlan:
@@ -50,13 +49,6 @@ def launch(
     """
     with compile(plan, model, **settings) as loaded:
         return loaded.launch(timeout_s)
-
-
-def counters(
-    plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any
-) -> Mapping[str, int | float]:
-    """The counters of one launch, by the names of ``nqbench.vocabulary.COUNTERS``."""
-    return launch(plan, model, **settings).counters or {}
 
 
 def check(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +14,14 @@ from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
+from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import (
     CACHE_LINE,
     PRINT_RECORD,
     UNWRITTEN_BYTE,
     BlockSlot,
     Context,
+    LaunchShape,
     Outcome,
     align,
 )
@@ -28,7 +29,6 @@ from nqbench.simulator.rules import LINE_BITS
 from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.translation import Translation
 
-WARP_SIZE: Final = 32
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
 
@@ -44,33 +44,6 @@ STATE_OF_A_LAUNCH: Final = (
     Context.FAULT_LANES, Context.PRINTED,
 )  # fmt: skip
 """Fields of the context that a launch changes; all start as 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchShape:
-    """A launch's shape. ``order`` is ``round_robin``, ``reverse`` or ``greedy``."""
-
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    dynamic_shared_bytes: int
-    resident_blocks: int
-    multiprocessors: int
-    order: str
-    quantum: int
-    cooperative: bool = False
-    caches: tuple[int, int] | None = None
-    """Bytes of each multiprocessor's L1 and of the L2, where they are simulated."""
-
-    @property
-    def threads(self) -> int:
-        """Threads per block."""
-        return int(np.prod(self.block))
-
-    @property
-    def warps(self) -> int:
-        """Warps per block."""
-        return -(-self.threads // WARP_SIZE)
 
 
 class SimLaunch:
@@ -108,7 +81,7 @@ class SimLaunch:
         self.site_counts = self._zeros(Context.SITE_COUNTS, self.counted_warps * self.site_stride)
         self.parameters = self._zeros(Context.PARAMETERS, len(parameters) + 8)
         self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
-        stride = align(g.threads, WARP_SIZE)
+        stride = align(g.threads, LANES)
         indices = self._zeros(Context.THREAD_INDICES, 4 * 3 * stride).view(np.int32)
         thread = np.arange(g.threads)
         x, y, _ = g.block
@@ -129,9 +102,7 @@ class SimLaunch:
         self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None
         if code.watched:
-            self.watch = LaunchWatch(
-                code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes
-            )
+            self.watch = LaunchWatch(code, memory, g)
             self.context[Context.WATCH] = self.watch.header.ctypes.data
 
     def _zeros(self, field: Context, nbytes: int) -> NDArray[np.uint8]:
@@ -167,7 +138,7 @@ class SimLaunch:
             Context.MULTIPROCESSORS: g.multiprocessors,
             Context.WARP_MASKS: layout.masks,
             Context.WARP_LOCAL: layout.local,
-            Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
+            Context.WARP_LOCAL_BYTES: LANES * layout.local_bytes,
             Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
             Context.L1_BYTES: len(self.l1) // g.multiprocessors,
             Context.L2_BYTES: len(self.l2),

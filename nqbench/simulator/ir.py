@@ -106,7 +106,7 @@ class Function:
         """``signature``: ``i64 name(ptr a, <32 x i32> b) nounwind``."""
         head, _, self.attributes = signature.partition(") ")
         head, _, inside = head.partition("(")
-        self.result, self.name = head.split()
+        self.result, self.name = head.rsplit(" ", 1)
         parameters = (one.rsplit(" ", 1) for one in inside.split(", "))
         self.parameters = [Value(type_, f"%{name}") for type_, name in parameters]
         self.module = module

@@ -24,13 +24,13 @@ from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports, timing
-from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
+from nqbench.simulator.engine import SimLaunch, parameter_bytes
+from nqbench.simulator.findings import Finding
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import (
     OTHER_BYTES,
     UNWRITTEN_BYTE,
-    Context,
-    Fault,
+    LaunchShape,
     Outcome,
     align,
 )
@@ -153,13 +153,13 @@ class SimKernel:
         self.launches = 0
         self.printed: list[str] = []
         self._names: dict[Instruction, str] | None = None
-        self._run: SimLaunch | None = None
+        self.run: SimLaunch | None = None
 
     def begin(self) -> None:
         """Forget the counts of the last run."""
         self.launches, self.printed = 0, []
-        if self._run is not None:
-            self._run.forget()
+        if self.run is not None:
+            self.run.forget()
 
     def launch(
         self,
@@ -174,12 +174,12 @@ class SimKernel:
         Raises ``KernelFault`` or ``LaunchTimeout``."""
         memory.use(self.code)
         self.launches += 1
-        if self._run is None:
+        if self.run is None:
             modelled = TIME in self.simulation.modes
-            self._run = SimLaunch(self.code, memory, parameters, self.geometry, per_warp=modelled)
+            self.run = SimLaunch(self.code, memory, parameters, self.geometry, per_warp=modelled)
         else:
-            self._run.again(parameters)
-        run, entry = self._run, self.kernel.entry
+            self.run.again(parameters)
+        run, entry = self.run, self.kernel.entry
         outcome = run.go(max_steps, left_s)
         if self.code.prints:
             self.printed += reports.printed(run)
@@ -195,29 +195,15 @@ class SimKernel:
                     f"{run.steps:,} loop iterations; it may be endless, or max_steps of SimDevice"
                     " is too small for it"
                 )
-            where = reports.standing(run)
-            raise LaunchTimeout(f"kernel {entry}: still running after {limit}{where}")
+            where, place = reports.standing(run)
+            message = f"kernel {entry}: still running after {limit}{where}"
+            raise LaunchTimeout(message, Finding("endless", place, message=message))
         return run
-
-    @property
-    def fault(self) -> Fault:
-        """What stopped the last launch."""
-        return Fault.NONE if self._run is None else Fault(self._run.context[Context.FAULT_KIND])
-
-    def fill_shared(self, byte: int, *, known: bool) -> None:
-        """See ``SimLaunch``."""
-        if self._run is not None:
-            self._run.fill_shared(byte, known=known)
-
-    @property
-    def watch(self) -> LaunchWatch | None:
-        """What the checked mode saw in the launches."""
-        return None if self._run is None else self._run.watch
 
     @property
     def tally(self) -> Tally | None:
         """Sums over the launches of one run."""
-        return None if self._run is None else Tally(self._run)
+        return None if self.run is None else Tally(self.run)
 
     def lines(self, tally: Tally | None) -> list[dict[str, Any]]:
         """These sums for each access and branch."""
@@ -277,8 +263,8 @@ class SimPlan(Prepared):
 
     def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""
-        every = (*self.before, *self.kernels.values())
-        return [(k.kernel, k.watch) for k in every if k.watch is not None]
+        every = [(k.kernel, k.run) for k in (*self.before, *self.kernels.values())]
+        return [(kernel, run.watch) for kernel, run in every if run and run.watch is not None]
 
 
 class SimPrepared(SimPlan):
@@ -309,7 +295,8 @@ class SimPrepared(SimPlan):
         try:
             run = self._launch(timeout_s)
         except KernelFault as error:
-            if self.note or kernel.fault is not Fault.UNWRITTEN:
+            kind = error.finding.kind, error.finding.space
+            if self.note or kind != ("uninitialised", "shared"):
                 raise
             run = self._with_any_shared(error, timeout_s)
         tally = Tally(run)
@@ -341,11 +328,12 @@ class SimPrepared(SimPlan):
     def _with_any_shared(self, error: KernelFault, timeout_s: float | None) -> SimLaunch:
         """The launch that stopped at a shared word that nothing wrote, with several values there.
         Raises ``error`` if a branch, an address or any memory follows from them."""
-        seen: set[bytes] = set()
+        seen, stopped = set[bytes](), self.kernel.run
+        assert stopped is not None
         for byte in OTHER_BYTES:
             self.memory.begin(self.buffers)  # the launch that stopped has written already
             self._fill()
-            self.kernel.fill_shared(byte, known=True)
+            stopped.fill_shared(byte, known=True)
             try:
                 run = self._launch(timeout_s)
             except KernelFault:
@@ -354,7 +342,7 @@ class SimPrepared(SimPlan):
             parts = b"".join(part.tobytes() for part in (self.memory.data, *run.counts()))
             seen.add(hashlib.sha256(parts).digest())
         if len(seen) > 1:
-            self.kernel.fill_shared(UNWRITTEN_BYTE, known=False)
+            stopped.fill_shared(UNWRITTEN_BYTE, known=False)
             raise error
         self.note = f"note: {error}; no result depends on it\n"
         return run

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from math import prod
 
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock, skipping
@@ -101,11 +102,38 @@ Outcome = IntEnum("Outcome", "DONE PAUSE FAULT DEADLOCK", start=0)
 
 Fault = IntEnum(
     "Fault",
-    "NONE OUT_OF_BOUNDS MISALIGNED UNWRITTEN DIVISION BARRIER_SPLIT STUCK MEMBERS"
-    " INACTIVE_SOURCE TRAP BARRIER_COUNT SPACE ASSERTION DEPTH NOT_A_FUNCTION UNDEFINED SKIPPED",
+    "NONE OUT_OF_BOUNDS UNWRITTEN DIVISION BARRIER_SPLIT STUCK MEMBERS"
+    " INACTIVE_SOURCE TRAP SPACE ASSERTION DEPTH NOT_A_FUNCTION UNDEFINED SKIPPED",
     start=0,
 )
 """Kinds of fault, as recorded in the context."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """A launch's shape. ``order`` is ``round_robin``, ``reverse`` or ``greedy``."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    dynamic_shared_bytes: int
+    resident_blocks: int
+    multiprocessors: int
+    order: str
+    quantum: int
+    cooperative: bool = False
+    caches: tuple[int, int] | None = None
+    """Bytes of each multiprocessor's L1 and of the L2, where they are simulated."""
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return prod(self.block)
+
+    @property
+    def warps(self) -> int:
+        """Warps per block."""
+        return -(-self.threads // LANES)
 
 
 @dataclass(frozen=True, slots=True)

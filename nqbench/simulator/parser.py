@@ -7,13 +7,21 @@ calls are replaced, so that everything after the parser sees one flat kernel.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from nqbench.simulator import calls, ptx
 
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
-_LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
+_TOKEN = re.compile(
+    r"(?P<space>\s+|//[^\n]*)"
+    r"|\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)[^\n]*"
+    r"|(?P<brace>[{}])"
+    r"|(?P<table>[\w$]+)\s*:\s*\.branchtargets\s+(?P<targets>[^;]*);"
+    r"|(?P<call>[\w$]+\s*:\s*\.call(?:prototype|targets)[^;]*;)"
+    r"|(?P<label>[\w$]+)\s*:(?!:)"
+    r"|(?P<statement>[^;]+);"
+)
+"""What stands in a body, one after the other."""
+_COMMENT = re.compile(r"//[^\n]*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _COMMA = re.compile(r",(?![^\[{(]*[\]})])")
@@ -39,13 +47,12 @@ class _Module:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = text.split("\n")
         self.files = dict(_FILE.findall(text))
-        self.statements: dict[str, tuple[int, str]] = {}
-        for line, statement in module_statements(self.lines):
-            match = VARIABLE.match(statement)
+        self.statements: dict[str, tuple[int, re.Match[str]]] = {}
+        for found in _DECLARED.finditer(text):
+            match = VARIABLE.match(_COMMENT.sub("", found[1]).strip())
             if match is not None:
-                self.statements[match.group(4)] = line, statement
+                self.statements[match.group(4)] = text.count("\n", 0, found.start(1)) + 1, match
         self.bodies = {match[2]: match for match in _FUNCTION.finditer(text)}
         self.functions: dict[str, ptx.PtxKernel] = {}
 
@@ -64,15 +71,11 @@ class _Module:
 
     def _read(self, name: str, start: int, gives: str) -> ptx.PtxKernel:
         """Read a kernel or function whose parameters begin at ``start``."""
-        line = self.text.count("\n", 0, start)
-        body = next(
-            i for i in range(line, len(self.lines)) if self.lines[i].lstrip().startswith("{")
-        )
-        header = "\n".join([self.text[start:].split("\n", 1)[0], *self.lines[line + 1 : body]])
-        places, nbytes = parameters(header, line + 1)
-        kernel = ptx.PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
-        end = _Body(kernel, self.lines, body, self.files).read()
-        used = set(re.findall(r"[\w$]+", "\n".join(self.lines[body:end])))
+        line, body = self.text.count("\n", 0, start) + 1, self.text.index("{", start)
+        places, nbytes = parameters(self.text[start:body], line)
+        kernel = ptx.PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line)[0]))
+        end = _Body(kernel, self.text, self.files).read(body)
+        used = set(re.findall(r"[\w$]+", self.text[body:end]))
         self._variables(kernel, [name for name in self.statements if name in used])
         return kernel
 
@@ -81,9 +84,7 @@ class _Module:
         for name in names:
             if name in kernel.variables or name not in self.statements:
                 continue
-            line, statement = self.statements[name]
-            match = VARIABLE.match(statement)
-            assert match is not None
+            line, match = self.statements[name]
             kernel.variables[name] = variable = read_variable(match, line)
             self._variables(kernel, [reference.name for _, reference in variable.references])
 
@@ -91,12 +92,9 @@ class _Module:
 class _Body:
     """Reads the statements between the braces of one kernel or function."""
 
-    def __init__(
-        self, kernel: ptx.PtxKernel, lines: list[str], start: int, files: dict[str, str]
-    ) -> None:
+    def __init__(self, kernel: ptx.PtxKernel, text: str, files: dict[str, str]) -> None:
         self.kernel = kernel
-        self.lines = lines
-        self.start = start
+        self.text = text
         self.scopes: list[dict[str, ptx.Register]] = []
         self.parameters: dict[str, str] = {}
         self.opened = 0
@@ -107,68 +105,47 @@ class _Body:
     def _where(self, line: int) -> ptx.Where:
         return ptx.Where(line, self.file, self.source_line)
 
-    def read(self) -> int:
-        """Read all statements; returns the index of the line with the closing brace."""
-        pending, first, table = "", 0, ""
-        for number in range(self.start, len(self.lines)):
-            raw = self.lines[number].split("//", 1)[0]
-            if not pending:
-                loc = _LOC.match(raw)
-                if loc:
-                    # Line 0 marks code without a line of its own: keep the last known one.
-                    if int(loc.group(2)):
-                        self.file = self.files.get(loc.group(1), "")
-                        self.source_line = int(loc.group(2))
-                    continue
-            rest = raw.strip()
-            while rest:
-                if not pending:
-                    if rest[0] in "{}":
-                        if rest[0] == "{":
-                            self.scopes.append({})
-                            self.opened += 1
-                        else:
-                            self.scopes.pop()
-                        if not self.scopes:
-                            return number
-                        rest = rest[1:].lstrip()
-                        continue
-                    label = _LABEL.match(rest)
-                    if label:
-                        rest = rest[label.end() :]
-                        if rest.startswith(".branchtargets"):
-                            table = label.group(1)
-                        elif not rest.startswith((".callprototype", ".calltargets")):
-                            self.kernel.body.append(ptx.Label(label.group(1)))
-                        continue
-                    first = number + 1
-                head, semicolon, rest = rest.partition(";")
-                pending += " " + head
-                rest = rest.lstrip()
-                if semicolon:
-                    self._statement(pending.strip(), first, table)
-                    pending, table = "", ""
-        raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(self.start + 1))
+    def read(self, start: int) -> int:
+        """Read all statements from the opening brace on; returns where the body ends."""
+        line, at = self.text.count("\n", 0, start) + 1, start
+        for match in _TOKEN.finditer(self.text, start):
+            kind = match.lastgroup
+            if kind == "space":
+                continue
+            line, at = line + self.text.count("\n", at, match.start()), match.start()
+            if kind == "brace":
+                if match[0] == "{":
+                    self.scopes.append({})
+                    self.opened += 1
+                else:
+                    self.scopes.pop()
+                if not self.scopes:
+                    return match.end()
+            elif kind == "line" and int(match["line"]):
+                # Line 0 marks code without a line of its own: keep the last known one.
+                self.file = self.files.get(match["file"], "")
+                self.source_line = int(match["line"])
+            elif kind == "targets":
+                names = match["targets"].split(",")
+                self.kernel.targets[match["table"]] = tuple(name.strip() for name in names)
+            elif kind == "label":
+                self.kernel.body.append(ptx.Label(match["label"]))
+            elif kind == "statement":
+                self._statement(_COMMENT.sub("", match["statement"]).strip(), line)
+        raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(line))
 
-    def _statement(self, text: str, line: int, table: str) -> None:
-        if text.startswith(".branchtargets"):
-            names = text.removeprefix(".branchtargets")
-            self.kernel.targets[table] = tuple(n.strip() for n in names.split(","))
-            return
+    def _statement(self, text: str, line: int) -> None:
         if text.startswith(".reg"):
             self._declare(text, line)
-            return
-        if text.startswith("."):
-            variable = VARIABLE.match(text)
-            if variable is not None:
-                self.kernel.variables[variable.group(4)] = read_variable(variable, line)
-            elif text.startswith(".param"):
-                name = _PARAM.findall(text)[0][2]
-                self.parameters[name] = f"{name}@{self.opened}"
-            elif not text.startswith((".pragma", ".callprototype", ".calltargets")):
-                raise ptx.UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
-            return
-        self.kernel.body.append(self._instruction(text, line))
+        elif not text.startswith("."):
+            self.kernel.body.append(self._instruction(text, line))
+        elif (variable := VARIABLE.match(text)) is not None:
+            self.kernel.variables[variable.group(4)] = read_variable(variable, line)
+        elif text.startswith(".param"):
+            name = _PARAM.findall(text)[0][2]
+            self.parameters[name] = f"{name}@{self.opened}"
+        elif not text.startswith(".pragma"):
+            raise ptx.UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
 
     def _declare(self, text: str, line: int) -> None:
         match = _REG.match(text)
@@ -249,6 +226,11 @@ VARIABLE = re.compile(
     r"\s*(?:=\s*(.*))?$",
     re.DOTALL,
 )
+_DECLARED = re.compile(
+    r"^[ \t]*((?:\.(?:visible|extern|weak|common)\s+)*\.(?:shared|global|const)\s[^;]*);",
+    re.MULTILINE,
+)
+"""Of variables of the module, and those of bodies, which come first there."""
 _FUNCTION = re.compile(
     r"^[ \t]*(?:\.(?:visible|weak|extern)\s+)*\.func\s*(\([^)]*\))?\s*([\w$]+)\s*"
     r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
@@ -284,22 +266,6 @@ def parameters(header: str, line: int) -> tuple[dict[str, tuple[int, int]], int]
         found[name] = (offset, nbytes)
         offset += nbytes
     return found, offset
-
-
-def module_statements(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Variable declarations outside functions, with the line they start on."""
-    depth = 0
-    pending, first = "", 0
-    for number, raw in enumerate(lines, 1):
-        line = raw.split("//", 1)[0].strip()
-        if depth == 0 and (pending or re.match(r"(\.\w+\s+)*\.(shared|global|const)\s", line)):
-            first = first or number
-            pending += " " + line
-            if line.endswith(";"):
-                yield first, pending.strip().rstrip(";")
-                pending, first = "", 0
-            continue
-        depth += line.count("{") - line.count("}")
 
 
 def read_variable(match: re.Match[str], line: int) -> ptx.PtxVariable:

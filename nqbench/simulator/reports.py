@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,24 @@ from nqbench.simulator import layout
 from nqbench.simulator.calls import STACK_BYTES
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.writer import WORKSPACE
-from nqbench.simulator.engine import WARP_SIZE, SimLaunch
-from nqbench.simulator.global_memory import NEAR
+from nqbench.simulator.engine import SimLaunch
+from nqbench.simulator.findings import Finding, Spaces, sentence
+from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import Context, Fault, Warp
-from nqbench.simulator.liveness import readable
-from nqbench.simulator.ptx import WIDTHS, Instruction
+from nqbench.simulator.ptx import WIDTHS, Instruction, Where
 
 TEXT = {
-    Fault.OUT_OF_BOUNDS: "access outside every buffer",
-    Fault.MISALIGNED: "misaligned access",
-    Fault.UNWRITTEN: "reads shared memory that was never written",
-    Fault.UNDEFINED: "reads global memory that nothing was written to",
     Fault.DIVISION: "integer division by zero",
     Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
     Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
-    Fault.STUCK: "deadlock",
     Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
     Fault.INACTIVE_SOURCE: "reads the value of a lane that does not take part",
     Fault.TRAP: "trap",
-    Fault.BARRIER_COUNT: "bad number of threads for a barrier",
-    Fault.SPACE: "address outside the memory space of the instruction",
+    Fault.SPACE: "an atomic on local memory",
     Fault.ASSERTION: "assertion failed",
     Fault.DEPTH: f"recursion deeper than {STACK_BYTES} bytes of stack",
     Fault.NOT_A_FUNCTION: "call of an address that is no function's",
 }
-
-
-NO_BARRIER = " (a barrier missing?)"
 
 
 def fault(run: SimLaunch, entry: str) -> KernelFault:
@@ -57,74 +49,51 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
         rule = f"; every lane of a warp must reach the same one; {_where(closing)}"
         if kind is Fault.SKIPPED:
             rule = f", {_where(closing)}; every thread of the block must reach it, or none"
-        return KernelFault(
-            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}){rule}"
-        )
+        said = f"{TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}){rule}"
+        return _stopped(entry, said, Finding("divergent barrier", closing.where))
     lane = int(run.context[Context.FAULT_LANE])
     instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
     address = int(run.context[Context.FAULT_ADDRESS])
-    what = TEXT[kind]
-    detail = ""
-    if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED, Fault.SPACE):
-        what, detail = _access(run, kind, instruction, address)
-    elif kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
-        detail = " (a grid sync in a launch that is not cooperative)"
-    elif kind is Fault.ASSERTION:
-        detail = f": {_text(run, address)}"
-    elif kind is Fault.NOT_A_FUNCTION:
-        detail = f" ({address:#x})"
-    elif kind is Fault.INACTIVE_SOURCE:
-        detail = f" (source lane {address})"
-    thread = layout.place_in(run.geometry.block, warp * WARP_SIZE + lane)
-    return KernelFault(
-        f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
-        f" {_where(instruction)}"
-    )
-
-
-def _access(run: SimLaunch, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
-    """The kind of fault and a description of the address."""
+    thread = layout.place_in(run.geometry.block, warp * LANES + lane)
+    finding = Finding("fault", instruction.where)
     if instruction.opcode == "brx":
-        return "jump outside the table of a switch", f" (index {address})"
-    width = next((WIDTHS[m] for m in instruction.modifiers if m in WIDTHS), 8)
-    nbytes = width // 8 * instruction.elements
-    if kind is Fault.UNWRITTEN:
-        for name, offset, size in run.code.symbols.shared:
-            if offset <= address < offset + size:
-                inside = f", byte {address - offset} of {readable(name)}"
-                return TEXT[kind], f", address {address:#x}{inside}{NO_BARRIER}"
-        return TEXT[kind], f", address {address:#x}{NO_BARRIER}"
-    space = next(iter(instruction.spaces - {"param"}), "")
-    what, detail = TEXT[kind], _nearest(run, address)
-    if kind is Fault.UNDEFINED:
-        pass
-    elif kind is Fault.OUT_OF_BOUNDS and address % nbytes:
-        what, detail = TEXT[Fault.MISALIGNED], f" is not a multiple of {nbytes}{detail}"
-    elif space in ("", "global", "const") and address < NEAR:
-        what = "access through a null pointer"
-        detail = f", {address} bytes behind it" if address else ""
-    elif space == "shared":
-        what = "access outside the shared memory of the block"
-        detail = f", {run.geometry.shared_bytes} bytes of shared memory"
-        extern = any(
-            v.space == "shared" and not v.nbytes for v in run.code.kernel.variables.values()
-        )
-        if extern and not run.geometry.dynamic_shared_bytes:
-            detail += "; the study gives no `shared:` for what is `extern __shared__`"
-    elif space == "local":
-        what = "access outside local memory"
-        detail = f", {run.code.layout.local_bytes} bytes per thread"
-    return what, f": address {address:#x}{detail}"
+        said = f"jump outside the table of a switch (index {address})"
+    elif kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED):
+        finding = _access(run, kind, instruction, address)
+        said = sentence(replace(finding, threads=((block, thread),)))
+        if finding.space == "shared" and not run.geometry.shared_bytes:
+            said += "; the study gives no `shared:` for what is `extern __shared__`"
+    else:
+        said = TEXT[kind]
+    if kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
+        said += " (a grid sync in a launch that is not cooperative)"
+    elif kind is Fault.ASSERTION:
+        said += f": {_text(run, address)}"
+    elif kind is Fault.NOT_A_FUNCTION:
+        said += f" ({address:#x})"
+    elif kind is Fault.INACTIVE_SOURCE:
+        said += f" (source lane {address})"
+    who = f"block {block}, thread {thread}, warp {warp}, lane {lane}"
+    return _stopped(entry, f"{said}; {who}; {_where(instruction)}", finding)
 
 
-def _nearest(run: SimLaunch, address: int) -> str:
-    """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
-    if near := run.memory.near(address):
-        return f", {near}"
-    windows = any(
-        0 <= address - start < NEAR for start in (layout.SHARED_WINDOW, layout.LOCAL_WINDOW)
+def _stopped(entry: str, said: str, finding: Finding) -> KernelFault:
+    message = f"kernel {entry}: {said}"
+    return KernelFault(message, replace(finding, message=message))
+
+
+def _access(run: SimLaunch, kind: Fault, i: Instruction, address: int) -> Finding:
+    """A read or write that cannot be, with what the address is in or near to."""
+    space = next(iter(i.spaces - {"param", "const"}), "global")
+    size = next((WIDTHS[m] for m in i.modifiers if m in WIDTHS), 8) // 8
+    spaces = Spaces(run.code, run.memory, run.geometry.shared_bytes)
+    if kind is not Fault.OUT_OF_BOUNDS:
+        space = "shared" if kind is Fault.UNWRITTEN else "global"
+        return spaces.finding("uninitialised", i, space, address, size)
+    size *= i.elements
+    return spaces.finding(
+        "misaligned" if address % size else "out of bounds", i, space, address, size
     )
-    return " (a generic address of shared or local memory)" if windows else ""
 
 
 Words = NDArray[np.uint32]
@@ -142,23 +111,22 @@ def _resident(run: SimLaunch) -> Iterator[tuple[NDArray[np.int64], Words, Words]
 
 def deadlock(run: SimLaunch, entry: str) -> KernelFault:
     """Who waits for what when nothing can run any more."""
-    blocks, said = run.code.blocks, f"kernel {entry}: deadlock"
+    blocks = run.code.blocks
     for state, masks, _ in _resident(run):
         for block in blocks:
             if block.gathers and masks[block.index] and state[Warp.ALIVE]:
-                return KernelFault(
-                    f"{said}: lanes {masks[block.index]:#010x} of {_warp(state)} wait at"
-                    f" {_where(block.instructions[0])} for members that never come"
-                )
+                first, lanes = block.instructions[0], masks[block.index]
+                said = f"lanes {lanes:#010x} of {_warp(state)} wait at {_where(first)} for members"
+                finding = Finding("deadlock", first.where)
+                return _stopped(entry, f"deadlock: {said} that never come", finding)
     for state, _, waits in _resident(run):
         for site in run.code.barriers:
             closing = blocks[site.block].closing
             if waits[site.index] and closing is not None:
-                return KernelFault(
-                    f"{said}: block {_block(state)} waits at barrier"
-                    f" {site.barrier} ({_where(closing)}) for threads that never come"
-                )
-    return KernelFault(f"{said}: no warp can run")
+                said = f"block {_block(state)} waits at barrier {site.barrier} ({_where(closing)})"
+                finding = Finding("divergent barrier", closing.where)
+                return _stopped(entry, f"deadlock: {said} for threads that never come", finding)
+    return _stopped(entry, "deadlock: no warp can run", Finding("deadlock", Where(0)))
 
 
 def printed(run: SimLaunch) -> list[str]:
@@ -218,7 +186,7 @@ def _text(run: SimLaunch, address: int) -> str:
 MAX_TEXT = 4096
 
 
-def standing(run: SimLaunch) -> str:
+def standing(run: SimLaunch) -> tuple[str, Where]:
     """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
     code = run.code
     for wanted in (layout.State.READY, layout.State.PARKED):
@@ -227,10 +195,11 @@ def standing(run: SimLaunch) -> str:
                 continue
             places = [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
             places += [(int(masks[b.index]), _first(b)) for b in code.blocks]
-            for lanes, instruction in sorted(places, key=lambda p: -p[0].bit_count()):
-                if lanes and instruction is not None:
-                    return f"; lanes {lanes:#010x} of {_warp(state)} are at {_where(instruction)}"
-    return ""
+            for lanes, at in sorted(places, key=lambda p: -p[0].bit_count()):
+                if lanes and at is not None:
+                    said = f"; lanes {lanes:#010x} of {_warp(state)} are at {_where(at)}"
+                    return said, at.where
+    return "", Where(0)
 
 
 def _first(block: BasicBlock) -> Instruction | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
@@ -14,99 +14,39 @@ from nqbench.errors import DeviceError
 from nqbench.simulator.calls import STACK
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
-from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory
+from nqbench.simulator.findings import Finding, Spaces, Thread
+from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory
 from nqbench.simulator.ir import LANES
-from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, place_in
-from nqbench.simulator.liveness import behind, by_register, readable, smallest_access
-from nqbench.simulator.ptx import WIDTHS, Instruction, Register
+from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
+from nqbench.simulator.liveness import behind, by_register, smallest_access
+from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
 KINDS: Final = {
-    1: "out of bounds", 2: "misaligned", 3: "uninitialised", 4: "race", 5: "race", 6: "race",
-    7: "lost update", 8: "divergent barrier",
+    1: ("out of bounds",), 2: ("misaligned",), 3: ("uninitialised",),
+    4: ("race", "writes", "wrote"), 5: ("race", "reads", "wrote"), 6: ("race", "writes", "read"),
+    7: ("lost update", "writes", "wrote"), 8: ("divergent barrier",),
 }  # fmt: skip
-"""Names by ``watch.FindingKind``."""
-DOES: Final = {
-    4: ("writes", "wrote"), 5: ("reads", "wrote"), 6: ("writes", "read"), 7: ("writes", "wrote"),
-}  # fmt: skip
-"""What the two threads of a race do."""
+"""Names by ``watch.FindingKind``, and what the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
-Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class CodePlace:
-    """A line of the source; ``file`` is its name without folder, empty if the PTX does not tell."""
-
-    file: str
-    line: int
-    ptx_line: int
-
-    @classmethod
-    def of(cls, instruction: Instruction) -> CodePlace:
-        """Where an instruction comes from."""
-        where = instruction.where
-        return cls(where.file, where.source_line, where.line)
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.file else f"PTX line {self.ptx_line}"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One mistake at one place in the code, of two where threads race.
-
-    ``kind``     one of ``KINDS``, or what stopped the launch (``divergent barrier``, ...)
-    ``threads``  who did it the first time, and with whom: block and thread, each x, y, z
-    ``does``     what these threads do, for a race: ``("writes", "read")``
-    ``buffer``   what the address is in; ``element`` of it, of ``dtype``, or what is known instead
-    ``values``   before and after a write, or what was read
-    ``count``    how often it happened
-    ``message``  where an address outside of everything is near to; or the simulator's sentence,
-                 where that is all there is
-    """
-
-    kind: str
-    place: CodePlace
-    space: str = ""
-    opcode: str = ""
-    other: CodePlace | None = None
-    threads: tuple[Thread, ...] = ()
-    does: tuple[str, ...] = ()
-    buffer: str = ""
-    element: int | None = None
-    dtype: str = ""
-    address: int = 0
-    nbytes: int = 0
-    values: tuple[int | float, ...] = ()
-    count: int = 1
-    message: str = ""
 
 
 class LaunchWatch:
     """The watcher's state for the launches of one kernel with one geometry."""
 
-    def __init__(
-        self,
-        code: Translation,
-        memory: GlobalMemory,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        slots: int,
-        shared_bytes: int,
-    ) -> None:
+    def __init__(self, code: Translation, memory: GlobalMemory, shape: LaunchShape) -> None:
         assert memory.known is not None
-        self.code, self.memory, self.grid, self.block = code, memory, grid, block
-        self.threads, self.shared_bytes = prod(block), shared_bytes
-        warps = -(-self.threads // LANES)
-        self.total = prod(grid) * self.threads
+        self.code, self.memory, self.shape = code, memory, shape
+        shared_bytes, slots = shape.shared_bytes, shape.resident_blocks
+        self.spaces = Spaces(code, memory, shared_bytes)
+        warps, blocks = shape.warps, prod(shape.grid)
+        self.total = blocks * shape.threads
         cell_bytes = (smallest_access(code.blocks, space) for space in ("shared", "global"))
         shared_shift, self.global_shift = (nbytes.bit_length() - 1 for nbytes in cell_bytes)
         local, count = code.layout.local_bytes, len(code.instructions)
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
-        self.depends = _depends(code)
         copy, copied = _copies(code)
         copies = int(copy.max(initial=-1)) + 1
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
@@ -123,8 +63,8 @@ class LaunchWatch:
             Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
             Field.GRID_SYNCS: np.zeros(slots, np.int64),
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
-            Field.BLOCK_RINGS: np.zeros(prod(grid) * watch.BLOCK_RING * watch.ENTRY, np.int64),
-            Field.DEPENDS: self.depends,
+            Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
+            Field.DEPENDS: _depends(code),
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
@@ -132,7 +72,7 @@ class LaunchWatch:
             Field.STEPS: np.zeros((watch.MAX_STEPS, 2), np.int64),
         }
         numbers = {
-            Field.THREADS: self.threads,
+            Field.THREADS: shape.threads,
             Field.WARPS: warps,
             Field.SLOTS: slots,
             Field.CELLS_PER_SLOT: cells,
@@ -186,78 +126,22 @@ class LaunchWatch:
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,
         other: int, old: int, new: int, size: int, space: int,
     ) -> Finding:  # fmt: skip
-        instruction = self.code.instructions[where]
-        other_place = None if other_where < 0 else CodePlace.of(self.code.instructions[other_where])
+        i, (name, *does) = self.code.instructions[where], KINDS[kind]
+        more: dict[str, Any] = {
+            "other": None if other_where < 0 else self.code.instructions[other_where].where,
+            "threads": tuple(self._thread(number) for number in (thread, other) if number >= 0),
+            "count": count,
+        }
         if kind == 8:
-            return Finding(
-                KINDS[kind], CodePlace.of(instruction), opcode=instruction.full_opcode,
-                other=other_place, threads=(self._thread(thread), self._thread(other)), count=count,
-            )  # fmt: skip
-        buffer, offset, dtype = self._target(watch.SPACES[space], address)
-        kind_of_value = _dtype(instruction, dtype, size)
-        inside = bool(buffer) and offset % size == 0
-        values: tuple[int | float, ...] = ()
-        if kind in (4, 6, 7) and "atom" not in instruction.opcode and instruction.opcode != "red":
-            values = (_value(old, kind_of_value, size), _value(new, kind_of_value, size))
-        elif kind == 5:
-            values = (_value(new, kind_of_value, size),)
-        threads = [self._thread(thread)]
-        if other >= 0:
-            threads.append(self._thread(other))
-        return Finding(
-            KINDS[kind], CodePlace.of(instruction), watch.SPACES[space], instruction.full_opcode,
-            other_place,
-            tuple(threads), DOES.get(kind, ()), buffer, offset // size if inside else None,
-            kind_of_value, address, size, values, count, self._outside(KINDS[kind], space, address),
-        )  # fmt: skip
-
-    def _outside(self, kind: str, space: int, address: int) -> str:
-        """What an address that is wrong is near to."""
-        if kind not in ("out of bounds", "misaligned"):
-            return ""
-        if space == 2:
-            null = 0 <= address < NEAR
-            return "through a null pointer" if null else self.memory.near(address)
-        if kind == "misaligned":
-            return ""
-        total = (self.shared_bytes, self.code.layout.local_bytes)[space]
-        return f"{('the block', 'a thread')[space]} has {total} bytes"
+            return Finding(name, i.where, opcode=i.full_opcode, **more)
+        more["does"] = tuple(does)
+        found = self.spaces.finding(name, i, watch.SPACES[space], address, size, **more)
+        known = {5: (new,)}.get(kind, () if kind < 4 or i.opcode in ATOMICS else (old, new))
+        return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 
     def _thread(self, number: int) -> Thread:
-        block, thread = divmod(number, self.threads)
-        return place_in(self.grid, block), place_in(self.block, thread)
-
-    def _target(self, space: str, address: int) -> tuple[str, int, str]:
-        """What an address is in, the byte offset there, and its dtype if that is known."""
-        if space == "global":
-            for span in self.memory.spans:
-                if span.low <= address - GLOBAL_BASE < span.high:
-                    dtype = self.memory.dtypes.get(span.name, "")
-                    name = span.name if dtype else readable(span.name)
-                    return name, address - GLOBAL_BASE - span.low, dtype
-            return "", 0, ""
-        if space == "shared":
-            for name, offset, nbytes in self.code.symbols.shared:
-                if offset <= address < offset + nbytes:
-                    return readable(name), address - offset, ""
-            static = self.code.symbols.static_shared_bytes
-            name = "dynamic shared memory" if address >= static else ""
-            return name, address - static, ""
-        for variable in self.code.kernel.variables.values():
-            at = self.code.symbols.addresses.get(variable.name, -1)
-            if variable.space == "local" and at <= address < at + variable.nbytes:
-                name = readable(variable.name)
-                return ("local memory" if "depot" in name else name), address - at, ""
-        return "", 0, ""
-
-
-def _dtype(instruction: Instruction, dtype: str, size: int) -> str:
-    """How to read a value: as the buffer's elements, if they have this size, or as the PTX says."""
-    if dtype and np.dtype(dtype).itemsize == size:
-        return dtype
-    kind = next((m for m in instruction.modifiers if m in WIDTHS), "b32")
-    letter = "float" if kind[0] == "f" and size >= 4 else "int" if kind[0] == "s" else "uint"
-    return f"{letter}{8 * size}" if size in (1, 2, 4, 8) else f"{size} bytes"
+        block, thread = divmod(number, self.shape.threads)
+        return place_in(self.shape.grid, block), place_in(self.shape.block, thread)
 
 
 def _value(number: int, dtype: str, size: int) -> int | float:

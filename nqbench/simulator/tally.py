@@ -13,7 +13,8 @@ from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS, AccessSite
-from nqbench.simulator.engine import WARP_SIZE, SimLaunch
+from nqbench.simulator.engine import SimLaunch
+from nqbench.simulator.ir import LANES
 from nqbench.simulator.ptx import ATOMICS, Instruction
 from nqbench.simulator.rules import SECTOR_BITS
 from nqbench.simulator.translation import Translation
@@ -81,7 +82,7 @@ class Tally:
             "float_operations": done[0],
             "integer_operations": done[1],
             "issue_slots": warp + again + replays,
-            "lane_efficiency": thread / (WARP_SIZE * warp) if warp else 0.0,
+            "lane_efficiency": thread / (LANES * warp) if warp else 0.0,
             "branches": int(self.executions[branches].sum()),
             "divergent_branches": int(self.divergent[branches].sum()),
             "loop_iterations": int(self.executions[[b.index for b in blocks if b.latch]].sum()),
@@ -239,7 +240,7 @@ def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | floa
     total = {name: sum(part.get(name, 0) for part in parts) for name in names}
     if "lane_efficiency" in total:
         warp = total["warp_instructions"]
-        efficiency = total["thread_instructions"] / (WARP_SIZE * warp) if warp else 0.0
+        efficiency = total["thread_instructions"] / (LANES * warp) if warp else 0.0
         total["lane_efficiency"] = efficiency
     return total | _hit_percents(total)
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.point import Level
-from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
+from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
-from nqbench.simulator.layout import Outcome
+from nqbench.simulator.layout import LaunchShape, Outcome
 from nqbench.simulator.tally import Tally
 from nqbench.simulator.translation import Translation, build
 from nqbench.workloads.counting import Counting

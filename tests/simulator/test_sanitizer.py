@@ -15,8 +15,8 @@ from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, Kernel, KernelPlan
 from nqbench.simulator import launching
+from nqbench.simulator.findings import Finding
 from nqbench.simulator.mistakes import run_checked
-from nqbench.simulator.sanitizer import Finding
 
 SOURCE = Path(__file__).parent / "kernels" / "planted.cu"
 WORDS = 192
@@ -73,7 +73,7 @@ def findings(entry: str, order: str = "round_robin") -> list[Finding]:
 def test_every_mistake_is_found_at_its_line_and_nothing_else(entry: str) -> None:
     (kind, planted), found = PLANTED[entry], findings(entry)
     assert {f.kind for f in found} == {kind} - {""}
-    lines = {place.line for f in found for place in (f.place, f.other) if place}
+    lines = {place.source_line for f in found for place in (f.place, f.other) if place}
     assert not kind or lines & set(planted)
 
 

@@ -107,7 +107,7 @@ def show_checked(found: Checked) -> None:
 
 def show_mistake(mistake: Mistake) -> None:
     """A mistake with its lines and the threads of its first occurrence."""
-    from nqbench.simulator.mistakes import sentence
+    from nqbench.simulator.findings import sentence
 
     times = f"{mistake.count:,} time{'' if mistake.count == 1 else 's'}"
     console.say(f"{mistake.line}: {mistake.first.kind}, {times}, in kernel {mistake.kernel}")

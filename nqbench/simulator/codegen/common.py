@@ -11,12 +11,10 @@ from nqbench.simulator import layout
 from nqbench.simulator.codegen.built_in import define_print
 from nqbench.simulator.codegen.caches import define_caches
 from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
-from nqbench.simulator.ir import I32, I64, V32, V64, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, LANES, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
 from nqbench.simulator.layout import BlockSlot, Context, Fault, Outcome, State, Step, Warp
 from nqbench.simulator.rules import SectorRules
-
-WARP_SIZE = 32
 
 
 def common_module(rules: SectorRules) -> str:
@@ -98,11 +96,11 @@ def _begin_block(module: Module) -> None:
         f.fill(at, 0, local)
         f.fill(f.offset(at, local), layout.UNWRITTEN_BYTE, local_bytes)
         warp = Fields(f, at)
-        left = f.sub(threads, f.op("mul", number, const(I64, WARP_SIZE)))
+        left = f.sub(threads, f.op("mul", number, const(I64, LANES)))
         partial = f.sub(f.op("shl", const(I64, 1), left), const(I64, 1))
-        full = f.compare("uge", left, const(I64, WARP_SIZE))
+        full = f.compare("uge", left, const(I64, LANES))
         # A shift by more than 63 gives poison, which select does not pass on for full warps.
-        lanes = f.select(full, const(I64, (1 << WARP_SIZE) - 1), partial)
+        lanes = f.select(full, const(I64, (1 << LANES) - 1), partial)
         warp.set(Warp.STATE, State.READY)
         warp.set(Warp.ALIVE, lanes)
         warp.set(Warp.SLOT, f.address(slot_at))

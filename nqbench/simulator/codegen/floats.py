@@ -12,125 +12,26 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
-from nqbench.simulator.ir import V32, V64, Value, const, vector
-from nqbench.simulator.ptx import Instruction, Operand, float_bits
+from nqbench.simulator.codegen.formats import (
+    DIRECTED,
+    DOUBLE,
+    FLOAT,
+    FLOATING,
+    HALVES,
+    bits_of,
+    directed,
+    ieee,
+    real,
+    reals,
+    to_odd,
+)
+from nqbench.simulator.codegen.writer import Handler, KernelWriter
+from nqbench.simulator.ir import V64, Value, const
+from nqbench.simulator.ptx import Instruction
 
-DIRECTED: Final = ("rz", "rm", "rp")
-"""Towards zero, down, up."""
-MODIFIERS: Final = ("rn", *DIRECTED, "ftz", "sat")
-MIN_NORMAL_BITS: Final = 0x00800000
-MAGNITUDE: Final = 0x7FFFFFFF
-SIGN: Final = 0x80000000
-FLOAT, DOUBLE = vector("float"), vector("double")
-
-
-def real(k: KernelWriter, number: float, type_: str) -> Value:
-    """A constant of a float type."""
-    bits = 32 if type_ == FLOAT else 64
-    return k.f.as_float(const(V32 if bits == 32 else V64, float_bits(number, bits)))
-
-
-def flushed(k: KernelWriter, value: Value) -> Value:
-    """Zero of the same sign in place of a subnormal (32-bit only)."""
-    if value.type != FLOAT:
-        return value
-    f = k.f
-    bits = k.f.as_number(value)
-    small = f.compare("ult", f.and_(bits, const(V32, MAGNITUDE)), const(V32, MIN_NORMAL_BITS))
-    return k.f.as_float(f.select(small, f.and_(bits, const(V32, SIGN)), bits))
-
-
-def saturated(k: KernelWriter, value: Value) -> Value:
-    """Between 0 and 1; NaN becomes 0."""
-    low = k.f.intrinsic("maximumnum", value, real(k, 0.0, value.type))
-    return k.f.intrinsic("minimumnum", low, real(k, 1.0, value.type))
-
-
-def finished(k: KernelWriter, i: Instruction, value: Value) -> Value:
-    """A result as the modifiers ``.sat`` and ``.ftz`` leave it."""
-    if "sat" in i.modifiers:
-        value = saturated(k, value)
-    return flushed(k, value) if "ftz" in i.modifiers else value
-
-
-def directed(k: KernelWriter, how: str, operands: list[Value], towards: str) -> Value:
-    """``add``, ``sub``, ``mul`` or ``fma`` of floats, rounded in a direction.
-
-    In doubles the product of two floats is exact, and a sum comes with the exact rest that its
-    rounding left. So the nearest float is known to be above, below or equal to the true value, and
-    at most one step away from the float that is asked for.
-    """
-    f = k.f
-    a, b, *rest = (f.cast("fpext", operand, DOUBLE) for operand in operands)
-    if how == "sub":
-        b = f.emit(DOUBLE, f"fneg {b}")
-    left = real(k, 0.0, DOUBLE)
-    if how in ("add", "sub"):
-        near, left = _sum(k, a, b)
-        terms = (a, b)
-    else:
-        near = f.op("fmul", a, b)
-        terms = (near, near)
-        if rest:
-            terms = (near, rest[0])
-            near, left = _sum(k, *terms)
-    result = f.cast("fptrunc", near, FLOAT)
-    wide = f.cast("fpext", result, DOUBLE)
-    bits = stepped(k, k.f.as_number(result), _beyond(k, wide, near, left), towards)
-    if towards == "rm" and (rest or how != "mul"):
-        bits = _minus_zero(k, terms, near, bits)
-    return k.f.as_float(bits)
-
-
-def _sum(k: KernelWriter, a: Value, b: Value) -> tuple[Value, Value]:
-    """The rounded sum and what the rounding left out (Knuth's two-sum)."""
-    f = k.f
-    near = f.op("fadd", a, b)
-    of_b = f.op("fsub", near, a)
-    of_a = f.op("fsub", near, of_b)
-    return near, f.op("fadd", f.op("fsub", a, of_a), f.op("fsub", b, of_b))
-
-
-def stepped_from(k: KernelWriter, bits: Value, wide: Value, exact: Value, how: str) -> Value:
-    """The bits of a float that is nearest to a double, rounded in a direction instead; ``wide`` is
-    the float as a double."""
-    beyond = k.f.fcompare("ogt", wide, exact), k.f.fcompare("olt", wide, exact)
-    return stepped(k, bits, beyond, how)
-
-
-def _beyond(k: KernelWriter, wide: Value, near: Value, left: Value) -> tuple[Value, Value]:
-    """Whether the nearest float is above, and whether it is below, the true value."""
-    f, zero = k.f, real(k, 0.0, DOUBLE)
-    same = f.fcompare("oeq", wide, near)
-    above = f.or_(f.fcompare("ogt", wide, near), f.and_(same, f.fcompare("olt", left, zero)))
-    below = f.or_(f.fcompare("olt", wide, near), f.and_(same, f.fcompare("ogt", left, zero)))
-    return above, below
-
-
-def stepped(k: KernelWriter, bits: Value, beyond: tuple[Value, Value], towards: str) -> Value:
-    """One float further in the direction, where the nearest one lies on the wrong side."""
-    f, one = k.f, const(bits.type, 1)
-    above, below = beyond
-    negative = f.compare("slt", bits, const(bits.type, 0))
-    smaller, larger = f.sub(bits, one), f.add(bits, one)  # in magnitude
-    if towards == "rz":
-        wrong = f.select(negative, below, above)
-        return f.select(wrong, smaller, bits)
-    if towards == "rm":
-        return f.select(above, f.select(negative, larger, smaller), bits)
-    return f.select(below, f.select(negative, smaller, larger), bits)
-
-
-def _minus_zero(k: KernelWriter, terms: tuple[Value, Value], near: Value, bits: Value) -> Value:
-    """Rounding down, a sum of zero is -0 unless both terms are +0 (IEEE 754, 6.3)."""
-    f = k.f
-    zero = f.fcompare("oeq", near, real(k, 0.0, DOUBLE))
-    some_bit = f.nonzero(f.or_(*(k.f.as_number(term) for term in terms)))
-    return f.select(f.and_(zero, some_bit), f.or_(bits, const(V32, SIGN)), bits)
-
-
-APPROXIMATE_MODIFIERS: Final = ("approx", "full", "ftz")
+MODIFIERS: Final = frozenset(
+    {"rn", *DIRECTED, "ftz", "sat", "relu", "NaN", "noftz", "approx", "full"}
+)
 EXPONENT_BIAS: Final = 1023
 MANTISSA_BITS: Final = 52
 LARGEST_POWER: Final = 300.0
@@ -207,11 +108,6 @@ def tanh_of(k: KernelWriter, x: Value) -> Value:
     return _but_nan(k, x, f.select(small, near, far))
 
 
-def read_float(k: KernelWriter, operand: Operand, bits: int) -> Value:
-    """An operand as a float of 32 or 64 bits."""
-    return k.f.as_float(k.read(operand, bits, f"f{bits}"))
-
-
 def _logarithm(k: KernelWriter, x: Value) -> Value:
     """log2: exponent + that of a mantissa within a factor sqrt(2) of 1."""
     f = k.f
@@ -239,20 +135,33 @@ def _but_nan(k: KernelWriter, x: Value, result: Value) -> Value:
     return k.f.select(k.f.fcompare("uno", x, x), x, result)
 
 
+def _row(compute: Callable[..., Value]) -> Handler:
+    """An instruction of which ``compute(k, i, *operands)`` gives the result, for each part."""
+
+    def handle(k: KernelWriter, i: Instruction) -> None:
+        kind = i.modifiers[-1]
+        if strange := {*i.modifiers[:-1]} - MODIFIERS:
+            raise k.unsupported(i, f"modifier .{min(strange)}")
+        columns = (reals(k, i, operand, kind) for operand in i.operands[1:])
+        values = [compute(k, i, *part) for part in zip(*columns, strict=True)]
+        k.write(i.operands[0], bits_of(k, i, values, kind))
+
+    return handle
+
+
 def _approximate(compute: Callable[..., Value]) -> Handler:
     """An instruction of which ``compute(k, *doubles)`` gives the result in doubles."""
 
-    def handle(k: KernelWriter, i: Instruction) -> None:
-        given = [k.f.cast("fpext", v, DOUBLE) for v in _read(k, i, APPROXIMATE_MODIFIERS)]
-        value = compute(k, *given)
-        if i.modifiers[-1] == "f32":
-            value = finished(k, i, k.f.cast("fptrunc", value, FLOAT))
-        elif "ftz" in i.modifiers:
+    def approximated(k: KernelWriter, i: Instruction, *given: Value) -> Value:
+        value = compute(k, *(k.f.cast("fpext", one, DOUBLE) for one in given))
+        if i.modifiers[-1] != "f64":
+            return k.f.cast("fptrunc", value, FLOAT)
+        if "ftz" in i.modifiers:
             # Of such a double only the upper half is approximated; the lower one is zero.
             value = k.f.as_float(k.f.and_(k.f.as_number(value), const(V64, UPPER_HALF)))
-        k.write(i.operands[0], k.f.as_number(value))
+        return value
 
-    return handle
+    return _row(approximated)
 
 
 APPROXIMATIONS: dict[str, Handler] = {
@@ -270,47 +179,38 @@ APPROXIMATIONS: dict[str, Handler] = {
 }
 
 
-def _read(k: KernelWriter, i: Instruction, modifiers: tuple[str, ...] = MODIFIERS) -> list[Value]:
-    (kind,) = kinds(k, i, modifiers, allow="f")
-    values = [k.f.as_float(k.read(o, kind.bits, kind.name)) for o in i.operands[1:]]
-    return [flushed(k, value) for value in values] if "ftz" in i.modifiers else values
+def _exact(how: str) -> Handler:
+    """What IEEE 754 fixes, rounded as the instruction says."""
+    return _row(lambda k, i, *given: ieee(k, how, directed(i), given[0].type, *given))
 
 
-def _exact(compute: Callable[..., Value]) -> Handler:
-    """An instruction of which ``compute(k, opcode, *operands)`` gives the nearest result. Sums and
-    products of 32 bits are rounded in any direction."""
-
-    def handle(k: KernelWriter, i: Instruction) -> None:
-        operands = _read(k, i)
-        towards = next((m for m in i.modifiers if m in DIRECTED), "")
-        if not towards:
-            value = compute(k, i.opcode, *operands)
-        elif i.modifiers[-1] == "f32" and i.opcode in ("add", "sub", "mul", "fma"):
-            value = directed(k, i.opcode, operands, towards)
-        else:
-            raise k.unsupported(i, "only 32-bit sums and products are rounded in a direction")
-        k.write(i.operands[0], k.f.as_number(finished(k, i, value)))
-
-    return handle
+def _fused(k: KernelWriter, i: Instruction, *given: Value) -> Value:
+    if i.modifiers[-1] not in HALVES:
+        return ieee(k, "fma", directed(i), given[0].type, *given)
+    a, b, c = (k.f.cast("fpext", value, DOUBLE) for value in given)
+    return to_odd(k, k.f.op("fadd", k.f.op("fmul", a, b), c))
 
 
-# Of min and max, a number wins over NaN, and -0 counts as less than +0. Of copysign, the first
-# operand gives the sign, the second the value.
+def _extreme(k: KernelWriter, i: Instruction, a: Value, b: Value) -> Value:
+    """A number wins over NaN, unless ``.NaN`` says otherwise, and -0 counts as less than +0."""
+    return k.f.intrinsic(f"{i.opcode}imum{'' if 'NaN' in i.modifiers else 'num'}", a, b)
+
+
 FLOATS: dict[str, Handler] = {
-    **dict.fromkeys(("add", "sub", "mul", "div"), _exact(lambda k, op, *ab: k.f.op(f"f{op}", *ab))),
-    **dict.fromkeys(("fma", "mad"), _exact(lambda k, _, *abc: k.f.intrinsic("fma", *abc))),
-    **dict.fromkeys(("min", "max"), _exact(lambda k, op, *ab: k.f.intrinsic(f"{op}imumnum", *ab))),
-    "copysign": _exact(lambda k, _, a, b: k.f.intrinsic("copysign", b, a)),
-    "neg": _exact(lambda k, _, a: k.f.emit(a.type, f"fneg {a}")),
-    "abs": _exact(lambda k, _, a: k.f.intrinsic("fabs", a)),
-    "sqrt": _exact(lambda k, _, a: k.f.intrinsic("sqrt", a)),
-    "rcp": _exact(lambda k, _, a: k.f.op("fdiv", real(k, 1.0, a.type), a)),
+    **{op: _exact(f"f{op}") for op in ("add", "sub", "mul", "div")},
+    "sqrt": _exact("sqrt"),
+    "rcp": _row(lambda k, i, a: ieee(k, "fdiv", directed(i), a.type, real(k, 1.0, a.type), a)),
+    **dict.fromkeys(("fma", "mad"), _row(_fused)),
+    **dict.fromkeys(("min", "max"), _row(_extreme)),
+    "copysign": _row(lambda k, _, sign, size: k.f.intrinsic("copysign", size, sign)),
+    "neg": _row(lambda k, _, a: k.f.emit(a.type, f"fneg {a}")),
+    "abs": _row(lambda k, _, a: k.f.intrinsic("fabs", a)),
 }
 
 
 def handler(i: Instruction) -> Handler | None:
     """What translates an instruction on floats; ``None`` if it is none or has no such meaning."""
-    if not i.modifiers or i.modifiers[-1] not in ("f32", "f64"):
+    if not i.modifiers or i.modifiers[-1] not in FLOATING:
         return None
     approximate = {"approx", "full"} & set(i.modifiers)
     return (APPROXIMATIONS if approximate else FLOATS).get(i.opcode)

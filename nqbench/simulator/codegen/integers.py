@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nqbench.simulator.codegen.formats import halves, joined
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
-from nqbench.simulator.ir import I32, MASK, V32, V64, Function, Value, const, element, like
+from nqbench.simulator.ir import I32, MASK, V16, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
 from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, Operand, both
@@ -205,6 +206,18 @@ def _packed(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
     return result
 
 
+def pairs(k: KernelWriter, i: Instruction) -> None:
+    """``add``, ``min`` and ``max`` of two whole numbers of 16 bits in a word."""
+    a, b = (halves(k, operand, "x2") for operand in i.operands[1:3])
+    name = "" if i.opcode == "add" else i.modifiers[-1][0] + i.opcode
+    parts = [
+        k.f.intrinsic(name, x, y) if name else k.f.add(x, y) for x, y in zip(a, b, strict=True)
+    ]
+    if "relu" in i.modifiers:
+        parts = [k.f.intrinsic("smax", part, const(V16, 0)) for part in parts]
+    k.write(i.operands[0], joined(k, parts))
+
+
 def _field(f: Function, word: Value, start: int, bits: int, signed: bool) -> Value:
     up = f.op("shl", word, const(V32, 32 - bits - start))
     return f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
@@ -224,6 +237,7 @@ INTEGER: dict[str, Handler] = {
     "abs": _row(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
     **dict.fromkeys(("min", "max"), _row(lambda f, i, *ab: f.intrinsic(_sign(i) + i.opcode, *ab))),
     "sad": _row(_distance),
+    **{f"{op}.{kind}16x2": pairs for op in ("add", "min", "max") for kind in "us"},
     **{
         f"{name}{parts}": _row(_packed, "sat", "add", *TESTS, words=1)
         for name in (*PACKED, "vset") for parts in (2, 4)

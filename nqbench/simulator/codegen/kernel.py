@@ -9,7 +9,7 @@ any block and resumed.
 from __future__ import annotations
 
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.codegen import barriers, floats, halves, watch
+from nqbench.simulator.codegen import barriers, floats, watch
 from nqbench.simulator.codegen.barriers import BarrierSite
 from nqbench.simulator.codegen.built_in import built_in
 from nqbench.simulator.codegen.collectives import COLLECTIVES, members_of
@@ -195,13 +195,14 @@ class _Translation:
 
     def _instruction(self, i: Instruction) -> None:
         k = self.k
-        handler = halves.handler(i) or floats.handler(i) or HANDLERS.get(i.opcode)
+        exact = ".".join((i.opcode, *i.modifiers[-1:]))
+        handler = floats.handler(i) or HANDLERS.get(exact) or HANDLERS.get(i.opcode)
         if handler is None:
             raise k.unsupported(i)
         try:
             with k.guarded(i):
                 handler(k, i)
-        except (ValueError, IndexError, AttributeError) as error:
+        except (ValueError, LookupError, AttributeError) as error:
             raise k.unsupported(i, str(error)) from error
         except TypeError as error:
             raise k.unsupported(i, "number of operands") from error

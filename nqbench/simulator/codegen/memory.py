@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.codegen import halves, reach, watch, writer
+from nqbench.simulator.codegen import formats, reach, watch, writer
 from nqbench.simulator.codegen.reach import Places, SpaceAccess
 from nqbench.simulator.ir import I32, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
@@ -275,7 +275,7 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     kind = _atomic_type(k, i)
     bits = ptx.WIDTHS[kind]
     operation = next((m for m in i.modifiers if m in OPERATIONS), "")
-    floating = kind[0] == "f" or kind in halves.HALVES
+    floating = kind[0] == "f" or kind in formats.HALVES
     if not operation or (bits < 32 and operation != "cas" and not floating):
         raise k.unsupported(i)
     if (floating and operation not in ("add", "exch")) or space_of(i) == "local":
@@ -335,8 +335,8 @@ def _turns(
         pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
         old = f.load(scalar, pointer)
         operands = [f.load(scalar, f.offset(copy, lane, scalar)) for copy in copies]
-        if kind in halves.HALVES and operation == "add":
-            new = halves.sum_of(f, old, operands[0], kind)
+        if kind in formats.HALVES and operation == "add":
+            new = formats.sum_of(f, old, operands[0], kind)
         else:
             new = _combined(f, writer.PtxType(kind), operation, old, operands)
         f.store(new, pointer)

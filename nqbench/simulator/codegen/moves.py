@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from nqbench.simulator.codegen.floats import (
+from nqbench.simulator.codegen.formats import (
     DIRECTED,
     DOUBLE,
-    finished,
-    flushed,
+    EIGHTS,
+    FLOAT,
+    FLOATING,
+    HALVES,
+    bits_of,
+    directed,
+    ieee,
+    joined,
     real,
-    stepped,
-    stepped_from,
+    reals,
 )
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
-from nqbench.simulator.ir import Value, const, like, vector
+from nqbench.simulator.ir import V16, Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
-from nqbench.simulator.ptx import Instruction, Vector, both
+from nqbench.simulator.ptx import WIDTHS, Instruction, Vector, both
 
 ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 INTEGER_TESTS = {
@@ -49,60 +54,39 @@ def move(k: KernelWriter, i: Instruction) -> None:
         k.write(target, k.read(source, kind.bits, kind.name))
 
 
+CONVERSIONS = frozenset({*ROUNDINGS, "rn", *DIRECTED, "ftz", "sat", "satfinite", "relu", "noftz"})
+
+
 def convert(k: KernelWriter, i: Instruction) -> None:
+    """``cvt``. A pair of floats is made of two operands, the first of which is the upper one."""
     f = k.f
-    to, source = kinds(k, i, (*ROUNDINGS, "rn", *DIRECTED, "ftz", "sat"), allow="usbf")
-    if "sat" in i.modifiers and to.float and not source.float:
-        raise k.unsupported(i, "saturation of an integer made a float")
-    value = k.read(i.operands[1], source.bits, source.name)
-    if "ftz" in i.modifiers and source.float:
-        value = f.as_number(flushed(k, f.as_float(value)))
+    types = [m for m in i.modifiers if m in WIDTHS or m in EIGHTS]
+    if len(types) != 2 or not {*i.modifiers} <= {*types} | CONVERSIONS:
+        raise k.unsupported(i)
+    (to, source), towards = types, directed(i)
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
-    if not to.float and not source.float:
-        value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
-        value = f.resize(value, to.bits, source.signed)
-    elif to.float and not source.float:
-        value = _made_float(k, i, value, to, source)
-    elif to.float:
-        number = f.as_float(value)
-        if rounding:
-            number = f.intrinsic(rounding, number)
-        if to.bits != source.bits:
-            how = "fpext" if to.bits > source.bits else "fptrunc"
-            exact, number = number, f.cast(how, number, _float_type(value, to))
-            if towards := directed(i):
-                bits = f.as_number(number)
-                wide = f.cast("fpext", number, DOUBLE)
-                number = f.as_float(stepped_from(k, bits, wide, exact, towards))
-        value = f.as_number(finished(k, i, number))
+    if source not in FLOATING:
+        given = PtxType(source)
+        value = k.read(i.operands[1], given.bits, source)
+        if to not in FLOATING:
+            kind = PtxType(to)
+            value = _clamped(k, value, kind, given) if "sat" in i.modifiers else value
+            k.write(i.operands[0], f.resize(value, kind.bits, given.signed), kind.signed)
+            return
+        if to in HALVES and towards and given.bits > 32:
+            raise k.unsupported(i)  # not exact in a double
+        how, type_ = f"{'s' if given.signed else 'u'}itofp", FLOAT if to == "f32" else DOUBLE
+        numbers = [ieee(k, how, "" if to in HALVES else towards, type_, value)]
     else:
-        if not rounding:
-            raise k.unsupported(i, "no rounding")
-        value = to_integer(k, f.intrinsic(rounding, f.as_float(value)), to)
-    k.write(i.operands[0], value, to.signed)
-
-
-def directed(i: Instruction) -> str:
-    """The direction in which a conversion rounds; empty for the nearest."""
-    return next((m for m in i.modifiers if m in DIRECTED), "")
-
-
-def _made_float(
-    k: KernelWriter, i: Instruction, value: Value, to: PtxType, source: PtxType
-) -> Value:
-    """The bits of the float of a whole number."""
-    f, sign = k.f, "s" if source.signed else "u"
-    near = f.cast(f"{sign}itofp", value, _float_type(value, to))
-    bits, towards = f.as_number(near), directed(i)
-    if not towards:
-        return bits
-    if source.bits <= 32:
-        exact = f.cast(f"{sign}itofp", value, DOUBLE)
-        return stepped_from(k, bits, f.cast("fpext", near, DOUBLE), exact, towards)
-    back = to_integer(k, near, source)
-    beyond_all = f.fcompare("oge", near, real(k, 2.0 ** (source.bits - source.signed), near.type))
-    above = f.or_(f.compare(f"{sign}gt", back, value), beyond_all)
-    return stepped(k, bits, (above, f.compare(f"{sign}lt", back, value)), towards)
+        numbers = [x for o in i.operands[:0:-1] for x in reals(k, i, o, source)]
+        numbers = [f.intrinsic(rounding, x) for x in numbers] if rounding else numbers
+    if to in FLOATING:
+        k.write(i.operands[0], bits_of(k, i, numbers, to, towards))
+    elif rounding:
+        (number,), kind = numbers, PtxType(to)
+        k.write(i.operands[0], to_integer(k, number, kind), kind.signed)
+    else:
+        raise k.unsupported(i, "no rounding")
 
 
 def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Value:
@@ -115,10 +99,6 @@ def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Val
     if high < (1 << (source.bits - source.signed)) - 1:
         value = k.f.intrinsic(f"{sign}min", value, const(value.type, high))
     return value
-
-
-def _float_type(value: Value, kind: PtxType) -> str:
-    return like(value.type, "float" if kind.bits == 32 else "double")
 
 
 def to_integer(k: KernelWriter, number: Value, to: PtxType) -> Value:
@@ -154,38 +134,47 @@ def select(k: KernelWriter, i: Instruction) -> None:
 
 
 def compare(k: KernelWriter, i: Instruction) -> None:
-    """``setp``, also with two results and combined with a third predicate."""
-    known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
-    (kind,) = kinds(k, i, known, allow="usbf")
-    result = _tested(k, i, kind)
-    first, second = both(i.operands[0])
-    opposite = k.f.not_(result)
+    """``setp``: one test gives a predicate and its opposite, two halves of a word one each; these
+    may be combined with another predicate."""
+    found = _tests(k, i)
+    found = found if len(found) > 1 else [*found, k.f.not_(found[0])]
     if i.modifiers[1] in COMBINATIONS:
         extra = k.predicate(i.operands[3])
-        result = k.f.op(i.modifiers[1], result, extra)
-        opposite = k.f.op(i.modifiers[1], opposite, extra)
-    k.write(first, result)
-    if second is not None:
-        k.write(second, opposite)
+        found = [k.f.op(i.modifiers[1], one, extra) for one in found]
+    for target, value in zip(both(i.operands[0]), found, strict=True):
+        if target is not None:
+            k.write(target, value)
 
 
-def _tested(k: KernelWriter, i: Instruction, kind: PtxType) -> Value:
-    test = i.modifiers[0]
-    a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
-    if kind.float:
-        x, y = k.f.as_float(a), k.f.as_float(b)
-        if "ftz" in i.modifiers:
-            x, y = flushed(k, x), flushed(k, y)
-        return k.f.fcompare(FLOAT_TESTS[test], x, y)
-    if test not in INTEGER_TESTS:
-        raise k.unsupported(i)
+def set_(k: KernelWriter, i: Instruction) -> None:
+    """``set``: 1.0 (or all bits, for integers) where the test holds, else 0."""
+    f, to, tests = k.f, i.modifiers[-2], _tests(k, i)
+    if to in FLOATING:
+        ones, none = real(k, 1.0, FLOAT), real(k, 0.0, FLOAT)
+        numbers = [f.select(test, ones, none) for test in tests]
+        k.write(i.operands[0], bits_of(k, i, numbers, to))
+        return
+    parts = [f.cast("sext", test, V16) for test in tests]
+    k.write(i.operands[0], joined(k, parts * 2 if len(parts) == 1 and to[1:] == "32" else parts))
+
+
+def _tests(k: KernelWriter, i: Instruction) -> list[Value]:
+    """The test on the operands, or on both halves of them."""
+    test, *modifiers, kind = i.modifiers
+    a, b = i.operands[1:3]
+    if strange := {*modifiers} - {*COMBINATIONS, "ftz", *WIDTHS}:
+        raise k.unsupported(i, f"modifier .{min(strange)}")
+    if kind in FLOATING:
+        pairs = zip(reals(k, i, a, kind), reals(k, i, b, kind), strict=True)
+        return [k.f.fcompare(FLOAT_TESTS[test], x, y) for x, y in pairs]
     name = INTEGER_TESTS[test]
     if name not in ("eq", "ne"):
-        unsigned = test in ("lo", "ls", "hi", "hs") or not kind.signed
+        unsigned = test in ("lo", "ls", "hi", "hs") or kind[0] != "s"
         name = ("u" if unsigned else "s") + name
-    return k.f.compare(name, a, b)
+    bits = WIDTHS[kind]
+    return [k.f.compare(name, k.read(a, bits, kind), k.read(b, bits, kind))]
 
 
 MOVES: dict[str, Handler] = {
-    "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare,
+    "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare, "set": set_,
 }  # fmt: skip

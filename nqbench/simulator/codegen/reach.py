@@ -46,13 +46,11 @@ class Places:
 
     ``pieces``  per element, the pointers (<32 x ptr>) of its parts, lowest first
     ``bits``    size of a part
-    ``words``   shared memory only: index of the first 4-byte word (<32 x i32>)
     ``offset``  shared memory only: byte offset (<32 x i32>)
     """
 
     pieces: list[list[Value]]
     bits: int
-    words: Value | None = None
     offset: Value | None = None
 
 
@@ -98,7 +96,7 @@ def shared(
         [f.offset(base, f.add(start, const(V32, e)) if e else start, f"i{a.bits}")]
         for e in range(a.count)
     ]
-    return Places(pieces, a.bits, words[0], offset)
+    return Places(pieces, a.bits, offset)
 
 
 def _words(f: Function, offset: Value, index: Value, a: SpaceAccess) -> list[Value]:
@@ -281,62 +279,42 @@ def check_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[V
     """Stop if a lane read shared memory that nothing was ever stored to."""
     if k.watched:
         return  # the watcher has seen the access already
-    suspects = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
-    f = k.f
+    f, exact = k.f, k.exact_shadow
+    suspects = k.lanes if exact else f.as_bits(_suspicious(k, values))
     assert found.offset is not None
-    with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
+    with f.when(f.nonzero(suspects), likely=None if exact else False):
         shadow = k.pointer(layout.Warp.SHADOW)
-        if k.exact_shadow:
-            name = _unwritten_bytes(f.module, a)
-            bad = f.call(I32, name, shadow, found.offset, suspects)
-        else:
-            assert found.words is not None
-            name = _unwritten_words(f.module, a)
-            bad = f.call(I32, name, shadow, found.words, suspects, *values)
+        name = _unwritten(f.module, a, exact)
+        bad = f.call(I32, name, shadow, found.offset, suspects, *(() if exact else values))
         k.fault_if(layout.Fault.UNWRITTEN, bad, a.i, found.offset)
 
 
 SHADOW_PARAMETERS = f"ptr shadow, {V32} where, i32 lanes"
 
 
-def _unwritten_bytes(module: Module, a: SpaceAccess) -> str:
-    """A function that gives the lanes with a byte that was never written."""
-    name = f"sim_unwritten_{a.nbytes}_bytes"
-    if name in module:
-        return name
-    f = Function(module, f"i32 {name}({SHADOW_PARAMETERS}) noinline nounwind")
-    bad = f.zeroed(I32)
-    with _each_shadow(f) as (lane, start):
-        missing = const("i1", 0)
-        for byte in range(a.nbytes):
-            mark = f.load(ir.I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
-            missing = f.or_(missing, f.compare("eq", mark, const(ir.I8, 0)))
-        _set_if(f, bad, lane, missing)
-    f.ret(f.load(I32, bad, 4))
-    return name
-
-
-def _unwritten_words(module: Module, a: SpaceAccess) -> str:
-    """A function that gives the lanes with a word that looks unwritten and never was written."""
+def _unwritten(module: Module, a: SpaceAccess, exact: bool) -> str:
+    """A function that gives the lanes with a byte that was never written; unless ``exact``, given
+    the values, those with a word that looks so."""
     name = f"sim_unwritten_{a.count}x{a.bits}"
     if name in module:
         return name
-    elements = [f"{ir.vector(f'i{a.bits}')} value{e}" for e in range(a.count)]
+    elements = [] if exact else [f"{ir.vector(f'i{a.bits}')} value{e}" for e in range(a.count)]
     parameters = ", ".join([SHADOW_PARAMETERS, *elements])
-    f = Function(module, f"i32 {name}({parameters}) cold noinline nounwind")
+    f = Function(module, f"i32 {name}({parameters}) {'' if exact else 'cold '}noinline nounwind")
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
-    bad, per = f.zeroed(I32), a.bits // 32
+    bad, size = f.zeroed(I32), a.bits // 8
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
-        for e, copy in enumerate(copies):
-            for j in range(per):
-                at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
-                word = f.load(I32, f.offset(copy, at, I32), 4)
-                mark = f.load(ir.I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
-                none = f.compare("eq", mark, const(ir.I8, 0))
-                same = f.compare("eq", word, const(I32, UNWRITTEN_WORD))
-                missing = f.or_(missing, f.and_(none, same))
+        for byte in range(0, a.nbytes, 1 if exact else WORD):
+            mark = f.load(ir.I8, f.offset(shadow, f.add(start, const(I64, byte))))
+            none = f.compare("eq", mark, const(ir.I8, 0))
+            if copies:
+                place = f.op("mul", lane, const(I32, size // WORD))
+                place = f.add(place, const(I32, byte % size // WORD))
+                word = f.load(I32, f.offset(copies[byte // size], place, I32), 4)
+                none = f.and_(none, f.compare("eq", word, const(I32, UNWRITTEN_WORD)))
+            missing = f.or_(missing, none)
         _set_if(f, bad, lane, missing)
     f.ret(f.load(I32, bad, 4))
     return name
@@ -368,14 +346,12 @@ def note_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[Va
 
 def mark_written(k: KernelWriter, a: SpaceAccess, found: Places, lanes: Value) -> None:
     """Set the shadow of what these lanes access."""
-    where = found.offset if k.exact_shadow else found.words
-    assert where is not None
-    marks = a.nbytes if k.exact_shadow else a.nbytes // WORD
-    name = f"sim_mark_{marks}"
+    assert found.offset is not None
+    name = f"sim_mark_{a.nbytes}"
     if name not in k.f.module:
         f = Function(k.f.module, f"void {name}({SHADOW_PARAMETERS}) noinline nounwind")
         with _each_shadow(f) as (_, start):
-            ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
+            ones = const(f"i{8 * a.nbytes}", int.from_bytes(b"\1" * a.nbytes, "little"))
             f.store(ones, f.offset(f.parameters[0], start))
         f.ret()
-    k.f.call("void", name, k.pointer(layout.Warp.SHADOW), where, lanes)
+    k.f.call("void", name, k.pointer(layout.Warp.SHADOW), found.offset, lanes)
