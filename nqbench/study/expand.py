@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -331,18 +332,19 @@ def _levels(
         for factor, item in given.items()
         if is_expression(item.value, workload.factors.get(factor))
     }
-    waiting = list(parsed)
-    while waiting:
-        factor = next((f for f in waiting if not parsed[f].names.intersection(waiting)), "")
-        if not factor:
-            raise source.error(
-                f"'{waiting[0]}' is given in terms of itself, so it has no value; write a number"
-                if len(waiting) == 1
-                else f"{listing(waiting, 'and')} are given in terms of each other,"
-                " so none has a value; give one of them as a number",
-                given[waiting[0]].path,
-            )
-        waiting.remove(factor)
+    needs = {factor: item.names & parsed.keys() for factor, item in parsed.items()}
+    try:
+        order = [*TopologicalSorter(needs).static_order()]
+    except CycleError as error:
+        circle = error.args[1][1:]
+        raise source.error(
+            f"'{circle[0]}' is given in terms of itself, so it has no value; write a number"
+            if len(circle) == 1
+            else f"{listing(circle, 'and')} are given in terms of each other,"
+            " so none has a value; give one of them as a number",
+            given[circle[0]].path,
+        ) from None
+    for factor in order:
         text, path = parsed[factor].text, given[factor].path
         for name in sorted(parsed[factor].names - known.keys()):
             raise source.error(
