@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 
 from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.kernels import check, explain, kernels
-from nqbench.cli.machine import count, devices, doctor, selftest, worker
+from nqbench.cli.machine import count, devices, doctor, worker
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
 from nqbench.cli.results import compare, import_, report, verify
@@ -50,8 +50,6 @@ ABOUT: Final = (
     "Which change makes a CUDA kernel faster, by how much, and is its answer still right?"
 )
 STARTS: Final = "nqbench COMMAND -h explains a command. Start with: nqbench init conv"
-HIDDEN: Final = (selftest,)
-"""Commands that ``nqbench --help`` leaves out."""
 _FORMER: Final = json.loads(Path(__file__).with_name("former.json").read_text(encoding="utf-8"))
 RENAMED: Final[Mapping[str, Sequence[str]]] = _FORMER["renamed"]
 """Former commands, and the words that stand for them now."""
@@ -133,13 +131,12 @@ def common(
         check_room(LIST_BYTES if command in LISTS else RUN_BYTES)
 
 
-for _title, _commands in (*COMMANDS.items(), ("", HIDDEN)):
+for _title, _commands in COMMANDS.items():
     for _command in _commands:
         app.command(
             _command.__name__.strip("_"),
             short_help=(_command.__doc__ or "").partition("\n")[0],  # all of it; typer would cut it
             rich_help_panel=_title,
-            hidden=_command in HIDDEN,
         )(_command)
 
 

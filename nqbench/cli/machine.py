@@ -7,8 +7,7 @@ from typing import Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, options, wrong_request
-from nqbench.cli.measuring import choose, measure
+from nqbench.cli import EXIT_FAILED, options
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -60,36 +59,6 @@ def doctor(
     else:
         listings.show_doctor(report)
     if not report.usable:
-        raise typer.Exit(EXIT_FAILED)
-
-
-def selftest(
-    run: Path | None = argument("RUN", "Judge a recorded self-test again; measures nothing.", None),
-    device: str | None = option(
-        "--device -d DEVICE", "Measure identical kernels on this device.", None
-    ),
-    out: options.RunFolder = None,
-    budget: options.BudgetText = None,
-) -> None:
-    """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
-    from nqbench.cli.show import console, listings
-    from nqbench.selftest.device import judge_run, refuse_untimed, study
-
-    if run is not None:
-        given = {"--device": device, "--out": out, "--budget": budget}
-        options.refuse(given, f"{run} is judged as it was recorded")
-        with wrong_request():
-            result = judge_run(run)
-    elif device is not None:
-        spec, budget_s = choose(device), options.budget_seconds(budget)
-        refuse_untimed(spec)
-        outcome = measure(study(), spec, out=out, fresh=True, budget_s=budget_s)
-        result = judge_run(outcome.path)
-        console.note(f"records: {outcome.path}")
-    else:
-        raise StudyError("selftest needs a device to measure on: nqbench selftest --device cuda:0")
-    listings.show_self_test(result)
-    if not result.passed:
         raise typer.Exit(EXIT_FAILED)
 
 

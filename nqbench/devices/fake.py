@@ -23,8 +23,7 @@ the verification): ``crash`` kills the process, ``hang`` never returns, ``wrong`
 many, ``fail`` raises a launch error, ``fatal`` one after which the process must end, ``refuse`` a
 compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
 turns it into a stand-in for the simulator: counters instead of times. A plan always draws the same
-times in a round; with ``anew=1`` it draws others when it comes again, as the same kernel does in
-two sweeps.
+times in a round.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ import os
 import signal
 import time
 import zlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Final
@@ -84,7 +82,6 @@ class FakeModel:
     throttle_for: int = 0
     sleep: int = 0
     deterministic: int = 0
-    anew: int = 0
     crash: int = 0
     hang: int = 0
     wrong: int = 0
@@ -133,7 +130,6 @@ class FakeDevice(Device):
         self._expected: int | None = None
         self.round = 0
         self.launches = 0
-        self._visits: Counter[tuple[int, int]] = Counter()
         self.slowed = False
         """Whether a launch was throttled since the sensor was read last."""
 
@@ -176,12 +172,6 @@ class FakeDevice(Device):
         # If the answer is unknown, any will do.
         return FakePrepared(self, plan, int(plan.about.get("answer", self._expected or 0)))
 
-    def visit(self, identity: int) -> list[int]:
-        """What the noise of this visit depends on besides model, round and plan."""
-        place = (self.round, identity)
-        self._visits[place] += 1
-        return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
-
     def hit(self, fault: str, plan: KernelPlan | MultiLaunchPlan) -> bool:
         """Whether a fault hits this plan in this round."""
         size = plan.about.get("n")
@@ -202,8 +192,7 @@ class FakePrepared(Prepared):
         self._error = 0.0  # state of the autocorrelated noise
         identity = _identity(plan)
         model = device.model
-        seeds = [model.seed, device.round, identity, *device.visit(identity)]
-        self._random = np.random.default_rng(seeds)
+        self._random = np.random.default_rng([model.seed, device.round, identity])
         offset = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
         if model.block or model.block_skew:
             offset += self._random.normal(0.0, model.block)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nqbench.report.explain import Explained, Pair
     from nqbench.report.table import Source
     from nqbench.report.table import Table as ReportTable
-    from nqbench.selftest.device import SelfTest
     from nqbench.simulator.mistakes import Mistake
     from nqbench.workloads.base import Workload
 
@@ -174,18 +173,3 @@ def show_doctor(report: Report) -> None:
         for line in lines[1:]:
             console.say(line, out, hang=width + 11)
     console.say(report.summary())
-
-
-def show_self_test(result: SelfTest) -> None:
-    """Every rate with its bounds and its limit, then how many limits are broken."""
-    rows = []
-    for f in result.findings:
-        low, high = f.bounds()
-        verdict = "" if not f.limit else "holds" if f.holds else "BROKEN"
-        rates = [f"{f.value:.2%}", f"{low:.2%} to {high:.2%}", str(f.trials)]
-        rows.append([f.scenario, f.design, f.what, *rates, f.limit, verdict])
-    console.show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
-    for note in result.notes:
-        console.say(note)
-    broken = sum(not f.holds for f in result.findings)
-    console.say("every limit holds" if result.passed else f"{broken} limits are BROKEN")

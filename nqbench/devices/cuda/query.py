@@ -160,18 +160,19 @@ CLOCK_REASONS: Final = {
 are part of NVML's binary interface; their Python names have changed between versions."""
 
 
-SETTINGS: Final = (
-    "driver",
-    "max_sm_mhz",
-    "max_memory_mhz",
-    "application_sm_mhz",
-    "application_memory_mhz",
-    "power_limit_w",
-    "ecc",
-    "mig",
-    "persistence",
-)
-"""The part of a GPU's identity that NVML reports and CUDA does not."""
+SETTINGS: Final = {
+    "driver": ("nvmlSystemGetDriverVersion", ""),
+    "max_sm_mhz": ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"),
+    "max_memory_mhz": ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM"),
+    "application_sm_mhz": ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_SM"),
+    "application_memory_mhz": ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_MEM"),
+    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", ""),
+    "ecc": ("nvmlDeviceGetEccMode", ""),
+    "mig": ("nvmlDeviceGetMigMode", ""),
+    "persistence": ("nvmlDeviceGetPersistenceMode", ""),
+}
+"""The part of a GPU's identity that NVML reports and CUDA does not: its question, and of which
+clock."""
 
 
 class NvmlSensor(Sensor):
@@ -227,22 +228,12 @@ class NvmlSensor(Sensor):
 
     def settings(self) -> dict[str, object]:
         """The settings by the names of :data:`SETTINGS`; ``None`` for what is not reported."""
-        nvml, gpu = self._nvml, self._gpu
-        driver = self._ask(nvml.nvmlSystemGetDriverVersion)
-        limit = self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
-        clocks = (nvml.nvmlDeviceGetMaxClockInfo, nvml.nvmlDeviceGetApplicationsClock)
-        modes = ("EccMode", "MigMode", "PersistenceMode")
-        values = (
-            driver.decode() if isinstance(driver, bytes) else driver,
-            *(
-                self._ask(q, gpu, c)
-                for q in clocks
-                for c in (nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM)
-            ),
-            None if limit is None else limit / 1000,
-            *(_switch(self._ask(getattr(nvml, f"nvmlDeviceGet{mode}"), gpu)) for mode in modes),
-        )
-        return dict(zip(SETTINGS, values, strict=True))
+        found: dict[str, object] = {}
+        for name, (question, clock) in SETTINGS.items():
+            of = () if name == "driver" else (self._gpu,)
+            which = (getattr(self._nvml, clock),) if clock else ()
+            found[name] = _plain(name, self._ask(getattr(self._nvml, question), *of, *which))
+        return found
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """The answer; ``None`` if this chip does not support the question, or it is not
@@ -265,11 +256,16 @@ def nvml_settings(bus_id: str) -> dict[str, object]:
         return dict.fromkeys(SETTINGS)
 
 
-def _switch(value: Any) -> bool | None:
-    """A mode as on or off; NVML gives ``current`` or ``[current, pending]``."""
-    if value is None:
-        return None
-    return bool(value[0] if isinstance(value, (list, tuple)) else value)
+def _plain(name: str, value: Any) -> Any:
+    """A setting as JSON data: watts of milliwatts, a mode (``current`` or ``[current, pending]``)
+    as on or off."""
+    if value is None or name.endswith("_mhz"):
+        return value
+    if name == "driver":
+        return value.decode() if isinstance(value, bytes) else value
+    if name == "power_limit_w":
+        return value / 1000
+    return bool(value[0] if isinstance(value, list | tuple) else value)
 
 
 def reasons_of(bits: int) -> tuple[str, ...]:
