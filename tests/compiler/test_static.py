@@ -145,7 +145,7 @@ def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -
 
 
 def test_an_unknown_architecture_names_the_nearest() -> None:
-    with pytest.raises(StudyError, match=r"'sm_91'; did you mean 'sm_90'"):
+    with pytest.raises(DeviceUnavailable, match=r"'sm_91'; did you mean 'sm_90'"):
         chips(["sm_90", "sm_91"])
     with pytest.raises(StudyError, match="names no architecture"):
         chips([])

@@ -207,10 +207,11 @@ def chips(archs: Iterable[str]) -> list[DeviceFacts]:
     """Facts of the chips that ``archs`` name (``sm_90``, ``gtx480``, a model file), each once, in
     order.
 
-    Raises ``StudyError`` if there is none at all, ``DeviceUnavailable`` for one without a model.
+    Raises ``StudyError`` for none at all and for ``mini``, which is no chip, and
+    ``DeviceUnavailable`` for one without a model.
     """
     wanted = list(dict.fromkeys(archs))
-    if not wanted:
+    if not wanted or DEFAULT_MODEL in wanted:
         known = ", ".join((*REPRESENTATIVES, *model_names()[1:]))
         raise StudyError(f"--arch names no architecture; known: {known}")
     # A model describes a simulated device; here it describes the chip itself.
