@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from nqbench.measure.run_state import RunOutcome
     from nqbench.plan import Plan
     from nqbench.point import Point
-    from nqbench.simulator.sanitizer import LaunchWatch
 
 TIMEOUT_S: Final = 300.0
 """Of an ordinary launch."""
@@ -134,38 +133,25 @@ def _check_point(
         gather(found.mistakes, kernel, finding, label)
 
 
-def explain_points(
-    points: Sequence[Point], spec: str, *, trace: bool = False
-) -> list[list[Explained]]:
-    """The kernels of each point, by source line. ``trace`` runs them once more, in the checked
-    mode, and follows the first warp.
+def explain_points(points: Sequence[Point], spec: str) -> list[list[Explained]]:
+    """The kernels of each point, by source line.
 
     Raises ``InfeasibleError`` for a point without a kernel, and what a launch raises.
     """
     device = open_simulator(spec)
-    tracer = open_simulator(spec, checked=True) if trace else None
     names = labels(points, launch_factors(points[0].workload))
-    return [_explained(*one, device, tracer) for one in zip(names, points, strict=True)]
+    return [_explained(*one, device) for one in zip(names, points, strict=True)]
 
 
-def _explained(
-    label: str, point: Point, device: SimDevice, tracer: SimDevice | None = None
-) -> list[Explained]:
+def _explained(label: str, point: Point, device: SimDevice) -> list[Explained]:
     plan = _plan(label, point, device.facts)
     with device.prepare(plan) as prepared:
         counters = prepared.launch(TIMEOUT_S).counters or {}
         counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
-    watches: dict[Kernel, LaunchWatch] = {}
-    if tracer is not None:
-        with tracer.prepare(plan) as prepared:
-            prepared.launch(TIMEOUT_S)
-            watches = dict(prepared.watches())
     found = []
     for kernel, rows in counted:
         name = kernel.entry if len(counted) > 1 else ""
-        watch = watches.get(kernel)
-        steps = watch.steps() if watch else ()
-        found.append(Explained(label, name, _lines(kernel, rows), steps, counters))
+        found.append(Explained(label, name, _lines(kernel, rows), counters))
     return found
 
 

@@ -85,14 +85,6 @@ def test_the_second_level_of_a_factor_begins_the_second_point(words: str, found:
     assert list(map(sorted, sides(words.split()))) == [sorted(one.split()) for one in found]
 
 
-def test_the_first_warp_is_followed_block_by_block() -> None:
-    points = chosen_points(SYSTEM, SimDevice().facts, LAYOUTS, [9])
-    for (one,) in explain_points(points, "sim:mini", trace=True):
-        assert one.steps[0][1] == 0xFFFFFFFF
-        issued = sum(length for length, _ in one.steps)
-        assert issued < sum(line.counts["warp_instructions"] for line in one.lines)
-
-
 def test_the_command(tmp_path: Path) -> None:
     done = call("explain", SYSTEM, "--n", 8, "--out", tmp_path, "-f", "html")
     assert done.code == 0

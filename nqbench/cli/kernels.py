@@ -66,8 +66,7 @@ def explain(
 ) -> None:
     """Show counters by source line, side by side; needs no GPU.
 
-    Two points stand side by side; of more, the worst and the best. With --out also a page with a
-    figure of one warp: its lanes over time.
+    Two points stand side by side; of more, the worst and the best. With --out also a page.
     """
     from nqbench.cli.show import console, listings, results
     from nqbench.cli.show.progress import progress
@@ -87,7 +86,7 @@ def explain(
     ]
     with progress() as listener:
         points, why = side_by_side(sides, device, listener)
-    kernels_of = explain_points(points, device, trace=out is not None)
+    kernels_of = explain_points(points, device)
     found = [one for of_point in kernels_of for one in of_point]
     source = Source(facts.name, "simulated", options.shown_line(), " and ".join(subjects))
     pair = Pair(whole(kernels_of[0]), whole(kernels_of[1]), why) if len(points) == 2 else None

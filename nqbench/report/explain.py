@@ -1,5 +1,4 @@
-"""What each line of a kernel's source costs, of one point or of two side by side: tables, and a
-figure of one warp."""
+"""What each line of a kernel's source costs, of one point or of two side by side."""
 
 from __future__ import annotations
 
@@ -10,12 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from nqbench.analysis import wording
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
-from nqbench.report.figures import style
 from nqbench.report.page import FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 from nqbench.runs.frame import table_of
@@ -23,11 +19,8 @@ from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 LANES: Final = 32
-MAX_BINS: Final = 600
-"""Columns of the picture of a warp's life: about as many as a panel has dots."""
 SLOTS_NOTE: Final = "slots: issue slots (a count, not a time)"
 NOTE: Final = (
     f"{SLOTS_NOTE}; warps, threads: PTX instructions, per warp and per"
@@ -87,16 +80,14 @@ BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A kernel of a point: its lines, and the life of its first warp.
+    """A kernel of a point: its lines.
 
     ``counters``  of the whole launch, by their names
-    ``steps``     instructions and lanes (a bit mask) of each basic block that the warp ran
     """
 
     label: str
     kernel: str
     lines: Sequence[SourceLine]
-    steps: Sequence[tuple[int, int]] = ()
     counters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -227,41 +218,6 @@ def _difference(a: float, b: float, what: Quantity) -> wording.Difference:
     return wording.Difference(Estimate(ratio, exact=True), what, (float(a), float(b)))
 
 
-def lanes_figure(found: Sequence[Explained], source: Source) -> style.Drawing:
-    """Which lanes of the first warp are active, instruction by instruction; a panel per kernel."""
-    shown = [one for one in found if one.steps]
-    figure, axes = style.panels(len(shown), 0.9, 1.35, most=1)
-    for ax, one in zip(axes, shown, strict=True):
-        _lanes_panel(ax, one)
-    axes[-1].set_xlabel("instructions that the warp has issued")
-    title = "Lanes of one warp over time"
-    subtitle = "The first warp of the grid; dark: the lane is active"
-    alt = "For each kernel a picture with a row per lane, dark where it is active."
-    return style.finish(figure, "lanes", title, source, alt=alt, subtitle=subtitle)
-
-
-def _lanes_panel(ax: Axes, one: Explained) -> None:
-    lengths = np.array([length for length, _ in one.steps])
-    masks = np.array([mask for _, mask in one.steps], np.int64)
-    active = (masks[:, None] >> np.arange(LANES) & 1).astype(float)
-    total = int(lengths.sum())
-    bins = min(MAX_BINS, total)
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    edges = np.linspace(0, total, bins + 1)
-    summed = np.vstack([np.zeros(LANES), np.cumsum(active * lengths[:, None], axis=0)])
-    at = np.array([np.interp(edges, ends, summed[:, lane]) for lane in range(LANES)])
-    picture = np.diff(at, axis=1) / np.diff(edges)
-    ax.imshow(
-        picture, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest",
-        extent=(0, total, LANES - 0.5, -0.5),
-    )  # fmt: skip
-    mean = float((active.sum(axis=1) * lengths).sum() / (LANES * total))
-    ax.set_title(f"{one.title}: {mean:.0%} of the lanes active", loc="left")
-    ax.set_ylabel("lane")
-    ax.set_yticks([0, 15, 31])
-    ax.grid(visible=False)
-
-
 def write_explained(
     found: Sequence[Explained],
     source: Source,
@@ -269,19 +225,15 @@ def write_explained(
     formats: Sequence[str] = (),
     pair: Pair | None = None,
 ) -> list[Path]:
-    """Write a page with the tables and figures into a folder; returns the files, the page first.
+    """Write a page with the tables into a folder; returns the files, the page first.
     Of a ``pair`` the two stand side by side first, the lines of each closed below."""
     page = Page(out, tuple(formats) or FORMATS)
     page.heading(f"Counters by source line: {source.run}", 1)
     if pair is not None:
         said = [f"A: {pair.a.title}", f"B: {pair.b.title}", pair.why]
         page.add(Bullets(tuple(filter(None, said))))
-        page.table(pair_tables(pair, source)[0])
-    with style.styled():
-        if any(one.steps for one in found):
-            page.drawing(lanes_figure(found, source), source)
-    if pair is not None:
-        page.table(pair_tables(pair, source)[1])
+        for table in pair_tables(pair, source):
+            page.table(table)
     for one in found:
         page.table(lines_table(one, source), folded=pair is not None)
     return page.write("explain")

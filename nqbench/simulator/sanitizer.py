@@ -69,7 +69,6 @@ class LaunchWatch:
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
             Field.FOUND: self.found,
-            Field.STEPS: np.zeros((watch.MAX_STEPS, 2), np.int64),
         }
         numbers = {
             Field.THREADS: shape.threads,
@@ -115,12 +114,6 @@ class LaunchWatch:
         """Everything found so far, one for each kind and place."""
         for row in self.found[: int(self.header[Field.FOUND_COUNT])]:
             yield self._finding(*map(int, row))
-
-    def steps(self) -> list[tuple[int, int]]:
-        """What the first warp of the grid did, one entry for each basic block that it ran:
-        instructions, lanes (a bit mask). It ends after ``watch.MAX_STEPS`` blocks."""
-        rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
-        return [(len(self.code.blocks[int(block)].code), int(lanes)) for block, lanes in rows]
 
     def _finding(
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,

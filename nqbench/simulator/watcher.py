@@ -50,8 +50,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT,
- COPY, COPIED, COPIES, COPY_KNOWN) = map(constant, [*watch.Field][:-1])  # fmt: skip
+ FOUND_COUNT, MEETINGS, BLOCK_RINGS, COPY, COPIED, COPIES, COPY_KNOWN,
+) = map(constant, [*watch.Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
     constant(kind) for kind in watch.FindingKind
@@ -537,13 +537,6 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         h, c, w = carray(state, HEADER), carray(context, 64), carray(warp_p, 16)
         slot, lanes = _slot(h, c, w), nb.int64(some)
         warps, warp = h[WARPS], w[W_INDEX]
-        if how == watch.STEP:
-            first = _longs(h, OWNERS)[slot] + 32 * warp
-            if first == h[FIRST] and h[STEP_COUNT] < watch.MAX_STEPS:
-                step = _longs(h, STEPS, 2 * h[STEP_COUNT])
-                step[0], step[1] = number, lanes
-                h[STEP_COUNT] += 1
-            return
         if how >= watch.MEET:
             matrix = 2 * (slot * warps + warp)
             if how == watch.MEET:

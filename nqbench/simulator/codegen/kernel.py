@@ -9,7 +9,7 @@ any block and resumed.
 from __future__ import annotations
 
 from nqbench.simulator.cfg import BasicBlock
-from nqbench.simulator.codegen import barriers, floats, watch
+from nqbench.simulator.codegen import barriers, floats
 from nqbench.simulator.codegen.barriers import BarrierSite
 from nqbench.simulator.codegen.built_in import built_in
 from nqbench.simulator.codegen.collectives import COLLECTIVES, members_of
@@ -185,7 +185,6 @@ class _Translation:
         if block.latch:
             return
         self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
-        watch.at_barrier(self.k, self.k.lanes, block.index, watch.STEP)
         if self.clocked:
             self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, len(block.code)))
 

@@ -18,7 +18,7 @@ ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
 LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(6)
 """What an access does; the strong ones do not race with one another."""
-ARRIVE, RESUME, MEET, CONVERGE, STEP = range(5)
+ARRIVE, RESUME, MEET, CONVERGE = range(4)
 """What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. No
 barrier: lanes begin a basic block."""
 
@@ -56,13 +56,11 @@ class Field(IntEnum):
     FOUND_COUNT = 27
     MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
     BLOCK_RINGS = 29
-    STEPS = 30  # of the first warp: basic block, lanes
-    STEP_COUNT = 31
-    COPY = 32  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 33  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 34  # how many such loads there are
-    COPY_KNOWN = 35  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 36
+    COPY = 30  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 31  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 32  # how many such loads there are
+    COPY_KNOWN = 33  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 34
 
 
 Found = IntEnum(
@@ -78,7 +76,6 @@ FindingKind = IntEnum(
 """What can be found."""
 
 MAX_FOUND: Final = 512
-MAX_STEPS: Final = 1 << 16
 ROLE: Final = 6
 """Numbers about each thread of a cell."""
 CELL: Final = 4 * ROLE + 1
