@@ -90,10 +90,12 @@ class Cards:
 class Tile:
     """A page that another one leads to: what it is of, its question, its answer, a small figure.
 
+    ``kind``   the section that it stands in
     ``label``  the device, in a word or two
     ``asks``   empty where the title says it
     """
 
+    kind: str
     title: str
     target: str
     label: str = ""

@@ -7,10 +7,8 @@ effects.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -57,23 +55,13 @@ SHOWN: Final = 2
 """Sentences on a tile."""
 WIDTH, HEIGHT, RADIUS = 300, 70, 2.4
 """Of a thumbnail and its dots, in points."""
-PAGE_LINK: Final = re.compile(rf'href="([\w./-]+\.{HTML})"')
-
-
-@dataclass(frozen=True, slots=True)
-class GalleryEntry:
-    """A page of the gallery, and how the index shows it; ``kind`` is a key of ``SECTIONS``."""
-
-    kind: str
-    tile: Tile
 
 
 def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -> Iterator[Path]:
     """Write the gallery of runs, by default of every one under ``results/reference``.
 
-    Yields each page as soon as it is written, the index last. Pages of an earlier gallery in the
-    same folder that are not written again are removed. Raises ``StudyError`` if there is no run,
-    ``StoreError`` (a run cannot be read, the folder cannot be written).
+    Yields each page as soon as it is written, the index last. Raises ``StudyError`` if there is no
+    run, ``StoreError`` (a run cannot be read, the folder cannot be written).
     """
     paths = list(runs) or recorded_runs("*", "reference")
     if not paths:
@@ -82,12 +70,12 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
             f" `nqbench report --site {RESULTS}/local/sim-mini/quick`"
         )
     read = {path: read_run(path) for path in paths}
-    entries: list[GalleryEntry] = []
+    tiles: list[Tile] = []
     for make in (_papers, _reports, _comparisons):
-        for entry in make(read, out):
-            entries.append(entry)
-            yield out / entry.tile.target
-    yield _index(read, out, command, entries)
+        for tile in make(read, out):
+            tiles.append(tile)
+            yield out / tile.target
+    yield _index(read, out, command, tiles)
 
 
 def _home(link: str) -> str:
@@ -113,7 +101,7 @@ def _observed(runs: GalleryRuns, *studies: str) -> list[Observed]:
     return [with_baseline(run, baseline) for run in found.values()]
 
 
-def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
+def _papers(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
     for name in paper_names():
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
@@ -123,10 +111,10 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             folder = (out / link).parent
             report = write_paper(paper, found, folder, (HTML,), again=again, home=_home(link))
             title = f"{short(paper)}: {paper.title}"
-            yield GalleryEntry("papers", Tile(title, link, texts=(report.card.outcome,)))
+            yield Tile("papers", title, link, texts=(report.card.outcome,))
 
 
-def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
+def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
     taken: set[str] = set()
     for path, run in runs.items():
         data = run.data
@@ -148,8 +136,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
         if data.name == SELFTEST:  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):
                 said = tuple(wording.verdicts(compare_datasets([data], by="sweep=a,b")))
-        tile = Tile(title, link, data.provenance, asked, said, figure)
-        yield GalleryEntry(kind, tile)
+        yield Tile(kind, title, link, data.provenance, asked, said, figure)
 
 
 def thumbnail(answer: Answer, name: str) -> str:
@@ -175,7 +162,7 @@ def thumbnail(answer: Answer, name: str) -> str:
     return templates().get_template("thumbnail.html").render(name=name, dots=dots, **size, **known)
 
 
-def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
+def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
     """Runs of one study on different devices, each with the first of them; simulated ones apart."""
     for name in dict.fromkeys(run.data.name for run in runs.values()):
         for simulated in (False, True):
@@ -196,7 +183,7 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[GalleryEntry]:
             write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
             label = "simulated" if simulated else "measured"
             said = tuple(wording.verdicts(findings)[:SHOWN])
-            yield GalleryEntry("compare", Tile(title_of(findings), link, label, "", said))
+            yield Tile("compare", title_of(findings), link, label, "", said)
 
 
 def _title(runs: GalleryRuns) -> str:
@@ -205,22 +192,16 @@ def _title(runs: GalleryRuns) -> str:
     return ", ".join(named) if len(named) <= NAMED else f"{len(named)} recorded runs"
 
 
-def _index(runs: GalleryRuns, out: Path, command: str, entries: Sequence[GalleryEntry]) -> Path:
+def _index(runs: GalleryRuns, out: Path, command: str, tiles: Sequence[Tile]) -> Path:
     page = Page(out, (HTML,))
     page.heading(_title(runs), 1, short="All pages")
     dates = sorted(run.data.manifest.get("created", "")[:10] for run in runs.values())
     when = f"on {dates[0]}" if dates[0] == dates[-1] else f"from {dates[0]} to {dates[-1]}"
     page.add(Paragraph(f"Measured or simulated {when}. {ABOUT}"))
     for kind, title in SECTIONS.items():
-        if mine := tuple(entry.tile for entry in entries if entry.kind == kind):
+        if mine := tuple(tile for tile in tiles if tile.kind == kind):
             page.heading(title)
             page.add(Tiles(mine))
     with suppress(AnalysisError):  # no paper and no ablation among the runs
         add_effects(page, _observed(runs, *paper_names(), ABLATION), command)
-    index, stale = out / f"{INDEX}.{HTML}", set()
-    if index.exists():  # the pages that an earlier index links
-        stale = set(PAGE_LINK.findall(index.read_text(encoding="utf-8")))
-    page.write(INDEX)
-    for link in stale - {entry.tile.target for entry in entries}:
-        (out / link).unlink(missing_ok=True)
-    return index
+    return page.write(INDEX)[0]

@@ -15,7 +15,7 @@ from nqbench.point import Point
 from nqbench.report import circumstances, opening
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
-from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.figures.style import styled
 from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
 from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph, Shown
 from nqbench.report.table import source_of
@@ -53,7 +53,7 @@ FIRST: Final = ("ranking", "effects")
 SECTIONS: Final = {
     "What limits the kernels": ("figure bottleneck", "table bottleneck"),
     "Effects": ("table effects", "figure effects"),
-    "Interactions": ("table interactions", "figure effects"),
+    "Interactions": ("table interactions",),
     "Parameters": ("figure heatmap", "figure line"),
     "Scaling": ("figure scaling",),
     "Results": ("figure ranking", "table results"),
@@ -166,32 +166,28 @@ class _RunPage:
 
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
-        crossed = title == "Interactions"
         parts = [
             (item, part)
             for kind in SECTIONS[title]
             for item, part in self.made
             if f"{item.form} {item.name}" == kind
-            and (kind != "figure effects" or crossed == _crossed(part))
         ]
         if not parts:
             return
         self.page.heading(title, folded=title in CLOSED)
-        alone = sum(not self._opens(*one) for one in parts) == 1
+        alone = sum(not self._opens(item) for item, _ in parts) == 1
         for item, part in parts:
             self._part(item, part, alone=alone, section=title)
 
-    def _opens(self, item: ReportItem, part: Any) -> bool:
+    def _opens(self, item: ReportItem) -> bool:
         """Whether a figure opens the HTML page: it does not stand there again."""
-        if item.form == "table" or item.name not in FIRST or _crossed(part):
-            return False
-        return item.of in (self.run.answer.sweep, None) and not item.value
+        answers = item.of in (self.run.answer.sweep, None) and not item.value
+        return answers and item.form == "figure" and item.name in FIRST
 
     def _part(self, item: ReportItem, part: Any, *, alone: bool, section: str) -> None:
         page = self.page
         if item.form == "figure":
-            opens = self._opens(item, part)
-            folded = item.name == "effects" and not _crossed(part)
+            opens, folded = self._opens(item), item.name == "effects"
             page.drawing(part, self.source, level=0 if opens else 3, folded=folded, html=not opens)
             return
         level = 3
@@ -224,11 +220,6 @@ class _RunPage:
         page.add(*circumstances.environment(data))
         page.heading("How to repeat it", folded=True)
         page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
-
-
-def _crossed(drawing: Drawing) -> bool:
-    """Whether it shows interactions."""
-    return drawing.name.endswith("-interactions")
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:

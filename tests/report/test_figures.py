@@ -223,10 +223,10 @@ def test_zeros_say_so_on_their_axis_and_in_words(simulated: Dataset) -> None:
     assert texts_of(drawings[0], 0) == ["0 at every point"]
     ranking = draw(simulated, "ranking", **ITEMS["ranking"], value="bank_conflicts")
     assert ranking[0].figure.axes[1].get_xscale() == "symlog"
-    main, *_ = draw(simulated, "effects", **ITEMS["effects"], value="bank_conflicts")
-    assert any("-> 0 +" in text for text in texts_of(main, 0))
-    _, crossed = draw(simulated, "effects", **ITEMS["effects"])
-    assert "interactions" in crossed.name
+    (effects,) = draw(simulated, "effects", **ITEMS["effects"], value="bank_conflicts")
+    assert any("-> 0 +" in text for text in texts_of(effects, 0))
+    (effects,) = draw(simulated, "effects", **ITEMS["effects"])
+    assert any(" \u00d7 " in text for text in texts_of(effects, 0)), "an interaction"
 
 
 @pytest.mark.parametrize("name", ITEMS)

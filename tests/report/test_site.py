@@ -317,14 +317,6 @@ def test_the_fold_of_index_comparison_and_paper(tabs: Tabs) -> None:
     assert "faster ±0.9% than H200/feinbube2010 (5 points: 1 faster, 4 unclear)" in said
 
 
-def test_pages_of_an_earlier_gallery_go(site: Path) -> None:
-    """Also without a browser: what is no longer made is removed."""
-    runs = [site / "runs/H100/transpose"]
-    assert [path.name for path in write_site(site, runs)] == ["report.html", "index.html"]
-    left = {path.relative_to(site).as_posix() for path in site.glob("**/*.html")}
-    assert left == {"H100/transpose/report.html", "index.html"}
-
-
 def test_a_gallery_needs_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StudyError, match="no run under results/reference"):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
@@ -60,33 +59,19 @@ def mark(row: str, series: str, found: Difference) -> Mark:
 
 
 def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
-    """A figure of main effects and one of the interactions that matter, if there are any."""
+    """The main effects, below them the interactions that matter: the effect of one change where
+    another is made, against where it is not."""
     sweep = sweep_of(data, item)
     shown = timed_as(data, quantities_of(data, item), data.select(sweep))
-    mains = [effect for what in shown for effect in factorial.effects(data, sweep, what)]
+    found = [effect for what in shown for effect in factorial.effects(data, sweep, what)]
+    with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
+        found += factorial.strongest(factorial.interactions(data, sweep, shown))
+    rows, marks = _told(found)
     title = title_of(data, item, f"What each change is worth, sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
-    alone = "Otherwise identical points, geometric mean"
-    figures = [partial(_figure, data, mains, name, title, alone)]
-    with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
-        strong = factorial.strongest(factorial.interactions(data, sweep, shown))
-        heading = title_of(data, item, f"How effects depend on each other, sweep {sweep}")
-        heading = f"{item.title}: interactions" if item.title else heading
-        together = "The effect of one change where the other is made, against where it is not"
-        if strong:
-            named = f"{name}-interactions", heading, together
-            figures.append(partial(_figure, data, strong, *named))
-    return list(figures)
-
-
-def _figure(
-    data: Dataset, found: Sequence[FactorEffect], name: str, title: str, subtitle: str
-) -> style.Drawing:
-    rows, marks = _told(found)
-    shown = {effect.quantity for effect in found}
-    axis = _direction(shown)
-    subtitle = f"{subtitle}. {interval_note(data.simulated, data.rounds, [*shown])}"
-    return draw(data, name, title, rows, marks, axis=axis, subtitle=subtitle)
+    note = interval_note(data.simulated, data.rounds, shown)
+    axis, subtitle = _direction(set(shown)), f"Everything else equal. {note}"
+    return [lambda: draw(data, name, title, rows, marks, axis=axis, subtitle=subtitle)]
 
 
 def _told(found: Sequence[FactorEffect]) -> tuple[Rows, list[Mark]]:
@@ -133,10 +118,10 @@ def draw(
     rows: Rows,
     marks: Sequence[Mark],
     *,
+    size_in: tuple[float, float] = (style.WIDTH_IN, 0.0),
     axis: str,
     subtitle: str = "",
     alt: str = "",
-    size_in: tuple[float, float] = (style.WIDTH_IN, 0.0),
 ) -> style.Drawing:
     """Rows of dots below their words, for any width; the height is at least what they take."""
     width_in, height_in = size_in

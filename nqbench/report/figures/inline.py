@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Container, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from nqbench.report.exporters import readable
@@ -114,20 +114,15 @@ def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
     """``series: value [low, high]`` of each dot that is drawn, or what was said of it."""
     if said := getattr(container, "said", ()):
         return list(said)
-    line, _, bars = container.lines
-    assert line is not None
-    across = bool(container.has_xerr)
-    write = ax.format_xdata if across else ax.format_ydata
-    values: Any = line.get_xdata() if across else line.get_ydata()
-    segments: Any = bars[0].get_segments() if bars else [None] * len(values)
+    way, values = getattr(container, "shown", ("y", ()))
+    write = ax.format_xdata if way == "x" else ax.format_ydata
     series = str(container.get_label() or "")
     head = f"{series}: " if series and not series.startswith("_") else ""
     labels = []
-    for value, segment in zip(values, segments, strict=True):
-        ends = [float(end[0 if across else 1]) for end in (() if segment is None else segment)]
-        interval = f" [{write(ends[0])}, {write(ends[1])}]" if len(set(ends)) == 2 else ""
-        if value == value:  # NaN is not drawn
-            labels.append(f"{head}{write(float(value))}{interval}")
+    for value in (one for one in values if one.value == one.value):  # NaN is not drawn
+        whole = value.low is not None and value.high is not None and value.low < value.high
+        interval = f" [{write(value.low)}, {write(value.high)}]" if whole else ""
+        labels.append(f"{head}{write(value.value)}{interval}")
     return labels
 
 

@@ -283,7 +283,8 @@ def interval_curve(
         values = list(found.values())
         heights = [e.value for e in values]
         shown = {"capsize": 2, **look}
-        ax.errorbar(list(found), heights, yerr=whiskers(values), label=label, **shown)
+        made = ax.errorbar(list(found), heights, yerr=whiskers(values), label=label, **shown)
+        made.shown = "y", values  # type: ignore[attr-defined]
 
 
 def dots(
@@ -308,4 +309,4 @@ def dots(
         color=colour,
         **look,
     )
-    made.said = said  # type: ignore[attr-defined]
+    made.said, made.shown = said, ("x", values)  # type: ignore[attr-defined]
