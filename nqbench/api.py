@@ -16,7 +16,7 @@ from nqbench.analysis.data.estimate import DEFAULT_MARGIN
 from nqbench.errors import StudyError
 from nqbench.measure import launch as launching
 from nqbench.measure.launch import SYSTEM, Launched
-from nqbench.runs.frame import load as load_runs
+from nqbench.runs.frame import load as load
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study import expand as expand_study
 from nqbench.system.files import from_here, printable
@@ -61,6 +61,9 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -181,7 +184,10 @@ def run(
     command = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
     if loaded.source.in_memory:
         command = ["nqbench.run", loaded.name, spec]
-    outcome = measured(loaded, spec, out, command, fresh, _seconds(budget), listener)
+    budget_s = _seconds(budget)
+    outcome = measured(
+        loaded, spec, command, out=out, fresh=fresh, budget_s=budget_s, listener=listener
+    )
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.path, outcome)
@@ -190,11 +196,12 @@ def run(
 def measured(
     study: Study,
     spec: str,
-    out: Path | str | None,
     command: Sequence[str],
-    fresh: bool,
-    budget_s: float | None,
-    listener: Listener | None,
+    *,
+    out: Path | str | None = None,
+    fresh: bool = False,
+    budget_s: float | None = None,
+    listener: Listener | None = None,
 ) -> RunOutcome:
     """Measure a study on the device ``spec``; the run says that ``command`` made it."""
     from nqbench.devices.registry import facts_for
@@ -213,17 +220,6 @@ def measured(
         listener=listener,
         command=command,
     )
-
-
-def load(runs: Run | Path | str | Sequence[Run | Path | str]) -> pd.DataFrame:
-    """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
-
-    ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
-    of all, by what the column ``run`` says. Raises ``StoreError``.
-    """
-    if isinstance(runs, Run | Path | str):
-        return load_runs(_path(runs))
-    return load_runs([_path(run) for run in runs])
 
 
 def expand(study: StudyLike, device: str = "auto") -> list[Point]:
@@ -355,7 +351,7 @@ def compare(
     from nqbench.interchange import open_runs
 
     within = parse_percentage(margin, "the margin") if isinstance(margin, str) else margin
-    paths = [_path(run) for run in runs]
+    paths = [Path(run) for run in runs]
     names = [printable(path) for path in paths]
     return compare_datasets(open_runs(paths), names, by=by, margin=within, value=value)
 
@@ -375,7 +371,7 @@ def judge(*runs: Run | Path | str, paper: str | None = None) -> pd.DataFrame:
 
     if not runs:
         raise StudyError("name the runs to judge")
-    tables = claims_tables([_path(run) for run in runs], paper)
+    tables = claims_tables([Path(run) for run in runs], paper)
     frames = [
         pd.DataFrame(table.texts(), columns=[column.name for column in table.columns])
         for table in tables.values()
@@ -389,10 +385,6 @@ def _seconds(budget: float | str | None) -> float | None:
     if seconds is not None and not seconds > 0:  # NaN included
         raise StudyError(f"a budget of {seconds:g} s measures nothing; give more than 0 s")
     return seconds
-
-
-def _path(run: Run | Path | str) -> Path:
-    return run.path if isinstance(run, Run) else Path(run)
 
 
 def _study(study: StudyLike) -> Study:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 LaunchStatus = Literal["launch_error", "crashed", "wrong", "check_error"]
 
 
 class NqbenchError(Exception):
     """Base of all errors meant for a user. ``str(error)`` is one sentence."""
+
+    exit_code: ClassVar[int] = 1
 
 
 class DamageWarning(UserWarning):
@@ -38,6 +40,8 @@ class StudyError(NqbenchError):
     Where no place is known yet, ``factor`` names the factor with the wrong level, or ``keys`` lead
     to the value in the study.
     """
+
+    exit_code = 2
 
     def __init__(
         self,
@@ -63,6 +67,8 @@ class InfeasibleError(NqbenchError):
     ``factor`` names the factor to change, or ``keys`` lead to the value in the study, if one of
     them is known: a study then points at its line.
     """
+
+    exit_code = 2
 
     def __init__(self, message: str, factor: str = "", keys: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
@@ -94,6 +100,8 @@ class DeviceError(NqbenchError):
 
 class DeviceUnavailable(DeviceError):
     """The device asked for is not on this machine, or a package for it is missing."""
+
+    exit_code = 2
 
 
 class DeviceLost(DeviceError):
@@ -161,6 +169,8 @@ class NewerRecord(StoreError):
 
 class FolderRefused(StoreError):
     """A folder named on the command line that cannot serve as asked; nothing was run."""
+
+    exit_code = 2
 
 
 class InterchangeError(NqbenchError):

@@ -33,7 +33,6 @@ from nqbench.papers import forms
 from nqbench.papers import schema as papers
 from nqbench.papers.formula import CELL_FUNCTIONS, CELL_NAMES, RECORDED
 from nqbench.report.papers import cells
-from nqbench.study.check import takes
 from nqbench.study.own_kernel import (
     ArgumentFile,
     CheckFile,
@@ -203,7 +202,7 @@ def study() -> list[str]:
     for workload in map(workloads.get, workloads.names()):
         if workload.factors:
             rows = (
-                [f"`{f.name}`", f.meaning, ", ".join(takes(f))] for f in workload.factors.values()
+                [f"`{f.name}`", f.meaning, ", ".join(f.takes())] for f in workload.factors.values()
             )
             blocks += [
                 f"## Factors of `{workload.name}`",

@@ -28,14 +28,7 @@ from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
 from nqbench.cli.results import compare, import_, report, verify
 from nqbench.cli.studies import bottleneck, init, run, static
-from nqbench.errors import (
-    DamageWarning,
-    DeviceUnavailable,
-    FolderRefused,
-    InfeasibleError,
-    NqbenchError,
-    StudyError,
-)
+from nqbench.errors import DamageWarning, NqbenchError, StudyError
 from nqbench.system.files import harmless
 from nqbench.system.suggest import shown
 
@@ -57,8 +50,6 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = _FORMER["removed"]
 """What a former command, or a command with one of its former words, did and what to use now."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
-READERS: Final = ("report", "claims", "compare", "verify", "static", "explain")
-"""Commands that measure nothing."""
 HELP_WIDTH: Final = 100
 
 
@@ -145,12 +136,9 @@ def main() -> None:
     try:
         with _telling_damage():
             app(prog_name="nqbench")
-    except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
-        _say(str(error))
-        sys.exit(EXIT_WRONG)
     except NqbenchError as error:
         _say(str(error))
-        sys.exit(EXIT_FAILED)
+        sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:  # Ctrl-C, which typer turns into this
             _say(f"interrupted; {_kept(command_line())}")
@@ -171,16 +159,14 @@ def main() -> None:
 def _telling_damage() -> Iterator[None]:
     """Say once what was left out because it is damaged; other warnings look as Python has them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("always", category=DamageWarning)
-        told: set[str] = set()
+        warnings.filterwarnings("module", category=DamageWarning)
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if not issubclass(category, DamageWarning):
-                shown(message, category, *place, **more)
-            elif str(message) not in told:
-                told.add(str(message))
+            if issubclass(category, DamageWarning):
                 _say(str(message))
+            else:
+                shown(message, category, *place, **more)
 
         warnings.showwarning = show
         yield
@@ -201,8 +187,6 @@ def _kept(words: Sequence[str]) -> str:
     if command == "count" and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
     again = shlex.join(word for word in words if word != FRESH)
-    if command in READERS:
-        return f"no record was changed; repeat it with: {again}"
     return f"what was measured is kept; resume with: {again}"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, options
+from nqbench.cli import EXIT_FAILED, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -31,20 +31,18 @@ def check(
     as_json: options.Json = False,
 ) -> None:
     """Find races, memory errors and divergent barriers; needs no GPU."""
-    from nqbench.cli.show import console, listings
-    from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
     from nqbench.study.asked import chosen_points
 
     simulator = open_simulator(device, checked=True)
-    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=console.note)
-    with progress() as listener:
+    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=show.console.note)
+    with show.progress.progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:
-        console.print_json({"subject": subject, "device": simulator.spec, **found.as_json()})
+        show.console.print_json({"subject": subject, "device": simulator.spec, **found.as_json()})
     else:
-        listings.show_checked(found)
+        show.listings.show_checked(found)
     if found.mistakes or found.failed or not found.checked:
         raise typer.Exit(EXIT_FAILED)
 
@@ -68,8 +66,6 @@ def explain(
 
     Two points stand side by side; of more, the worst and the best. With --out also a page.
     """
-    from nqbench.cli.show import console, listings, results
-    from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import facts_for
     from nqbench.inspection import explain_points, side_by_side
     from nqbench.report.explain import Pair, whole, write_explained
@@ -80,24 +76,24 @@ def explain(
     if len(subjects) * len(groups) > 2:
         raise StudyError("explain puts two points side by side; name two subjects, or two --point")
     sides = [
-        asked.chosen_points(subject, facts, words, n or (), warn=console.note)
+        asked.chosen_points(subject, facts, words, n or (), warn=show.console.note)
         for subject in subjects
         for words in groups
     ]
-    with progress() as listener:
+    with show.progress.progress() as listener:
         points, why = side_by_side(sides, device, listener)
     kernels_of = explain_points(points, device)
     found = [one for of_point in kernels_of for one in of_point]
     source = Source(facts.name, "simulated", options.shown_line(), " and ".join(subjects))
     pair = Pair(whole(kernels_of[0]), whole(kernels_of[1]), why) if len(points) == 2 else None
     if as_json:
-        console.print_json([one.as_json() for one in found])
+        show.console.print_json([one.as_json() for one in found])
     else:
-        listings.show_explained(found, pair, source)
+        show.listings.show_explained(found, pair, source)
     if out is not None:
         paths = write_explained(found, source, out, formats or (), pair)
         if not as_json:
-            results.show_paths(paths)
+            show.results.show_paths(paths)
 
 
 def kernels(
@@ -105,7 +101,6 @@ def kernels(
     as_json: options.Json = False,
 ) -> None:
     """List the papers' kernels, or show what one is made of."""
-    from nqbench.cli.show import console, listings
     from nqbench.workloads import find_system, with_systems
 
     if as_json:
@@ -115,8 +110,8 @@ def kernels(
             for name, levels in w.systems.items()
             if system in (None, name)
         ]
-        console.print_json(listed)
+        show.console.print_json(listed)
     elif system is None:
-        listings.show_systems(with_systems())
+        show.listings.show_systems(with_systems())
     else:
-        listings.show_system(*find_system(system))
+        show.listings.show_system(*find_system(system))

@@ -7,7 +7,7 @@ from typing import Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, options
+from nqbench.cli import EXIT_FAILED, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -28,16 +28,15 @@ def devices(
     """
     from dataclasses import asdict
 
-    from nqbench.cli.show import console
     from nqbench.devices.registry import list_devices, model_facts
 
     rows = model_facts(model) if model else list_devices()
     if as_json:
-        console.print_json([asdict(row) for row in rows])
+        show.console.print_json([asdict(row) for row in rows])
     else:
-        console.show_rows(rows)
+        show.console.show_rows(rows)
         if not model:
-            console.say(MODES)
+            show.console.say(MODES)
 
 
 def doctor(
@@ -50,14 +49,13 @@ def doctor(
 
     It changes nothing. Exit code 1 if something is missing that the device needs.
     """
-    from nqbench.cli.show import console, listings
     from nqbench.doctor import examine
 
     report = examine(device)
     if as_json:
-        console.print_json(report.as_json())
+        show.console.print_json(report.as_json())
     else:
-        listings.show_doctor(report)
+        show.listings.show_doctor(report)
     if not report.usable:
         raise typer.Exit(EXIT_FAILED)
 
@@ -94,8 +92,6 @@ def count(
 
     On a GPU by the fastest verified kernel, else on all cores of the CPU.
     """
-    from nqbench.cli.show import console
-    from nqbench.cli.show.progress import progress
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate
 
     if n is None:
@@ -107,20 +103,20 @@ def count(
         typer.echo(estimate(n, device))
         return
     check_size(n)  # before anything about devices
-    with progress() as row:
+    with show.progress.progress() as row:
 
         def tell(share: float, rate: float, left_s: float) -> None:
-            left = console.duration(max(1, round(left_s)))
+            left = show.console.duration(max(1, round(left_s)))
             row.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
 
         if target:
             from nqbench.count.cluster import count_on
 
-            result = count_on(target, n, device, log, console.note, tell)
+            result = count_on(target, n, device, log, show.console.note, tell)
         else:
             chosen = choose(device)
             if device == "auto":
-                console.note(chosen.why)
+                show.console.note(chosen.why)
             result = count_solutions(n, chosen.spec, log, tell)
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)

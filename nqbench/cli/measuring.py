@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nqbench.cli import options
+from nqbench.cli import options, show
 from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def choose(device: str, name: str = "", study: str = "") -> str:
     A note says which one ``auto`` chose and why, once: not if it has a run of ``study`` already.
     Another says what counters of a model are of, whose architecture no longer compiles.
     """
-    from nqbench.cli.show import console
     from nqbench.devices.registry import choose_device
     from nqbench.runs.reading import local_folder
 
@@ -31,26 +30,18 @@ def choose(device: str, name: str = "", study: str = "") -> str:
     if device == "auto" and not (study and local_folder(study, choice.spec).exists()):
         gpu = choice.spec.startswith("cuda")
         why = choice.why if gpu else "no CUDA GPU can be used (nqbench doctor says why)"
-        console.note(f"on {choice.spec}: {why}")
+        show.console.note(f"on {choice.spec}: {why}")
     if choice.remark:
-        console.note(f"{choice.spec}: {choice.remark}")
+        show.console.note(f"{choice.spec}: {choice.remark}")
     return choice.spec
 
 
-def measure(
-    study: Study,
-    spec: str,
-    *,
-    out: Path | None = None,
-    fresh: bool = False,
-    budget_s: float | None = None,
-) -> RunOutcome:
-    """Measure a study with progress."""
+def measure(study: Study, spec: str, **how: Any) -> RunOutcome:
+    """Measure a study with progress; ``how``: further arguments of ``api.measured``."""
     from nqbench import api
-    from nqbench.cli.show.progress import progress
 
-    with progress() as listener:
-        return api.measured(study, spec, out, options.command_line(), fresh, budget_s, listener)
+    with show.progress.progress() as row:
+        return api.measured(study, spec, options.command_line(), listener=row, **how)
 
 
 def conclude(
@@ -66,7 +57,6 @@ def conclude(
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures. ``races``: what is known of those in kernels of the user's own.
     """
-    from nqbench.cli.show import results
     from nqbench.report.items import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
@@ -78,7 +68,7 @@ def conclude(
             _show(outcome, run, items, races)
         report = _report_measured(run, outcome) if run and draw and measured else None
         if not as_json:
-            results.show_files(report, outcome.path)
+            show.results.show_files(report, outcome.path)
         runs += [run] if run else []
         reports += [report] if report else []
     if as_json:
@@ -93,9 +83,8 @@ def _show(
     outcome: RunOutcome, run: ReadRun | None, items: Sequence[ReportItem], races: Races | None
 ) -> None:
     """What did not run, the tables, the answer of a ``run`` that has one, races, what is next."""
-    from nqbench.cli.show import answer, console, results
 
-    results.show_outcome(outcome, ending=run is None)
+    show.results.show_outcome(outcome, ending=run is None)
     if races:
         races.show_mistakes(outcome)
     if run:
@@ -103,13 +92,13 @@ def _show(
             from nqbench.report.writer import prepare  # takes a while
 
             for table in prepare(run.data, item):
-                console.show_report_table(table)
-        answer.show_answer(run.answer, console.duration(outcome.wall_s))
-        console.say("")
+                show.console.show_report_table(table)
+        show.answer.show_answer(run.answer, show.console.duration(outcome.wall_s))
+        show.console.say("")
     if races and races.own:
-        console.say(races.line())
+        show.console.say(races.line())
     if run:
-        answer.show_next(run.answer, checked=bool(races and races.found))
+        show.answer.show_next(run.answer, checked=bool(races and races.found))
 
 
 def print_runs(
@@ -117,7 +106,6 @@ def print_runs(
 ) -> None:
     """Runs as JSON, what more is known of each (``ended``), and the files written about them."""
     from nqbench.analysis.frames import run_json
-    from nqbench.cli.show.console import print_json
 
     more = ended or [{}] * len(runs)
     found = [
@@ -126,17 +114,16 @@ def print_runs(
     ]
     files = [str(path) for report in reports for path in report.paths]
     not_made = [sentence for report in reports for sentence in report.not_made]
-    print_json({"runs": found, "files": files, "not_made": not_made})
+    show.console.print_json({"runs": found, "files": files, "not_made": not_made})
 
 
 def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunReport:
     """Write tables and figures of a run; what was written, the page first."""
-    from nqbench.cli.show.progress import progress
     from nqbench.report.page import FORMATS
     from nqbench.report.writer import write_report
     from nqbench.runs.reading import default_out
 
-    with progress() as row:
+    with show.progress.progress() as row:
         row.status("writing tables and figures")
         target = out or default_out(run.observed.path)
         return write_report(run, target, formats or FORMATS)
@@ -144,14 +131,13 @@ def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunRep
 
 def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
     """Write the report of a run that this command measured, unless it is up to date."""
-    from nqbench.cli.show import console
     from nqbench.report.writer import RunReport
     from nqbench.runs.reading import RECORDS, default_out
 
     page, records = default_out(outcome.path) / "report.html", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
-        console.note("nothing was measured; the report is up to date")
+        show.console.note("nothing was measured; the report is up to date")
         return RunReport((page,), ())
     try:
         return write(run, None)

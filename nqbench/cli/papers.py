@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from nqbench.cli import EXIT_INTERRUPTED, exit_code, measuring, options
+from nqbench.cli import EXIT_INTERRUPTED, exit_code, measuring, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import FolderRefused, NothingRuns, StudyError
 
@@ -15,17 +15,16 @@ def reproduce(
     papers: list[str] = argument("PAPER", "Papers by name."),
     device: options.DeviceName = "auto",
     out: Path | None = option("--out -o", "Folder to write into (one paper only).", None),
-    budget: options.BudgetText = None,
+    budget: options.Budget = None,
     recorded: bool = option("--recorded", "Run nothing: use every run under results/.", False),
     cpu: options.CpuBaseline = None,
     full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a paper's experiments again: tables, figures, verdicts."""
-    from nqbench.cli.show import console
     from nqbench.papers import paper_folder
 
-    console.hush(quiet)
+    show.console.hush(quiet)
     if out is not None and len(papers) > 1:
         raise StudyError("--out takes one paper; leave it out for several")
     if out is not None and out.exists() and not out.is_dir():  # before anything is measured
@@ -35,13 +34,14 @@ def reproduce(
     if recorded:
         given = {"--device": device if device != "auto" else None, "--budget": budget}
         options.refuse(given, "--recorded runs nothing")
-        from nqbench.cli.show import results
         from nqbench.report.papers import write
 
         for report in write.report_recorded(papers, out, full=full, cpu=cpu):
-            results.show_paper(report)
+            show.results.show_paper(report)
         for name in (name for name in papers if not any(write.recorded([name]))):
-            console.note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
+            show.console.note(
+                f"there is no run of {name} here: `nqbench reproduce {name}` makes one"
+            )
         return
     worst, left_out = 0, 0
     for name in papers:
@@ -51,7 +51,7 @@ def reproduce(
             left_out += 1
             if left_out == len(papers):
                 raise
-            console.note(f"{name} is left out: {error}")
+            show.console.note(f"{name} is left out: {error}")
         if worst == EXIT_INTERRUPTED:  # whoever stops one paper does not want the next
             break
     if worst:
@@ -59,11 +59,10 @@ def reproduce(
 
 
 def _reproduce(
-    name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
+    name: str, device: str, out: Path | None, budget: float | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.analysis.data.observed import with_programs
-    from nqbench.cli.show import results
     from nqbench.papers import load_paper, paper_folder
     from nqbench.report.items import read_run
     from nqbench.report.papers.write import recorded_beside, write_paper
@@ -71,12 +70,10 @@ def _reproduce(
     from nqbench.runs.reading import default_out
     from nqbench.study import load_study
 
-    budget_s = options.budget_seconds(budget)
     study = load_study(paper_folder(name) / "study.yaml")
-    outcome = measuring.measure(
-        study, measuring.choose(device, study=study.name), budget_s=budget_s
-    )
-    results.show_outcome(outcome)
+    spec = measuring.choose(device, study=study.name)
+    outcome = measuring.measure(study, spec, budget_s=budget)
+    show.results.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)
@@ -84,7 +81,7 @@ def _reproduce(
         beside = recorded_beside(name, outcome.path)
         own = with_programs([run.observed], cpu)
         made = write_paper(load_paper(name), own, out, beside=beside, full=full)
-        results.show_paper(made, outcome.path)
+        show.results.show_paper(made, outcome.path)
     return exit_code(outcome)
 
 
@@ -111,11 +108,10 @@ def claims(
     With --paper and without a run: the paper's scorecard, from the runs under results/. The exit
     code is 0 whatever the verdicts.
     """
-    from nqbench.cli.show import console, results
     from nqbench.report.papers.write import claims_tables, recorded_scorecard
 
-    console.hush(quiet)
-    results.note_incomplete(runs or ())
+    show.console.hush(quiet)
+    show.results.note_incomplete(runs or ())
     if matrix:
         options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
         from nqbench.report.matrix import write_effects, write_recorded
@@ -126,27 +122,29 @@ def claims(
         else:
             reports = write_recorded(out, command, formats or [], cpu=cpu)
         if as_json:
-            console.print_json([row for report in reports for row in report.cells.records()])
+            show.console.print_json([row for report in reports for row in report.cells.records()])
         for report in () if as_json else reports:
-            console.show_report_table(report.matrix)
-            results.show_paths(report.paths)
+            show.console.show_report_table(report.matrix)
+            show.results.show_paths(report.paths)
         return
     options.refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
     if paper and not runs:
         options.refuse({"--full": full}, "the scorecard counts nothing anew")
         card, scores = recorded_scorecard(paper, cpu)
         if as_json:
-            console.print_json({"outcome": card.outcome, **scores.as_json("claims")})
+            show.console.print_json({"outcome": card.outcome, **scores.as_json("claims")})
         else:
-            results.show_scorecard(card, scores)
+            show.results.show_scorecard(card, scores)
         return
     if not runs:
         raise StudyError("claims needs the runs to judge by: nqbench claims RUN, or --paper PAPER")
     if full:
-        console.note("counting on large boards where the numbers are not cached yet: minutes, once")
+        show.console.note(
+            "counting on large boards where the numbers are not cached yet: minutes, once"
+        )
     tables = claims_tables(runs, paper, full=full, cpu=cpu)
     if as_json:
-        console.print_json([{"paper": p, **t.as_json("claims")} for p, t in tables.items()])
+        show.console.print_json([{"paper": p, **t.as_json("claims")} for p, t in tables.items()])
         return
     for table in tables.values():
-        results.show_claims(table)
+        show.results.show_claims(table)

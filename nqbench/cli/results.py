@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, measuring, options, wrong_request
+from nqbench.cli import EXIT_FAILED, measuring, options, show, wrong_request
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -43,10 +43,9 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Show what recorded runs say; write tables, figures and a page."""
-    from nqbench.cli.show import console, results
     from nqbench.runs.frame import write_csv
 
-    console.hush(quiet)
+    show.console.hush(quiet)
     if not (runs or site):
         raise StudyError("report needs the runs to report: nqbench report RUN")
     kinds = {"--csv": csv, "--roofline": roofline, "--site": site}
@@ -60,7 +59,7 @@ def report(
         options.refuse(
             {"--ceilings": ceilings, "--counters": counters}, "only --roofline takes them"
         )
-    results.note_incomplete([*runs, *(counters or ())])
+    show.results.note_incomplete([*runs, *(counters or ())])
     if csv:
         options.refuse({"--format": set(formats or ()) - {"csv"}}, "--csv writes one table")
         text = write_csv(runs, out)
@@ -69,23 +68,22 @@ def report(
         from nqbench.report.roofline import write_roofline
 
         table, paths = write_roofline(runs, ceilings, counters or [], out, formats or [])
-        console.show_report_table(table)
-        results.show_paths(paths)
+        show.console.show_report_table(table)
+        show.results.show_paths(paths)
     elif site:
         options.refuse({"--format": formats}, "--site writes HTML")
         from nqbench.report.site import SITE, write_site
 
-        results.show_paths(write_site(out or SITE, runs, options.shown_line()))
+        show.results.show_paths(write_site(out or SITE, runs, options.shown_line()))
     else:
-        from nqbench.cli.show.answer import show_answer
         from nqbench.report.items import read_run
         from nqbench.report.page import unused
         from nqbench.report.table import slug
 
         read = list(map(read_run, runs))
         for run in () if as_json else read:
-            results.show_missing(run)
-            show_answer(run.answer)
+            show.results.show_missing(run)
+            show.answer.show_answer(run.answer)
         taken: set[str] = set()
         folders = [
             out / unused(slug(r.data.name, r.data.device), taken) if out else out for r in read
@@ -95,9 +93,9 @@ def report(
         if as_json:
             measuring.print_runs(read, reports)
         else:
-            console.say("")
+            show.console.say("")
             for written in reports:
-                results.show_files(written)
+                show.results.show_files(written)
 
 
 def compare(
@@ -126,13 +124,12 @@ def compare(
 ) -> None:
     """Compare several runs, or the levels of a factor within one."""
     from nqbench.analysis.compare.request import Gate, compare_datasets, parse_percentage
-    from nqbench.cli.show import console, results
     from nqbench.interchange import open_runs
     from nqbench.system.files import printable
 
-    console.hush(quiet)
+    show.console.hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
-    results.note_incomplete(runs)
+    show.results.note_incomplete(runs)
     with wrong_request():
         findings = compare_datasets(
             open_runs(runs),
@@ -152,7 +149,7 @@ def compare(
         if forms or out or as_json or not formats:
             _show_comparison(findings, out, forms, as_json=as_json)
     if gate is not None:
-        console.note(f"--fail-on {fail_on}: {said}")
+        show.console.note(f"--fail-on {fail_on}: {said}")
         if broken:
             raise typer.Exit(EXIT_FAILED)
 
@@ -179,7 +176,6 @@ def _show_comparison(
     A page of HTML is a file in any case.
     """
     from nqbench.analysis.compare import wording
-    from nqbench.cli.show import console, results
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
     from nqbench.runs.reading import PLOTS
@@ -192,9 +188,11 @@ def _show_comparison(
         return
     paths = write_comparison(findings, out, formats or ("md", "csv")) if out else []
     if as_json:
-        console.print_json(wording.as_json(findings) | {"files": [str(path) for path in paths]})
+        show.console.print_json(
+            wording.as_json(findings) | {"files": [str(path) for path in paths]}
+        )
     else:
-        results.show_comparison(findings, paths)
+        show.results.show_comparison(findings, paths)
 
 
 def verify(
@@ -212,27 +210,25 @@ def verify(
     Checksums, answers, statistics, tables, figures, verdicts; no device is used. Exit code 1: some
     of it is not so, and the output names what.
     """
-    from nqbench.cli.show import console, results
-    from nqbench.cli.show.progress import progress
     from nqbench.verify.checks import verify as verify_run
     from nqbench.verify.package import write_package
 
-    console.hush(quiet)
+    show.console.hush(quiet)
     if package and runs[1:]:
         raise StudyError("--package takes one run")
     found, done = [], set[Path]()
     for run in runs:
-        with progress() as row:
+        with show.progress.progress() as row:
             found.append(verify_run(run, lambda name: row.status(f"deriving again: {name}"), done))
         if not as_json:
-            results.show_verified(found[-1])
+            show.results.show_verified(found[-1])
     if as_json:
-        console.print_json([one.as_json() for one in found])
+        show.console.print_json([one.as_json() for one in found])
     if not all(one.holds for one in found):
         raise typer.Exit(EXIT_FAILED)
     if package and found[0].run:
         write_package(found[0].run, package)
-        results.show_paths([package])
+        show.results.show_paths([package])
 
 
 def import_(

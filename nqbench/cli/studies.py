@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, exit_code, options
+from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, exit_code, options, show
 from nqbench.cli.measuring import choose, conclude, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
@@ -29,13 +29,12 @@ def init(
     as_json: bool = option("--json", "With --schema: print the schema instead.", False),
 ) -> None:
     """Start a study of a kernel of yours: NAME.yaml and NAME.cu."""
-    from nqbench.cli.show import console
     from nqbench.study import schema as study_schema
     from nqbench.study.packaged import write_schema, write_template
 
     if as_json:
         options.refuse({name: name}, "--json prints the schema alone")
-        console.print_json(study_schema())
+        show.console.print_json(study_schema())
         return
     if not name and not schema:
         raise StudyError("init needs a name for the study: nqbench init my-study")
@@ -61,7 +60,7 @@ def run(
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
     dry_run: bool = option("--dry-run", "Print the points and an estimate; run nothing.", False),
-    budget: options.BudgetText = None,
+    budget: options.Budget = None,
     axis: list[str] | None = option(
         "--axis -a FACTOR=A,B", "Levels in place of the study's; repeatable.", None
     ),
@@ -81,13 +80,9 @@ def run(
     A GPU gives kernel times. Without one, the simulator counts exactly what a profiler would;
     with -d sim:h100:cache:time it also models the caches and a time.
     """
-    from nqbench.cli.show import console
-    from nqbench.cli.show.progress import progress
-    from nqbench.cli.show.results import look_for_races
     from nqbench.study.asked import with_axes
 
-    console.hush(quiet)
-    budget_s = options.budget_seconds(budget)
+    show.console.hush(quiet)
     study = with_axes(config, axis or ())
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if dry_run:
@@ -99,16 +94,16 @@ def run(
     if target:
         from nqbench.cluster.devices import run_on_cluster
 
-        with progress() as row:
+        with show.progress.progress() as row:
             line = options.command_line()
             outcomes = run_on_cluster(
-                target, study, device, row, out=out, fresh=fresh, budget_s=budget_s, command=line
+                target, study, device, row, out=out, fresh=fresh, budget_s=budget, command=line
             )
         spec = ""
     else:
         spec = choose(study.device(device), study.needs, study.name)
-        outcomes = [measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)]
-    races = look_for_races(study, config, outcomes, "" if no_check else spec)
+        outcomes = [measure(study, spec, out=out, fresh=fresh, budget_s=budget)]
+    races = show.results.look_for_races(study, config, outcomes, "" if no_check else spec)
     conclude(outcomes, draw=not no_report, as_json=as_json, races=races)
     if any(outcome.interrupted for outcome in outcomes):
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -120,23 +115,22 @@ def run(
 
 def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     """Show the points, how long they may take, and what the report cannot show."""
-    from nqbench.cli.show import console, listings
     from nqbench.devices.registry import facts_for
     from nqbench.measure.budget import estimate
     from nqbench.report.writer import report_problems
     from nqbench.study import expand
 
     facts = facts_for(spec)
-    points = expand(study, facts, warn=console.note)
+    points = expand(study, facts, warn=show.console.note)
     estimate_s = estimate(points, study, spec)
     if as_json:
-        console.print_json(
+        show.console.print_json(
             {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
         )
     else:
-        listings.show_points(points, estimate_s)
+        show.listings.show_points(points, estimate_s)
     for entry, problem in report_problems(study.as_json(), points, facts, spec):
-        console.note(f"{study.source.place(('report', entry))}: {problem}")
+        show.console.note(f"{study.source.place(('report', entry))}: {problem}")
 
 
 def static(
@@ -148,23 +142,21 @@ def static(
     """Show registers, spills, shared memory, occupancy; needs no GPU."""
     from dataclasses import asdict
 
-    from nqbench.cli.show import console
-    from nqbench.cli.show.progress import progress
     from nqbench.compiler.static import shortened
     from nqbench.measure.launch import static_rows
     from nqbench.study import expand, load_study
 
     archs = [name.strip() for name in arch.split(",") if name.strip()]
     study = load_study(config)
-    with progress() as listener:
+    with show.progress.progress() as listener:
         rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
     if as_json:
-        console.print_json([asdict(row) for row in rows])
+        show.console.print_json([asdict(row) for row in rows])
     elif rows:
         chips = ", ".join(dict.fromkeys(f"{r.arch} is {r.chip}" for r in rows))
-        console.show_rows(shortened(rows), varying=f"{chips}. ")
+        show.console.show_rows(shortened(rows), varying=f"{chips}. ")
     else:
-        console.note("no point of this study is a GPU kernel: there is nothing to compile")
+        show.console.note("no point of this study is a GPU kernel: there is nothing to compile")
 
 
 def bottleneck(

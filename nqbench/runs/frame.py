@@ -31,6 +31,7 @@ import json
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,18 +71,18 @@ RESERVED: Final = frozenset({*LEADING, *TRAILING, *CONDITIONS, "energy_mj", "clo
 FACTOR: Final = "factor_"
 
 
-def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
+def load(runs: PathLike[str] | str | Sequence[PathLike[str] | str]) -> pd.DataFrame:
     """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
 
     ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
     of all, by what the column ``run`` says. ``attrs["messages"]`` says what was left out. Raises
     ``StoreError``.
     """
-    if isinstance(runs, Path | str):
+    if isinstance(runs, PathLike | str):
         table = load([runs])
         (table.attrs["manifest"],) = table.attrs.pop("manifests").values()
         return table
-    read = {str(run): _read(Path(run)) for run in runs}
+    read = {fspath(run): _read(Path(run)) for run in runs}
     table = to_table([row for _, found, _ in read.values() for row in found])
     table.attrs["manifests"] = {run: manifest for run, (manifest, _, _) in read.items()}
     table.attrs["messages"] = [m for _, _, messages in read.values() for m in messages]

@@ -9,9 +9,9 @@ from typing import Any
 from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.point import Level
-from nqbench.study.model import Axis, Condition, PlacedValue, ProgramSystem, Study, Sweep, plain
+from nqbench.study.model import Axis, Condition, PlacedValue, ProgramSystem, Study, Sweep
 from nqbench.study.report_items import ReportItem
-from nqbench.system.suggest import listing, nearest, shown, suggestion
+from nqbench.system.suggest import shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
@@ -32,44 +32,12 @@ def check(study: Study, workload: Workload) -> None:
         checks.report(study, entry, ("report", index))
 
 
-def takes(factor: Factor) -> list[str]:
-    """What a factor takes: its levels by name, the other forms in words."""
-    forms = [*_words(factor)]
-    if factor.only:
-        forms += map(str, factor.only)
-    elif factor.number:
-        forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
-    if factor.per_sm:
-        forms.append("{per_sm: k}")
-    if factor.text:
-        forms.append("the name of a file")
-    return forms
-
-
-def problem(factor: Factor, value: Level, origin: str = "") -> str:
-    """Why a factor does not take a level; empty if it does. ``origin`` says where it comes from."""
-    taken = listing(takes(factor))
-    if isinstance(value, int) and factor.number:
-        low, high = factor.number
-        right = value in factor.only if factor.only else low <= value <= high
-        return "" if right else f"'{factor.name}' is {value}{origin}, but takes {taken}"
-    if isinstance(value, Mapping):
-        right, given = factor.per_sm, plain(value)
-    elif isinstance(value, int):
-        right, given = False, f"the number {value}"
-    else:
-        right, given = factor.text or value in _words(factor), shown(value)
-        if close := nearest(value, _words(factor)):
-            given += f"; did you mean '{close}'?"
-    return "" if right else f"'{factor.name}' takes {taken}, not {given}"
-
-
 def check_level(factors: Mapping[str, Factor], name: str, value: Level, said: str = "") -> None:
     """Raise ``StudyError`` (without a place) for a factor or a level that does not exist. ``said``
     stands before the sentence."""
     if name not in factors:
         raise StudyError(f"{said}there is no factor '{name}'; {suggestion(name, factors)}")
-    if why := problem(factors[name], value):
+    if why := factors[name].problem(value):
         raise StudyError(f"{said}{why}")
 
 
@@ -77,11 +45,7 @@ def is_expression(value: Level, factor: Factor | None) -> bool:
     """Whether a value is an expression to evaluate, not a level."""
     if not isinstance(value, str) or factor is None or factor.number is None or factor.text:
         return False
-    return value not in (*_words(factor), NOT_APPLICABLE)
-
-
-def _words(factor: Factor) -> tuple[str, ...]:
-    return (*factor.levels, *(("auto",) if factor.auto else ()))
+    return value not in (*factor.words, NOT_APPLICABLE)
 
 
 def check_number(
@@ -122,7 +86,8 @@ class _StudyChecks:
     def factor(self, name: str, path: KeyPath, group: str) -> Factor:
         factors = self.workload.factors
         if name not in factors:
-            hint = suggestion(name, [*factors, *(["system"] if group != "fixed" else [])])
+            known = [*factors, *(["system"] if group != "fixed" else [])]
+            hint = self.workload.removed.get(name) or suggestion(name, known)
             raise self.source.error(f"unknown factor '{name}' under '{group}'; {hint}", path)
         return factors[name]
 
@@ -168,12 +133,13 @@ class _StudyChecks:
             return
         if expression and is_expression(value, factor):
             self.expression(factor, str(value), item.path)
-        elif said := problem(factor, value):
-            raise self.source.error(said, item.path)
+        elif said := factor.problem(value):
+            told = self.workload.removed.get(factor.name)
+            raise self.source.error(f"{said}; {told}" if told else said, item.path)
 
     def expression(self, factor: Factor, text: str, path: KeyPath) -> None:
         if text.isidentifier() and text not in self.workload.factors:
-            raise self.source.error(problem(factor, text), path)  # a misspelt level
+            raise self.source.error(factor.problem(text), path)  # a misspelt level
         check_number(self.source, text, (*self.workload.factors, "n"), path, factor.name)
 
     def condition(self, condition: Condition) -> None:

@@ -16,7 +16,7 @@ from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDevice
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Executable, Level, Point
-from nqbench.study.check import check, is_expression, problem
+from nqbench.study.check import check, is_expression
 from nqbench.study.model import Condition, Given, ProgramSystem, Study, Sweep, context, plain
 from nqbench.system.suggest import listing, shown
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
@@ -363,7 +363,7 @@ def _levels(
                 " use //, floor or ceil",
                 path,
             )
-        if said := problem(workload.factors[factor], int(value), f" by `{text}`{about}"):
+        if said := workload.factors[factor].problem(int(value), f" by `{text}`{about}"):
             raise source.error(said, path)
         known[factor] = int(value)
     return {factor: known[factor] for factor in given}

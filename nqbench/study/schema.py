@@ -25,7 +25,6 @@ from pydantic_core import PydanticCustomError
 
 from nqbench import workloads
 from nqbench.errors import StudyError
-from nqbench.study.check import takes
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import FORM, KernelFile, Strict, form
 from nqbench.study.report_items import OPTIONS, Form, kinds
@@ -283,7 +282,7 @@ def _name_factors(properties: dict[str, Any], known: list[Workload]) -> None:
     meanings = {"system": f"A named system: {', '.join(systems)}."}
     for workload in known:
         for factor in workload.factors.values():
-            levels = ", ".join(takes(factor))
+            levels = ", ".join(factor.takes())
             text = f"{workload.name}: {factor.meaning}. Levels: {levels}."
             meanings[factor.name] = f"{meanings.get(factor.name, '')} {text}".lstrip()
     for key in ("fixed", "matrix", "zip"):

@@ -13,7 +13,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import listing, nearest, shown, suggestion
 
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that has no meaning with the other levels chosen."""
@@ -39,7 +39,7 @@ class Factor:
     ``default`` its level where neither a sweep nor a system has one
     ``per_sm``  whether ``{per_sm: k}`` is accepted
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
-    ``text``    whether any text is accepted (the name of a file)
+    ``text``    whether any text is accepted
     ``launch``  whether a system's name leaves it open: a factor of the launch, of its input, or of
                 what is counted, which labels name after the system
     """
@@ -55,9 +55,45 @@ class Factor:
     only: tuple[int, ...] = ()
     default: Level | None = None
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its levels that are words."""
+        return (*self.levels, *(("auto",) if self.auto else ()))
+
+    def takes(self) -> list[str]:
+        """Its levels by name, the other forms in words."""
+        forms = [*self.words]
+        if self.only:
+            forms += map(str, self.only)
+        elif self.number:
+            forms.append(f"a whole number from {self.number[0]} to {self.number[1]}")
+        if self.per_sm:
+            forms.append("{per_sm: k}")
+        if self.text:
+            forms.append("any text")
+        return forms
+
+    def problem(self, value: Level, origin: str = "") -> str:
+        """Why it does not take a level; empty if it does. ``origin`` says where that comes from."""
+        taken, given = listing(self.takes()), shown(value)
+        if isinstance(value, Mapping):
+            shares = value.get("per_sm")
+            right = self.per_sm and len(value) == 1 and isinstance(shares, int) and shares >= 1
+            given = f"{{per_sm: {shares}}}"
+        elif isinstance(value, int) and not isinstance(value, bool):
+            if self.number:
+                right = value in (self.only or range(self.number[0], self.number[1] + 1))
+                return "" if right else f"'{self.name}' is {value}{origin}, but takes {taken}"
+            right, given = False, f"the number {value}"
+        else:
+            right = self.text or value in self.words
+            if close := nearest(value, self.words):
+                given += f"; did you mean '{close}'?"
+        return "" if right else f"'{self.name}' takes {taken}, not {given}"
+
 
 def factor_table(text: str | Path, **given: object) -> dict[str, Factor]:
-    """Factors by name from lines ``name word|word LEAST..MOST =default flags: meaning``.
+    """Factors by name from lines ``name word|word LEAST..MOST 1,2,4 =default flags: meaning``.
 
     All but name and meaning may be left out; the flags are those of ``Factor``. An indented line
     continues the one before. A file may name what is ``given`` in braces.
@@ -70,13 +106,16 @@ def factor_table(text: str | Path, **given: object) -> dict[str, Factor]:
         name, *words = head.split()
         known: dict[str, Any] = {}
         for word in words:
-            if word in ("per_sm", "auto", "text", "launch"):
+            if word in ("per_sm", "auto", "launch"):
                 known[word] = True
             elif word[0] == "=":
                 known["default"] = int(word[1:]) if word[1:].isdigit() else word[1:]
             elif ".." in word:
                 least, _, most = word.partition("..")
                 known["number"] = int(least), int(most)
+            elif "," in word:
+                known["only"] = tuple(map(int, word.split(",")))
+                known["number"] = min(known["only"]), max(known["only"])
             else:
                 known["levels"] = tuple(word.split("|"))
         found[name] = Factor(name, " ".join(meaning.split()), **known)
@@ -114,6 +153,8 @@ class Workload(ABC):
     factors: Mapping[str, Factor] = {}
     """The levels of a factor ``probe``, other than ``none``, build instrumented kernels: these are
     counted once (``counters``) and never timed."""
+    removed: Mapping[str, str] = {}
+    """Former factors, and factors with fewer levels than once: what is gone, and what to use."""
     defaults: Mapping[str, Level] = {}
     """Levels of factors that a sweep leaves out."""
     systems: Mapping[str, Mapping[str, Level]] = {}

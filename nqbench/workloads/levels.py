@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.suggest import listing, suggestion
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import NOT_APPLICABLE, Factor
 
 Levels = dict[str, Level]
@@ -22,7 +22,7 @@ def given_levels(
 ) -> Levels:
     """The given levels, each checked, without those that do not apply (``-``).
 
-    Raises ``StudyError`` for a name that does not exist or a size ``n`` that is missing,
+    Raises ``StudyError`` for a name or level that does not exist or a size ``n`` that is missing,
     ``InfeasibleError`` for a number out of range.
     """
     if system is not None and system not in systems:
@@ -31,43 +31,16 @@ def given_levels(
         )
     explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
     for name, level in explicit.items():
-        check_level(workload, factors, name, level)
-    n = explicit.get("n")
-    if not isinstance(n, int):
+        if name not in factors:
+            said = f"workload {workload} has no factor {name!r}; {suggestion(name, factors)}"
+            raise StudyError(said)
+        if why := factors[name].problem(level):
+            if isinstance(level, int) and factors[name].number and not factors[name].only:
+                raise InfeasibleError(why, name)
+            raise StudyError(why, factor=name)
+    if not isinstance(explicit.get("n"), int):
         raise StudyError(f"a point of workload {workload} needs a number n")
-    least, most = factors["n"].number or (n, n)
-    if not least <= n <= most:
-        raise InfeasibleError(f"n: {n} is outside {least} to {most}; choose n in that range", "n")
     return explicit
-
-
-def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: Level) -> None:
-    """Refuse an unknown factor, a level that it does not have, a number out of its range.
-
-    Raises ``StudyError``, and ``InfeasibleError`` for a number other than ``n``.
-    """
-    if name not in factors:
-        raise StudyError(f"workload {workload} has no factor {name!r}; {suggestion(name, factors)}")
-    factor, whole = factors[name], isinstance(level, int) and not isinstance(level, bool)
-    words = (*factor.levels, *(("auto",) if factor.auto else ()))
-    fits = whole and factor.number is not None
-    if isinstance(level, str):
-        fits = level in words or factor.text
-    elif isinstance(level, Mapping):
-        shares = level.get("per_sm")
-        fits = factor.per_sm and len(level) == 1 and isinstance(shares, int) and shares >= 1
-    if not fits:
-        choices = ["{per_sm: k} with k >= 1"] * factor.per_sm + ["the name of a file"] * factor.text
-        if factor.number:
-            choices.append("a number from {} to {}".format(*factor.number))
-        said = suggestion(str(level), (*words, *choices))
-        raise StudyError(f"{name}: {level!r} is not a level; {said}")
-    if whole and factor.only and level not in factor.only:
-        said = f"'{name}' is {level}, but takes {listing(map(str, factor.only))}"
-        raise StudyError(said, factor=name)
-    least, most = factor.number or (0, 0)
-    if isinstance(level, int) and name != "n" and not least <= level <= most:
-        raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
 
 
 def applied(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness import WORKLOAD, boards
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -71,30 +70,25 @@ def test_coarse_on_a_million_queens(device: CudaDevice, board: str) -> None:
     check(device, COARSE, {"n": MILLION, "board": board})
 
 
-@pytest.mark.parametrize("tally", ["arrival", "final"])
 @pytest.mark.parametrize("counters", ["shared", "global"])
 @pytest.mark.parametrize("n", [100, 5_000, 20_000])
-def test_histogram(device: CudaDevice, n: int, counters: str, tally: str) -> None:
-    check(device, HISTOGRAM, {"n": n, "counters": counters, "tally": tally})
-    check(device, BATCHED, {"n": n, "counters": counters, "tally": tally, "batch": 300})
+def test_histogram(device: CudaDevice, n: int, counters: str) -> None:
+    check(device, HISTOGRAM, {"n": n, "counters": counters})
+    check(device, BATCHED, {"n": n, "counters": counters, "batch": 300})
 
 
-@pytest.mark.parametrize("tally", ["arrival", "final"])
 @pytest.mark.parametrize("board", ["random", "valid"])
-def test_histogram_of_a_million_queens(device: CudaDevice, board: str, tally: str) -> None:
-    check(device, HISTOGRAM, {"n": MILLION, "board": board, "tally": tally})
-    check(device, BATCHED, {"n": MILLION, "board": board, "tally": tally, "batch": 5})
+def test_histogram_of_a_million_queens(device: CudaDevice, board: str) -> None:
+    check(device, HISTOGRAM, {"n": MILLION, "board": board})
+    check(device, BATCHED, {"n": MILLION, "board": board, "batch": 5})
 
 
-def test_all_queens_on_one_diagonal(device: CudaDevice, tmp_path: Path) -> None:
+def test_all_queens_on_one_diagonal(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """The most conflicts there can be, over 32 bits, all counted at one address."""
+    monkeypatch.setattr(boards, "random_board", lambda n, _: np.arange(n, dtype=np.int32))
     for n in (20_000, 200_000):
-        path = tmp_path / f"{n}.npy"
-        np.save(path, np.arange(n, dtype=np.int32))
-        given: dict[str, Level] = {"n": n, "board": "file", "board_file": str(path)}
-        for system in (COARSE, HISTOGRAM):
-            levels = given | ({"atomics": "per_warp"} if system == COARSE else {})
-            check(device, system, levels)
+        check(device, COARSE, {"n": n, "atomics": "per_warp"})
+        check(device, HISTOGRAM, {"n": n})
 
 
 @pytest.mark.parametrize("threshold", [1024, 4096, 131_072])

@@ -3,7 +3,7 @@ mappings fail."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,17 +13,14 @@ from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR
 from nqbench.workloads.local_search.searches import invalid_moves, reference_search
-from tests.workloads.local_search.facts import (
-    LINE_CITIES,
-    root_error_plan,
-    write_instance,
-    write_line,
-)
+from tests.workloads.local_search.facts import LINE, Cities, given, root_error_plan
 from tests.workloads.local_search.test_slack import SHAPES, cities_of
 from tests.workloads.running import Ran, run
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
+
+__all__ = ["given"]  # a fixture
 
 VERSIONS = [f"brodtkorb_part1.gpu_v{version}" for version in range(1, 9)]
 OURS = ["local_search.fused", "local_search.resident"]
@@ -45,7 +42,7 @@ def test_same_moves_as_the_reference(
     ran = right(device, system, n=n, iterations=iterations)
     limit = 10 * n if iterations == "auto" else int(str(iterations))
     order = "rectangle" if system == "brodtkorb_part1.gpu_v8" else "quadratic"
-    found = reference_search("uniform", n, 1, limit, order)
+    found = reference_search(n, 1, limit, order)
     if "changes" in ran.outputs:
         assert np.array_equal(ran.outputs["changes"], found.changes)
     told = WORKLOAD.findings(ran.plan, ran.outputs)
@@ -53,8 +50,9 @@ def test_same_moves_as_the_reference(
 
 
 @pytest.mark.parametrize("system", KERNELS)
-def test_ties(device: CudaDevice, system: str, tmp_path: Path) -> None:
-    right(device, system, n=LINE_CITIES, instance=str(write_line(tmp_path)), seed=3)
+def test_ties(device: CudaDevice, system: str, given: Callable[[Cities], None]) -> None:
+    given(LINE)
+    right(device, system, n=len(LINE), seed=3)
 
 
 @pytest.mark.parametrize("system", FAILING)
@@ -93,8 +91,8 @@ def test_the_root_is_within_what_is_assumed(device: CudaDevice) -> None:
 @pytest.mark.parametrize("system", OURS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rough_changes_choose_no_other_move(
-    device: CudaDevice, system: str, shape: str, tmp_path: Path
+    device: CudaDevice, system: str, shape: str, given: Callable[[Cities], None]
 ) -> None:
     for n in (5, 300):
-        path = write_instance(tmp_path, cities_of(shape, n))
-        right(device, system, n=n, instance=path, iterations=400)
+        given(cities_of(shape, n))
+        right(device, system, n=n, iterations=400)

@@ -40,8 +40,6 @@ def test_words_of_the_command_line() -> None:
     assert {(p.factors["steps"], p.factors["block_size"]) for p in points} == {(7, 64)}
     assert [p.factors["part"] for p in points[:3]] == list(VARIANTS)
     assert len({str(p.configuration) for p in points[:3]}) == 1
-    (fixed,) = variants_study(["local_search.fused", "instance=some/file.tsp"]).sweeps
-    assert [item.value for item in fixed.fixed["instance"].items()] == ["some/file.tsp"]
     assert study.name == "bottleneck-ceilings.fma-ceilings.int_add"
 
 

@@ -109,10 +109,6 @@ def test_without_memory_the_code_has_no_load(case: Case) -> None:
     [
         (Case("fitness", "fitness_schemes.cpu_serial", {"n": 16}), "only a GPU scheme that eval"),
         (Case("fitness", "fitness_schemes.sa_gpu", {"n": 16}), "only a GPU scheme that evaluates"),
-        (
-            Case("fitness", HISTOGRAM, {"n": 16, "counters": "global", "tally": "final"}),
-            "tally=arrival",
-        ),
         (Case("local_search", "brodtkorb_part1.cpu_mapped", {"n": 16}), "on the CPU has no kernel"),
         (Case("local_search", "local_search.resident", {"n": 16}), "measure local_search.fused"),
     ],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -12,13 +10,12 @@ import numpy as np
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.base import Factor, Resolved, Variant, Workload
 from nqbench.workloads.fitness import boards, counts, gpu
 from nqbench.workloads.fitness.annealing import points
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
-from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS
+from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, REMOVED, SCHEMES, SYSTEMS
 from nqbench.workloads.fitness.levels import check_bytes, fill_levels
-from nqbench.workloads.levels import number
 
 
 class Fitness(Workload):
@@ -26,6 +23,7 @@ class Fitness(Workload):
 
     name: str = "fitness"
     factors: Mapping[str, Factor] = FACTORS
+    removed: Mapping[str, str] = REMOVED
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = CPU_SYSTEMS
     parallel_systems: frozenset[str] = frozenset(
@@ -48,19 +46,13 @@ class Fitness(Workload):
         ``StudyError`` for a factor, level or system that does not exist.
         """
         scheme, levels = fill_levels(given, system, device)
-        derived: dict[str, int | float | str]
         if scheme.task == "anneal":
             return Resolved(levels, points.resolve(levels, device))
         if scheme.place == "cpu":
             check_packages(levels)
             check_bytes(levels, device, 0, counts.host_bytes(levels))
-            derived = {**counts.traffic(levels)}
-        else:
-            derived = gpu.resolve_scheme(levels, device)
-        if levels["board_file"] != NOT_APPLICABLE:  # its contents identify the board, not its name
-            board = boards.read_board(Path(str(levels["board_file"])), number(levels, "n"))
-            derived["board_sha256"] = hashlib.sha256(board.tobytes()).hexdigest()[:16]
-        return Resolved(levels, derived)
+            return Resolved(levels, counts.traffic(levels))
+        return Resolved(levels, gpu.resolve_scheme(levels, device))
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the boards (kept between points)."""

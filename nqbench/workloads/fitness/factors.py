@@ -24,7 +24,11 @@ MILLI: Final = 1000
 """Temperatures and the cooling factor are given in thousandths."""
 
 GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
-CPU_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
+CPU_EVALUATORS: Final = {
+    "cpu_serial": "serial_conflicts",
+    "cpu_histogram": "histogram_conflicts",
+}
+"""They are compiled into the search; the function of each in ``cpu.evaluators``."""
 
 COOLED: Final[Mapping[str, Level]] = {
     "start_temperature": 500,
@@ -48,11 +52,10 @@ others, so no cooling is needed. At 0.3 boards of 10,000 queens are not found; a
 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
 
 GPU_EVALUATOR_LEVELS: Final = (
-    *("allocation", "block_size", "atomics", "counters", "tally"),
+    *("allocation", "block_size", "atomics", "counters"),
     *("threshold", "child_block_size", "nesting"),
 )
-CPU_EVALUATOR_LEVELS: Final = ("threads", "threshold")
-"""Factors that `sa_gpu` and `sa_cpu` leave to their evaluator, whose defaults replace the ``-``."""
+"""Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,13 @@ class Scheme:
     levels: Mapping[str, Level]
 
 
-_BOARD: Final[Mapping[str, Level]] = {"board": "random", "board_file": "-", "seed": 1}
+_BOARD: Final[Mapping[str, Level]] = {"board": "random", "seed": 1}
 """The input, which is not part of a scheme."""
 _LAUNCH: Final[Mapping[str, Level]] = {**_BOARD, "allocation": "per_call", "block_size": 512}
 """The paper allocates in every call and takes blocks of 512 threads for every kernel."""
 _OWN: Final[Mapping[str, Level]] = {
     **_BOARD,
-    **{"allocation": "once", "block_size": "auto", "counters": "auto", "tally": "arrival"},
+    **{"allocation": "once", "block_size": "auto", "counters": "auto"},
 }
 _SEARCH: Final[Mapping[str, Level]] = {
     "seed": 1,
@@ -82,9 +85,7 @@ _CHAINS: Final[Mapping[str, Level]] = {
     **{"proposal": "uniform", "chains": "auto", "stop": "first"},
     **{"block_size": 32, "counters": "auto"},
 }
-_OF_CPU, _OF_GPU = (
-    dict.fromkeys(names, "-") for names in (CPU_EVALUATOR_LEVELS, GPU_EVALUATOR_LEVELS)
-)
+_OF_GPU: Final = dict.fromkeys(GPU_EVALUATOR_LEVELS, "-")
 _CDP: Final = {"threshold": 4096, "child_block_size": 32, "nesting": 1}
 _ALL: Final = (
     Scheme("cpu_serial", "cpu", "evaluate", {**_BOARD, "optimization": "default"}),
@@ -98,7 +99,7 @@ _ALL: Final = (
     Scheme("gpu_cdp", "device", "evaluate", {**_LAUNCH, **_CDP}),
     Scheme("histogram", "device", "evaluate", _OWN),
     Scheme("batched", "device", "evaluate", {**_OWN, "batch": 256}),
-    Scheme("sa_cpu", "cpu", "anneal", {**_SEARCH, "evaluator": "cpu_serial", **_OF_CPU}),
+    Scheme("sa_cpu", "cpu", "anneal", {**_SEARCH, "evaluator": "cpu_serial"}),
     Scheme("sa_gpu", "device", "anneal", {**_SEARCH, "evaluator": "gpu_coarse", **_OF_GPU}),
     Scheme("sa_delta", "cpu", "anneal", {**_SEARCH, "proposal": "uniform"}),
     Scheme("sa_chains", "device", "anneal", {**_SEARCH, **_CHAINS}),
@@ -122,6 +123,12 @@ CPU_SYSTEMS: Final = frozenset(
 )
 """They run on the CPU, whatever the device."""
 
+REMOVED: Final = {
+    "board": "boards are no longer read from files",
+    "board_file": "boards are no longer read from files; give seed",
+    "tally": "pairs are summed as a queen arrives (tally: arrival), the only way left",
+    "evaluator": "on a CPU the schemes of one thread are left; time the others without a search",
+}
 FACTORS: Final[Mapping[str, Factor]] = factor_table(
     Path(__file__).with_name("factors.txt"),
     max_n=MAX_N,

@@ -28,15 +28,10 @@ DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")
 HISTOGRAM: Final = Path(__file__).with_name("histogram.cu")
 HISTOGRAMS: Final = ("histogram", "batched")
 """The schemes that count queens on diagonals; the others compare pairs."""
-BOARD: Final = "board"
-CONFLICTS: Final = "conflicts"
-RESULT_BYTES: Final = 8
+BOARD, PAIRS, COUNTERS, CONFLICTS = "board", "pairs", "counters", "conflicts"
+"""Buffers."""
 _NESTING: Final = ("threshold", "nesting", "child_block_size")
 _BLOCKS: Final = ("block_size", "child_block_size")
-
-_WAVES: Final = 4
-"""Blocks of the last sum per multiprocessor, over all boards: enough to fill it, few enough that
-their sums cost nothing."""
 
 STATIC_BYTES: Final = 32 * 8
 """Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""
@@ -69,49 +64,37 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
             "gpu_cdp launches kernels from a kernel (dynamic parallelism), which is not simulated;"
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )
+    if scheme in HISTOGRAMS:
+        resolve_counters(levels, device)
+    elif levels["block_size"] == "auto":
+        levels["block_size"] = 512  # the paper's
+    check_block(levels, device, _BLOCKS)
+    kernels, made = _made(levels, device)
+    sizes = {buffer.name: buffer.nbytes for buffer in made}
+    main, counters = next(iter(kernels.values())), sizes.get(COUNTERS, 0)
+    for kernel in kernels.values():
+        limits.check_grid(levels, kernel.grid[0], device)
+    # On the host: of a histogram the boards and their padded copy, else a board with its pairs.
+    copies = 2 if scheme in HISTOGRAMS else 1 if PAIRS in sizes else 0
+    on_host = copies * sizes[BOARD] + sizes.get(PAIRS, 0)
+    limits.check_bytes(levels, device, sum(sizes.values()), on_host)
     more: Numbers = {}
     if scheme in HISTOGRAMS:
-        blocks, moved, needed, more = _resolve_histogram(levels, device)
-    else:
-        if levels["block_size"] == "auto":
-            levels["block_size"] = 512  # the paper's
-        check_block(levels, device, _BLOCKS)
-        threads = counts.pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
-        # One queen has no pairs; a grid has at least one block.
-        blocks = max(1, limits.check_grid(levels, threads, device))
-        listed = counts.PAIR_BYTES * counts.pairs(n) if scheme == "gpu_fine1" else 0
-        sent = counts.QUEEN_BYTES * n + listed
-        moved = needed = sent + RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
-        limits.check_bytes(levels, device, needed, sent if listed else 0)
+        more["shared_bytes"] = main.shared_bytes and main.shared_bytes + STATIC_BYTES
+        more["counter_bytes"] = main.shared_bytes or counters // counts.batch_of(levels)
     if scheme == "gpu_cdp":
         limits.check_nesting(levels)
         threshold = number(levels, "threshold")
         more["sub_threads"] = counts.sub_threads(n, threshold)
         more["sub_kernels"] = counts.sub_kernels(n, threshold, number(levels, "nesting"))
     return {
-        "blocks": blocks,
-        "gpu_threads": blocks * number(levels, "block_size"),
-        "device_bytes": needed,
-        "transfer_bytes": moved,
+        "blocks": main.grid[0],
+        "gpu_threads": main.grid[0] * number(levels, "block_size"),
+        "device_bytes": sum(sizes.values()),
+        "transfer_bytes": sum(sizes.values()) - counters,
         **counts.traffic(levels),
         **more,
     }
-
-
-def _resolve_histogram(levels: Levels, device: DeviceFacts) -> tuple[int, int, int, Numbers]:
-    """Blocks, bytes copied, bytes of device memory, and the bytes of the counters."""
-    _, words = resolve_counters(levels, device)
-    check_block(levels, device, _BLOCKS)
-    n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
-    sent, shared = counts.QUEEN_BYTES * _fours(n) * batch, levels["counters"] == "shared"
-    counters, moved, blocks = counts.WORD_BYTES * words, sent + RESULT_BYTES * batch, batch
-    needed = moved + (0 if shared else counters * batch)
-    limits.check_bytes(levels, device, needed, 2 * sent)  # the boards, and their padded copy
-    if not shared:
-        blocks = batch * -(-_fours(n) // (4 * block))
-        limits.check_grid(levels, max(blocks * block, words * batch // 4), device)
-    taken = counters + STATIC_BYTES if shared else 0
-    return blocks, moved, needed, {"shared_bytes": taken, "counter_bytes": counters}
 
 
 def resolve_counters(levels: Levels, device: DeviceFacts) -> tuple[int, int]:
@@ -154,9 +137,9 @@ def _fours(count: int) -> int:
 def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLaunchPlan:
     """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
     scheme, derived = str(levels["scheme"]), resolve_scheme(levels, device)
-    pairwise, per_call = scheme not in HISTOGRAMS, levels["allocation"] == "per_call"
+    per_call = levels["allocation"] == "per_call"
     started = time.perf_counter()
-    kernels, made = _pairwise(levels, boards) if pairwise else _histogram(levels, boards, device)
+    kernels, made = _made(levels, device, boards)
     split_s = time.perf_counter() - started
     buffers = tuple(replace(buffer, per_run=per_call) for buffer in made)
     order = ("clear", *(name for name in kernels if name != "clear"))
@@ -169,12 +152,19 @@ def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLau
             tuple(name for name in order if name in kernels),
             tuple(buffer.name for buffer in buffers if per_call),
             tuple(buffer.name for buffer in buffers if buffer.data is not None),
-            (CONFLICTS,) if pairwise else (),
+            () if scheme in HISTOGRAMS else (CONFLICTS,),
             scheme == "gpu_cdp",
         ),
         split_s=split_s,
         about={**derived, "scheme": scheme, "task": "evaluate"},
     )
+
+
+def _made(levels: Levels, device: DeviceFacts, boards: Board | None = None) -> Made:
+    """The kernels and buffers of a scheme; without ``boards`` the buffers have no contents."""
+    if levels["scheme"] in HISTOGRAMS:
+        return _histogram(levels, boards, device)
+    return _pairwise(levels, boards)
 
 
 def pair_list(n: int) -> NDArray[np.int32]:
@@ -190,7 +180,7 @@ def pair_list(n: int) -> NDArray[np.int32]:
     return listed
 
 
-def _pairwise(levels: Levels, boards: Board) -> Made:
+def _pairwise(levels: Levels, boards: Board | None) -> Made:
     """One kernel over one board, with one counter that is cleared before."""
     scheme, n, block = str(levels["scheme"]), number(levels, "n"), number(levels, "block_size")
     of_pairs = scheme in ("gpu_fine1", "gpu_fine2")
@@ -198,7 +188,7 @@ def _pairwise(levels: Levels, boards: Board) -> Made:
     queens, pairs = np.int32(n), np.int64(counts.pairs(n))
     nesting = [number(levels, name) for name in _NESTING] if nested else []
     kernels: dict[str, tuple[str, tuple[Argument, ...]]] = {
-        "gpu_fine1": ("fine1<Full>", ("pairs", pairs)),
+        "gpu_fine1": ("fine1<Full>", (PAIRS, pairs)),
         "gpu_fine2": ("fine2<Full>", (queens, pairs)),
         "gpu_coarse": (f"coarse<Full, Atomics::{levels['atomics']}>", (queens,)),
         "gpu_cdp": ("dynamic", (queens, *map(np.int32, nesting))),
@@ -208,69 +198,63 @@ def _pairwise(levels: Levels, boards: Board) -> Made:
         source=DYNAMIC if nested else PAIRWISE,
         entry=entry,
         arguments=(BOARD, *middle, CONFLICTS),
+        # One queen has no pairs; a grid has at least one block.
         grid=(max(1, -(-(int(pairs) if of_pairs else n) // block)), 1, 1),
         block=(block, 1, 1),
         device_launch=nested,
         # All may be pending at once: a kernel ends only after those that it launched.
         pending_launches=counts.sub_kernels(n, *nesting[:2]) if nested else 0,
     )
-    buffers = [board_buffer(boards), Buffer(CONFLICTS, "uint64", 2 if nested else 1)]
+    buffers = [board_buffer(n, boards), Buffer(CONFLICTS, "uint64", 2 if nested else 1)]
     if scheme == "gpu_fine1":
-        listed = pair_list(n).reshape(-1)
-        if not listed.size:
-            listed = np.zeros(2, np.int32)  # a buffer must not be empty
-        buffers.insert(1, Buffer("pairs", "int32", listed.size, data=listed))
+        size = 2 * max(1, int(pairs))  # a buffer must not be empty
+        listed = None
+        if boards is not None:
+            listed = pair_list(n).reshape(-1) if pairs else np.zeros(size, np.int32)
+        buffers.insert(1, Buffer(PAIRS, "int32", size, data=listed))
     return {entry.partition("<")[0]: kernel}, tuple(buffers)
 
 
-def _histogram(levels: Levels, boards: Board, device: DeviceFacts) -> Made:
-    """``count``; with counters in global memory ``clear`` before it, with final tallies ``sum``."""
+def _histogram(levels: Levels, boards: Board | None, device: DeviceFacts) -> Made:
+    """``count``; with counters in global memory ``clear`` before it."""
     per_word, words = resolve_counters(levels, device)
     n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
-    columns, tally = _fours(n), levels["tally"]
-    board, results = board_buffer(boards, columns), Buffer(CONFLICTS, "uint64", batch)
+    columns = _fours(n)
+    board, results = board_buffer(columns, boards, batch), Buffer(CONFLICTS, "uint64", batch)
+    shape = (BOARD, np.int32(n), np.int32(columns))
 
     def kernel(
         entry: str, blocks: int, *arguments: Argument, shared: int = 0, static: int = STATIC_BYTES
     ) -> Kernel:
         return Kernel(HISTOGRAM, entry, arguments, (blocks, 1, 1), (block, 1, 1), shared, static)
 
-    shape = (BOARD, np.int32(n), np.int32(columns))
-    arguments: tuple[Argument, ...]
     if levels["counters"] == "shared":
-        entry = f"count_shared<Full, {per_word}, Tally::{tally}>"
-        arguments = (*shape, np.int32(words), CONFLICTS)
-        count = kernel(entry, batch, *arguments, shared=counts.WORD_BYTES * words)
-        return {"count": count}, (board, results)
+        given = (*shape, np.int32(words), CONFLICTS)
+        entry, shared = f"count_shared<Full, {per_word}>", counts.WORD_BYTES * words
+        return {"count": kernel(entry, batch, *given, shared=shared)}, (board, results)
     # A thread counts four queens. A thread of "clear" clears four counters: there are at least as
     # many as boards, whose results are cleared with them.
     blocks, quads = -(-columns // (4 * block)), words * batch // 4
-    arguments = (*shape, np.int32(blocks), np.int64(words), "counters", CONFLICTS)
     kernels = {
         "count": kernel(
-            f"count_global<Full, Tally::{tally}>",
-            *(blocks * batch, *arguments),
-            static=STATIC_BYTES if tally == "arrival" else 0,
+            *("count_global<Full>", blocks * batch),
+            *(*shape, np.int32(blocks), np.int64(words), COUNTERS, CONFLICTS),
         ),
         "clear": kernel(
             *("clear", -(-quads // block)),
-            *("counters", np.int64(quads), CONFLICTS, np.int32(batch)),
+            *(COUNTERS, np.int64(quads), CONFLICTS, np.int32(batch)),
             static=0,
         ),
     }
-    if tally == "final":
-        per_board = -(-_WAVES * device.multiprocessors // batch)
-        blocks = max(1, min(per_board, -(-words // (4 * block))))
-        arguments = ("counters", np.int32(blocks), np.int64(words), CONFLICTS)
-        kernels["sum"] = kernel("sum_global", blocks * batch, *arguments)
-    return kernels, (board, Buffer("counters", "uint32", words * batch), results)
+    return kernels, (board, Buffer(COUNTERS, "uint32", words * batch), results)
 
 
-def board_buffer(boards: Board, columns: int = 0) -> Buffer:
+def board_buffer(columns: int, boards: Board | None, batch: int = 1) -> Buffer:
     """Boards of shape ``(batch, n)`` one after the other, each padded to ``columns``."""
-    batch, n = boards.shape
-    padded = np.zeros((batch, max(n, columns)), np.int32)
-    padded[:, :n] = boards
+    if boards is None:
+        return Buffer(BOARD, "int32", batch * columns)
+    padded = np.zeros((batch, columns), np.int32)
+    padded[:, : boards.shape[1]] = boards
     return Buffer(BOARD, "int32", padded.size, data=padded.reshape(-1))
 
 
@@ -324,20 +308,13 @@ def conflicts_of(
 def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
     """The main kernel of a scheme, built as ``variant``; its conflicts start at zero.
 
-    Raises ``InfeasibleError`` for a search, for a scheme on the CPU, and where another
-    kernel finishes the count.
+    Raises ``InfeasibleError`` for a search and for a scheme on the CPU.
     """
     if not isinstance(plan, MultiLaunchPlan) or plan.about.get("task") != "evaluate":
         raise InfeasibleError(
             "only a GPU scheme that evaluates a board has variants without arithmetic or memory,"
             " such as fitness_schemes.gpu_coarse; a search or a CPU scheme has none"
         )
-    if "sum" in plan.kernels:
-        raise InfeasibleError(
-            "tally: with final another kernel sums the counters, so that the count is not all there"
-            " is to it; take tally=arrival",
-            "tally",
-        )
     main = next(iter(plan.kernels))
-    kernel = alone(plan, main, cleared=(CONFLICTS, "counters"), outputs=(CONFLICTS,))
+    kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
     return built_as(kernel, variant)

@@ -47,8 +47,8 @@ def fill_levels(
     scheme, n = find_scheme(explicit, system), number(explicit, "n")
     own = {**scheme.levels, "scheme": scheme.name}
     levels = applied(FACTORS, own, explicit, system or f"scheme: {scheme.name}")
-    if "board" in scheme.levels:
-        _resolve_board(levels, explicit, n)
+    if levels["board"] == "valid":
+        _resolve_valid(levels, explicit, n)
     if device.kind == "cpu" and scheme.place == "device":
         raise WrongDeviceError(
             f"{system or scheme.name} is a GPU scheme and device {device.name} is a CPU; use a GPU"
@@ -58,35 +58,27 @@ def fill_levels(
     return scheme, levels
 
 
-def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
-    """Only random boards have a seed, only boards from a file a file name."""
-    kind = levels["board"]
-    if kind == "valid":
-        check_valid_exists(n)
-    if kind == "file" and "board_file" not in explicit:
-        raise InfeasibleError("board: file needs board_file, the file's name; add it", "board")
-    for name, owner in (("seed", "random"), ("board_file", "file")):
-        if kind != owner:
-            if name in explicit:
-                raise InfeasibleError(
-                    f"{name}: {explicit[name]} means nothing with board: {kind}; leave {name} out,"
-                    f" or use board: {owner}",
-                    name,
-                )
-            levels[name] = NOT_APPLICABLE
+def _resolve_valid(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
+    """Only random boards have a seed."""
+    check_valid_exists(n)
+    if "seed" in explicit:
+        raise InfeasibleError(
+            f"seed: {explicit['seed']} means nothing with board: valid; leave seed out, or use"
+            " board: random",
+            "seed",
+        )
+    levels["seed"] = NOT_APPLICABLE
 
 
-def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -> int:
-    """Blocks for this many threads. Raises ``InfeasibleError`` beyond the grid's limit."""
-    blocks = -(-threads // number(levels, "block_size"))
+def check_grid(levels: Mapping[str, Level], blocks: int, device: DeviceFacts) -> None:
+    """Raise ``InfeasibleError`` beyond the grid's limit."""
     if blocks > device.max_grid_x:
         raise InfeasibleError(
-            f"n: {levels['n']} needs {threads} threads for {levels['scheme']}, {blocks} blocks of"
-            f" {levels['block_size']}, over the {device.max_grid_x} blocks of a grid on"
+            f"n: {levels['n']} needs {blocks} blocks of {levels['block_size']} for"
+            f" {levels['scheme']}, over the {device.max_grid_x} blocks of a grid on"
             f" {device.name}; use a larger block_size, or {_instead(levels)}",
             "n",
         )
-    return blocks
 
 
 def check_nesting(levels: Mapping[str, Level]) -> None:

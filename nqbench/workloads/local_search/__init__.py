@@ -41,6 +41,7 @@ class LocalSearch(Workload):
 
     name: str = "local_search"
     factors: Mapping[str, Factor] = FACTORS
+    removed: Mapping[str, str] = {"instance": "files of TSPLIB are no longer read; give seed"}
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = CPU_SYSTEMS
     phases: Mapping[str, str] = {
@@ -57,7 +58,7 @@ class LocalSearch(Workload):
         """Fill in and check a configuration; factors that mean nothing get the level ``-``.
 
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
-        for a factor, level or system that does not exist and for an unreadable instance.
+        for a factor, level or system that does not exist.
         """
         levels = plans.resolve_levels(given, system, device)
         return Resolved(levels, plans.derived(levels, device))
@@ -111,7 +112,6 @@ class LocalSearch(Workload):
 
         mapping = str(factors["mapping"])
         found = searches.reference_search(
-            str(factors["instance"]),
             number(factors, "n"),
             number(factors, "seed"),
             number(factors, "iterations"),
@@ -191,15 +191,15 @@ def tour_length(instance: Instance, tour: NDArray[Any]) -> float:
 
 def _instance(plan: Plan) -> Instance:
     about = plan.about
-    return load_instance(str(about["instance"]), int(about["n"]), int(about["seed"]))
+    return load_instance(int(about["n"]), int(about["seed"]))
 
 
 def _first_change(point: Mapping[str, Any]) -> NDArray[np.float32]:
     """The change of the best move of the start tour; empty if no move is one."""
     from nqbench.workloads.local_search import searches  # numba: slow to import
 
-    instance, n, seed = str(point["instance"]), int(point["n"]), int(point["seed"])
-    return searches.reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes
+    n, seed = int(point["n"]), int(point["seed"])
+    return searches.reference_search(n, seed, 1, LEXICOGRAPHIC).changes
 
 
 WORKLOAD: Final = LocalSearch()

@@ -10,7 +10,6 @@ from typing import Final
 
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, factor_table
-from nqbench.workloads.local_search.instance import UNIFORM
 
 THRESHOLD: Final = -1e-7
 """A change above it is not an improvement, and ends the search (section 5)."""
@@ -27,22 +26,15 @@ AUTO_ITERATIONS: Final = 10
 """`iterations: auto` allows this many times n: a search ends by itself after 1 n (n = 100) to 7 n
 (n = 10,000) moves from a random tour of a uniform instance."""
 
-TILE_X: Final = (1, 2, 4, 8)
-"""Positions per thread that the tiled kernel is built for: up to 8 fit registers without spills."""
-
-APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
-"""The reduction halves the block, so its size must be a power of two."""
-
 FACTORS: Final[Mapping[str, Factor]] = factor_table(
     Path(__file__).with_name("factors.txt"),
     min_n=MIN_N,
     max_n=MAX_N,
     mappings="|".join(MAPPING_CODES),
     max_iterations=MAX_ITERATIONS,
-    uniform=UNIFORM,
 )
 
-GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": UNIFORM}
+GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": "uniform"}
 """Defaults of factors that every system has, CPU systems included."""
 
 INDEXED: Final[Mapping[str, Level]] = {

@@ -1,12 +1,11 @@
 """Instances: the coordinates of the cities, and the tour that a search starts from.
 
-``uniform`` instances are drawn from a seed: coordinates uniform on the multiples of 2^-24 in
-[0, 1), each the top 24 bits of a word of PCG64, so single precision holds them exactly and every
-version of numpy gives the same ones. The paper names neither its distribution nor its seed. Its
+They are drawn from a seed: coordinates uniform on the multiples of 2^-24 in [0, 1), each the top 24
+bits of a word of PCG64, so single precision holds them exactly and every version of numpy gives the
+same ones. The paper names neither its distribution nor its seed. Its
 threshold of -1e-7 for a change that counts suggests a unit square.
 
-Distances are Euclidean in single precision, in instances of TSPLIB too: the paper's are, while
-TSPLIB rounds each to an integer. Lengths are therefore not comparable with TSPLIB's optima.
+Distances are Euclidean in single precision, as the paper's are. (TSPLIB rounds each to an integer.)
 
 The slack of an instance (:func:`slack`) says how far a rough change of our kernels may be from the
 exact one. Both kernels (``tiled.cuh``) evaluate every move with an approximate root, and only those
@@ -30,24 +29,13 @@ the approximate root takes for zero, are below 2^-126, so that a distance loses 
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from nqbench.errors import InfeasibleError
-from nqbench.workloads.local_search.tsplib import read_tsplib
-
-UNIFORM: Final = "uniform"
-DIGEST_MARK: Final = "#"
-DIGEST_LENGTH: Final = 12  # hex digits: enough to distinguish the versions of one file
-_DIGEST: Final = re.compile(rf"(?s)(.+){DIGEST_MARK}([0-9a-f]{{{DIGEST_LENGTH}}})")
 
 _MANTISSA_BITS: Final = 24
 _CITIES, _TOUR = 0, 1  # streams of one seed
@@ -69,10 +57,9 @@ class Instance:
 
 
 @lru_cache(maxsize=_KEPT)
-def load_instance(name: str, n: int, seed: int) -> Instance:
-    """The instance called ``name`` (``uniform``, or ``FILE#DIGEST``) and its start for a seed."""
-    cities = uniform_cities(n, seed) if name == UNIFORM else read_tsplib(path_of(name))
-    start = random_tour(n, seed)
+def load_instance(n: int, seed: int) -> Instance:
+    """The instance of ``n`` cities for a seed, and its start."""
+    cities, start = uniform_cities(n, seed), random_tour(n, seed)
     cities.setflags(write=False)
     start.setflags(write=False)
     return Instance(cities, start)
@@ -92,57 +79,6 @@ def random_tour(n: int, seed: int) -> NDArray[np.uint32]:
 def _words(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
     generator = np.random.PCG64(np.random.SeedSequence([seed, stream]))
     return np.asarray(generator.random_raw(count), np.uint64)
-
-
-def with_digest(name: str, n: int) -> str:
-    """The level under which an instance is recorded: a file's name gets a digest of its contents,
-    so a changed file is another level and is measured again.
-
-    Raises ``InfeasibleError`` if the file has another number of cities than ``n``, or has changed
-    since it got its digest; ``StudyError`` if it cannot be read or understood.
-    """
-    if name == UNIFORM:
-        return name
-    path = path_of(name)
-    cities, digest = _facts(path, _stamp(path))
-    if cities != n:
-        raise InfeasibleError(
-            f"instance: {path} has {cities} cities, but n is {n}; give n: [{cities}]", "n"
-        )
-    recorded = _split(name)[1]
-    if recorded and recorded != digest:
-        raise InfeasibleError(
-            f"instance: {path} has changed since it was recorded as {recorded} (now {digest});"
-            " give its name without the digest to use the new one",
-            "instance",
-        )
-    return f"{path}{DIGEST_MARK}{digest}"
-
-
-def path_of(name: str) -> Path:
-    """The file that a level names."""
-    return Path(_split(name)[0])
-
-
-def _split(name: str) -> tuple[str, str]:
-    """File and digest of a level; a file's own name may also contain the mark."""
-    found = _DIGEST.fullmatch(name)
-    return (found[1], found[2]) if found else (name, "")
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    """Changes whenever the file does."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):  # ValueError: a name that no file can have
-        return (0, 0)  # reading it reports the error
-    return status.st_mtime_ns, status.st_size
-
-
-@lru_cache(maxsize=_KEPT)
-def _facts(path: Path, stamp: tuple[int, int]) -> tuple[int, str]:  # noqa: ARG001 (the cache's)
-    cities = read_tsplib(path)
-    return len(cities), hashlib.sha256(cities.tobytes()).hexdigest()[:DIGEST_LENGTH]
 
 
 ROOT_ERROR: Final = 2.0**-21

@@ -18,7 +18,7 @@ from nqbench.point import Level
 from nqbench.workloads import levels as levels_of
 from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.local_search import factors
-from nqbench.workloads.local_search.instance import Instance, load_instance, slack, with_digest
+from nqbench.workloads.local_search.instance import Instance, load_instance, slack
 
 SOURCE: Final = Path(__file__).with_name("local_search.cu")
 NO_BEST: Final = 2**64 - 1
@@ -51,8 +51,8 @@ _MAPPING: Final = {"quadratic": 6, "rearranged": 7}
 def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:
     """Every factor with its level; ``-`` if it does not apply to the kernel.
 
-    Raises ``StudyError`` for an unknown name or an unreadable instance, ``InfeasibleError`` for
-    what cannot run, ``WrongDeviceError`` for a kernel on the CPU.
+    Raises ``StudyError`` for an unknown name or level, ``InfeasibleError`` for what cannot run,
+    ``WrongDeviceError`` for a kernel on the CPU.
     """
     explicit = levels_of.given_levels(
         "local_search", factors.FACTORS, factors.SYSTEMS, given, system
@@ -68,7 +68,6 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     levels = levels_of.applied(factors.FACTORS, own, explicit, who)
     if levels["iterations"] == "auto":
         levels["iterations"] = min(factors.AUTO_ITERATIONS * n, factors.MAX_ITERATIONS)
-    levels["instance"] = with_digest(str(levels["instance"]), n)
     if system not in factors.CPU_SYSTEMS:
         _resolve_kernel(levels, system, device)
     return levels
@@ -84,11 +83,6 @@ def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> 
     levels_of.check_block(levels, device)
     size = number(levels, "block_size")
     if levels["kernel"] == "indexed":
-        if number(levels, "apply_size") not in factors.APPLY_SIZES:
-            raise InfeasibleError(
-                f"apply_size: {levels['apply_size']} is not a power of two from 32 to 1024",
-                "apply_size",
-            )
         return
     if size % WARP:
         raise InfeasibleError(
@@ -101,8 +95,6 @@ def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> 
 
 def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
     """The largest tile that leaves enough warps for the device, unless it was given."""
-    if levels["tile_x"] not in ("auto", *factors.TILE_X):
-        raise InfeasibleError(f"tile_x: {levels['tile_x']} is not 1, 2, 4 or 8", "tile_x")
     n = number(levels, "n")
     size = number(levels, "block_size")
     if levels["tile_x"] != "auto" and size > (most := MAX_BLOCK[number(levels, "tile_x")]):
@@ -111,7 +103,7 @@ def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
             f" {levels['tile_x']}; take a smaller block or tile_x: 2",
             "block_size",
         )
-    tried = [across for across in reversed(factors.TILE_X) if size <= MAX_BLOCK[across]]
+    tried = [across for across in (8, 4, 2, 1) if size <= MAX_BLOCK[across]]
     wanted = _TILE_WARPS_PER_SM * device.multiprocessors * WARP
     for across in tried if levels["tile_x"] == "auto" else (levels["tile_x"],):
         for rows in _ROWS if levels["tile_y"] == "auto" else (levels["tile_y"],):
@@ -160,9 +152,8 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     """The plan of a point."""
     levels = resolve_levels(given, system, device)
     n, seed = number(levels, "n"), number(levels, "seed")
-    source = str(levels["instance"])
-    instance = load_instance(source, n, seed)
-    about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
+    instance = load_instance(n, seed)
+    about = derived(levels, device) | {"n": n, "seed": seed}
     if system in factors.CPU_SYSTEMS:
         return _cpu_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":
@@ -215,7 +206,7 @@ def _cpu_plan(
 ) -> plan.CpuPlan:
     enumeration = "loops" if system == factors.CPU_TWO_LOOPS else "numbers"
     mapping = factors.MAPPING_CODES.get(str(levels["mapping"]), 0)
-    small = load_instance("uniform", _WARM_UP_N, 1)
+    small = load_instance(_WARM_UP_N, 1)
     iterations = number(levels, "iterations")
     return plan.CpuPlan(
         "local_search.search",

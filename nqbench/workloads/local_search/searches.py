@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from nqbench.plan import CpuResult, Outputs
 from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.factors import MAPPING_CODES, THRESHOLD
-from nqbench.workloads.local_search.instance import UNIFORM, load_instance
+from nqbench.workloads.local_search.instance import load_instance
 
 QUADRATIC: Final = MAPPING_CODES["quadratic"]
 RECTANGLE: Final = MAPPING_CODES["rectangle"]
@@ -137,7 +137,7 @@ def best_by_number(
 
 def invalid_moves(n: int, mapping: str) -> int:
     """How many move numbers a mapping sends outside the neighbourhood, for any tour."""
-    instance = load_instance(UNIFORM, n, 1)
+    instance = load_instance(n, 1)
     return int(best_by_number(instance.start.copy(), instance.cities, MAPPING_CODES[mapping])[3])
 
 
@@ -289,13 +289,13 @@ def _run(
 
 
 @lru_cache(maxsize=64)
-def reference_search(instance: str, n: int, seed: int, iterations: int, mapping: str) -> Search:
+def reference_search(n: int, seed: int, iterations: int, mapping: str) -> Search:
     """Best-improvement local search from the instance's start, at most ``iterations`` moves.
 
     Among equally good moves the first in the order of ``mapping`` is taken: lexicographic for the
     two formulas with a root, the rectangle's own for that.
     """
-    given = load_instance(instance, n, seed)
+    given = load_instance(n, seed)
     tour = given.start.copy()
     changes = np.zeros(iterations, np.float32)
     code = MAPPING_CODES[mapping]

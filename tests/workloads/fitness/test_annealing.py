@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,13 +29,10 @@ from nqbench.workloads.fitness.annealing.cooling import (
 )
 from nqbench.workloads.fitness.annealing.walks import Walk, walk, walk_measured
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.cpu import evaluators, stealing
-from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
 from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
-SA_CPU = "fitness_schemes.sa_cpu"
-needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
+SA_CPU, SA_GPU = "fitness_schemes.sa_cpu", "fitness_schemes.sa_gpu"
 
 
 def test_random_numbers_are_splitmix64() -> None:
@@ -167,11 +162,6 @@ def test_the_compiled_search_is_the_same_walk(
     [
         ("cpu", 40, 1, {"evaluator": "cpu_serial"}),
         ("cpu", 40, 1, {"evaluator": "cpu_histogram"}),
-        ("cpu", 40, 1, {"evaluator": "cpu_threads", "threads": 3, "max_evaluations": 400}),
-        pytest.param(
-            *("cpu", 40, 1, {"evaluator": "cpu_tbb", "max_evaluations": 400}), marks=needs_tbb
-        ),
-        ("cpu", 40, 1, {"evaluator": "cpu_forkjoin", "threshold": 5, "max_evaluations": 400}),
         *(
             ("sim", 10, 7, {"evaluator": evaluator, "max_evaluations": 150})
             for evaluator in ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
@@ -181,7 +171,7 @@ def test_the_compiled_search_is_the_same_walk(
 def test_every_evaluator_walks_the_same_way(
     device: str, n: int, seed: int, given: dict[str, Level]
 ) -> None:
-    where, system = (CpuDevice(), SA_CPU) if device == "cpu" else (SIM, "fitness_schemes.sa_gpu")
+    where, system = (CpuDevice(), SA_CPU) if device == "cpu" else (SIM, SA_GPU)
     answer, outputs, findings = search(where, system, n=n, seed=seed, **given)
     limit = int(str(given.get("max_evaluations", 0)))
     expected = walk(n, chain_key(seed), replace(COOLING, max_evaluations=limit))
@@ -192,48 +182,16 @@ def test_every_evaluator_walks_the_same_way(
     assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "setting"), [(evaluators, "threads", 2), (stealing, "fork_join", 5)]
-)
-def test_evaluations_are_clocked_apart_from_the_rest(
-    module: ModuleType, name: str, setting: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An evaluation takes 10 s, and the rest of a step one, by a clock that only they move."""
-    seen: list[int] = []
-    now = 0.0
-    evaluate, advance = getattr(module, name), walks.advance
-
-    def slowly(board: NDArray[Any], given: int) -> int:
-        nonlocal now
-        now += 10
-        seen.append(given)
-        return int(evaluate(board, given))
-
-    def step(*arguments: Any) -> bool:
-        nonlocal now
-        now += 1
-        return advance(*arguments)
-
-    monkeypatch.setattr(module, name, slowly)
-    monkeypatch.setattr(walks, "advance", step)
-    monkeypatch.setattr(walks, "time", SimpleNamespace(perf_counter=lambda: now))
-    cooling, function = Cooling(0.5, 0.01, 0.8, 20, 30), f"{module.__name__}:{name}"
-    found = walks.anneal_in_threads(20, chain_key(1), cooling, function, setting)
-    assert found.answer == walk(20, chain_key(1), cooling).conflicts
-    assert seen == [setting] * 31  # the start, and each proposal
-    assert found.phases == {"evaluation": 310, "other": 31, "total": 341}
-
-
 def test_an_evaluators_own_factors_come_with_it() -> None:
     facts = CpuDevice().facts
     for evaluator, own in (
-        ("cpu_serial", ("-", "-")),
-        ("cpu_threads", ("auto", "-")),
-        ("cpu_forkjoin", ("-", 4)),
+        ("gpu_coarse", ("per_conflict", "-")),
+        ("gpu_fine1", ("-", "-")),
+        ("histogram", ("-", "shared")),
     ):
-        factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_CPU, facts).factors
-        assert (factors["threads"], factors["threshold"]) == own
-        assert WORKLOAD.resolve(factors, SA_CPU, facts).factors == factors
+        factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_GPU, SIM.facts).factors
+        assert (factors["atomics"], factors["counters"]) == own
+        assert WORKLOAD.resolve(factors, SA_GPU, SIM.facts).factors == factors
     attacked = WORKLOAD.resolve({"n": 20, "proposal": "attacked"}, "fitness.sa_delta", facts)
     assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", facts) == attacked
 

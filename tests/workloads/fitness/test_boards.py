@@ -1,9 +1,6 @@
-"""Boards: made, judged and read; brute force over all pairs is the truth."""
+"""Boards: made and judged; brute force over all pairs is the truth."""
 
 from __future__ import annotations
-
-import io
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +8,10 @@ import pytest
 from nqbench.errors import InfeasibleError
 from nqbench.workloads.fitness.boards import (
     boards_of,
-    checked,
     combined,
     conflicts,
     expected,
     random_board,
-    read_board,
     valid_board,
 )
 from tests.workloads.fitness import brute_force
@@ -70,65 +65,3 @@ def test_answers_of_a_batch() -> None:
     assert combined([5]) == 5
     assert combined([1, 2]) != combined([2, 1])
     assert expected({"board": "valid", "n": 30, "seed": "-", "batch": 3}) == 0
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ([0, 1, 1], "permutation of 0 to 2: row 1 is outside, or holds several"),
-        ([0, 3, 1], "row 3 is outside"),
-        ([1, 2, 3], "rows count from 0"),
-        ([-1, 0, 1], "row -1 is outside"),
-        ([0.0, 1.0], "not one list of whole numbers"),
-        ([[0, 1], [1, 0]], "of shape 2x2"),
-    ],
-)
-def test_what_is_no_board(values: object, sentence: str) -> None:
-    with pytest.raises(InfeasibleError, match=r"^it (holds|has|is)") as caught:
-        checked(np.array(values), "it")
-    assert sentence in str(caught.value)
-    with pytest.raises(InfeasibleError, match="has 3 queens, but n is 4"):
-        checked(np.arange(3), "it", 4)
-
-
-@pytest.mark.parametrize("form", ["npy", "npz", "txt", "csv"])
-def test_boards_of_files(tmp_path: Path, form: str) -> None:
-    board, path = random_board(40, 6), tmp_path / f"board.{form}"
-    if form == "npy":
-        np.save(path, board)
-    elif form == "npz":
-        np.savez(path, n=np.int64(40), boards=np.stack([board, board[::-1]]))
-    else:
-        path.write_text(("," if form == "csv" else "\n").join(map(str, board)))
-    assert np.array_equal(read_board(path, 40), board)
-
-
-PICKLED = io.BytesIO()
-np.save(PICKLED, np.array([{}, []], dtype=object), allow_pickle=True)
-FILES: list[tuple[str, bytes | None, str]] = [
-    ("missing.npy", None, "cannot be read"),
-    ("empty.npy", b"", "cannot be read"),
-    ("damaged.npy", b"\x93NUMPY\x01\x00garbage", "cannot be read"),
-    ("unclosed.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr'\xc2 '<i4'\xa4(", "cannot be read"),
-    ("objects.npy", PICKLED.getvalue(), "cannot be read"),  # they are not unpickled
-    ("damaged.npz", b"PK\x03\x04garbage", "cannot be read"),
-    ("words.txt", b"0 2\n1, three", "literal for int() with base 10: 'three'"),
-    ("binary.txt", b"\xff\xfe\x00", "cannot be read"),
-    ("empty.txt", b"", "has 0 queens, but n is 3"),
-    ("huge.txt", b"0 99999999999999999999999999", "cannot be read"),
-    ("twice.txt", b"0 0 1", "row 0 is outside, or holds several"),
-]
-
-
-@pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[file[0] for file in FILES])
-def test_files_that_hold_no_board(
-    tmp_path: Path, name: str, content: bytes | None, said: str
-) -> None:
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InfeasibleError, match=name) as caught:
-        read_board(path, 3)
-    assert said in str(caught.value)
-    assert caught.value.factor in ("board_file", "n")
-    assert "\n" not in str(caught.value)

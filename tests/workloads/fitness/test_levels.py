@@ -12,12 +12,10 @@ import pytest
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness import levels as fitness_levels
-from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.counts import diagonals, pairs, sub_kernels, sub_threads
 from nqbench.workloads.fitness.gpu import pair_list
 from tests.workloads.fitness import brute_force
@@ -37,7 +35,7 @@ def test_the_papers_launch() -> None:
     assert levels["block_size"] == 512
     assert levels["allocation"] == "per_call"
     assert levels["atomics"] == "per_conflict"
-    assert levels["threads"] == levels["threshold"] == levels["board_file"] == "-"
+    assert levels["threads"] == levels["threshold"] == "-"
     assert resolve(f"{PAPER}.gpu_coarse", n=10, board="valid")["seed"] == "-"
     assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000)["child_block_size"] == 32
 
@@ -109,27 +107,6 @@ def test_all_pairs_once_in_order() -> None:
     assert pair_list(1).shape == (0, 2)
     assert pair_list(4).tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
     assert np.array_equal(pair_list(70), np.column_stack(np.triu_indices(70, 1)))
-
-
-def test_boards_of_a_file(tmp_path: Path) -> None:
-    path, system = tmp_path / "board.npy", f"{PAPER}.gpu_coarse"
-    given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
-    digests = set()
-    for seed in (4, 5):  # a changed file is read again
-        np.save(path, random_board(30, seed))
-        resolved = WORKLOAD.resolve(given, system, GPU)
-        digests.add(str(resolved.derived["board_sha256"]))
-    assert [len(digest) for digest in digests] == [16, 16]
-    plan = WORKLOAD.plan(resolved.factors, system, GPU)
-    assert isinstance(plan, MultiLaunchPlan)
-    assert np.array_equal(plan.buffers[0].data, random_board(30, 5))  # type: ignore[arg-type]
-    random = WORKLOAD.resolve({"n": 30, "seed": 5}, system, GPU).factors
-    assert WORKLOAD.expected(resolved.factors) == WORKLOAD.expected(random)
-    batch = {**given, "batch": 3}
-    batched = WORKLOAD.resolve(batch, f"{OWN}.batched", GPU).factors
-    assert WORKLOAD.expected(batched) == 6 * int(WORKLOAD.expected(random) or 0)
-    with pytest.raises(InfeasibleError, match="has 30 queens, but n is 31"):
-        WORKLOAD.resolve({**given, "n": 31}, system, GPU)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ from tests.workloads.fitness.running import OWN, PAPER, evaluate, launch
 from tests.workloads.running import GPU
 
 HISTOGRAMS: list[tuple[str, dict[str, Level]]] = [
-    (f"{OWN}.histogram", {"counters": counters, "tally": tally})
-    for counters in ("shared", "global")
-    for tally in ("arrival", "final")
+    (f"{OWN}.histogram", {"counters": counters}) for counters in ("shared", "global")
 ]
 SCHEMES: list[tuple[str, dict[str, Level]]] = [
     (f"{PAPER}.gpu_fine1", {}),
@@ -64,12 +62,11 @@ def test_awkward_sizes(
 
 
 @pytest.mark.parametrize("counters", ["shared", "global"])
-@pytest.mark.parametrize("tally", ["arrival", "final"])
 @pytest.mark.parametrize(("n", "batch"), [(4, 1), (5, 3), (50, 40), (1001, 7)])
-def test_batches(simulator: Device, counters: str, tally: str, n: int, batch: int) -> None:
+def test_batches(simulator: Device, counters: str, n: int, batch: int) -> None:
     boards = boards_of({"board": "random", "n": n, "seed": 11, "batch": batch})
     truth = sum(k * brute_force(board) for k, board in enumerate(boards, start=1))
-    given: dict[str, Level] = {"n": n, "batch": batch, "counters": counters, "tally": tally}
+    given: dict[str, Level] = {"n": n, "batch": batch, "counters": counters}
     assert evaluate(simulator, f"{OWN}.batched", seed=11, **given) == truth
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.workloads.local_search import instance, searches
 from nqbench.workloads.local_search.instance import Instance
+
+Cities = NDArray[np.float32]
 
 
 def length(instance: Instance, tour: NDArray[np.uint32]) -> float:
@@ -25,14 +30,24 @@ def swapped(tour: NDArray[np.uint32], x: int, y: int) -> NDArray[np.uint32]:
     return result
 
 
-LINE_CITIES = 64
+LINE = np.zeros((64, 2), np.float32)
+"""Cities at whole numbers of a line: most changes are those of many moves."""
+LINE[:, 0] = np.arange(len(LINE)) % 16
 
 
-def write_line(folder: Path) -> Path:
-    """A TSPLIB file of cities at whole numbers of a line: most changes are those of many moves."""
-    cities = np.zeros((LINE_CITIES, 2), np.float32)
-    cities[:, 0] = np.arange(LINE_CITIES) % 16
-    return Path(write_instance(folder, cities))
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Cities], None]]:
+    """Makes the instances of a test have these cities."""
+    caches = (instance.load_instance, searches.reference_search)
+
+    def give(cities: Cities) -> None:
+        monkeypatch.setattr(instance, "uniform_cities", lambda *_: cities.copy())
+        for cache in caches:
+            cache.cache_clear()
+
+    yield give
+    for cache in caches:
+        cache.cache_clear()
 
 
 def root_error_plan(stride: int, blocks: int) -> KernelPlan:
@@ -45,12 +60,3 @@ def root_error_plan(stride: int, blocks: int) -> KernelPlan:
         grid=(blocks, 1, 1),
         block=(256, 1, 1),
     )
-
-
-def write_instance(folder: Path, cities: NDArray[np.float32]) -> str:
-    """A TSPLIB file that single precision reads back as it was."""
-    path = folder / "cities.tsp"
-    lines = [f"{i} {float(x)!r} {float(y)!r}" for i, (x, y) in enumerate(cities, 1)]
-    head = [f"DIMENSION: {len(cities)}", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
-    path.write_text("\n".join([*head, *lines]))
-    return str(path)

@@ -3,7 +3,7 @@ points as a worker measures them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from nqbench.point import PART, Level, Point
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
 from nqbench.workloads.local_search.factors import THRESHOLD
-from nqbench.workloads.local_search.instance import load_instance, with_digest
+from nqbench.workloads.local_search.instance import load_instance
 from nqbench.workloads.local_search.searches import (
     change,
     invalid_moves,
@@ -27,8 +27,10 @@ from nqbench.workloads.local_search.searches import (
     reference_search,
     search,
 )
-from tests.workloads.local_search.facts import LINE_CITIES, length, swapped, write_line
+from tests.workloads.local_search.facts import LINE, Cities, given, length, swapped
 from tests.workloads.running import CPU
+
+__all__ = ["given"]  # a fixture
 
 SEED = 3
 """Of a start from which the order among equals matters (from some it does not)."""
@@ -83,7 +85,7 @@ def test_single_precision_fails_where_the_paper_did(mapping: str, n: int, invali
 
 @pytest.mark.parametrize("n", [4, 5, 6, 12, 30])
 def test_change_is_the_difference_of_the_tours(n: int) -> None:
-    instance = load_instance("uniform", n, 3)
+    instance = load_instance(n, 3)
     before = length(instance, instance.start)
     for x, y in pairs(n):
         after = length(instance, swapped(instance.start, x, y))
@@ -94,9 +96,9 @@ def test_change_is_the_difference_of_the_tours(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "seed"), [(4, 1), (5, 7), (12, 2), (25, 3), (25, 4)])
 def test_every_move_is_a_best_one_and_the_end_a_local_minimum(n: int, seed: int) -> None:
-    instance = load_instance("uniform", n, seed)
+    instance = load_instance(n, seed)
     tour = instance.start
-    found = reference_search("uniform", n, seed, 1000, "quadratic")
+    found = reference_search(n, seed, 1000, "quadratic")
     assert found.evaluations == found.applied + 1
     for step in range(found.applied + 1):
         now = length(instance, tour)
@@ -105,7 +107,7 @@ def test_every_move_is_a_best_one_and_the_end_a_local_minimum(n: int, seed: int)
             assert best >= THRESHOLD - ROUNDING
             break
         assert found.changes[step] == pytest.approx(best, abs=ROUNDING)
-        tour = reference_search("uniform", n, seed, step + 1, "quadratic").tour
+        tour = reference_search(n, seed, step + 1, "quadratic").tour
         assert length(instance, tour) - now == pytest.approx(best, abs=ROUNDING)
     assert np.array_equal(tour, found.tour)
 
@@ -118,8 +120,8 @@ def test_it_takes_the_moves_of_a_search_that_looks_at_all(
 ) -> None:
     if enumeration == "loops" and mapping == "rectangle":
         mapping = "quadratic"  # loops know no other order
-    instance = load_instance("uniform", n, 1)
-    found = reference_search("uniform", n, 1, 10 * n, mapping)
+    instance = load_instance(n, 1)
+    found = reference_search(n, 1, 10 * n, mapping)
     direct = search(instance.cities, instance.start, 10 * n, THRESHOLD, enumeration, CODES[mapping])
     assert np.array_equal(direct.outputs["tour"], found.tour)
     assert np.array_equal(direct.outputs["changes"], found.changes)
@@ -131,10 +133,12 @@ def test_it_takes_the_moves_of_a_search_that_looks_at_all(
 
 
 @pytest.mark.parametrize("mapping", ["quadratic", "rectangle"])
-def test_ties_go_to_the_first_in_the_order_of_the_mapping(tmp_path: Path, mapping: str) -> None:
-    name = with_digest(str(write_line(tmp_path)), LINE_CITIES)
-    instance = load_instance(name, LINE_CITIES, SEED)
-    found = reference_search(name, LINE_CITIES, SEED, 300, mapping)
+def test_ties_go_to_the_first_in_the_order_of_the_mapping(
+    given: Callable[[Cities], None], mapping: str
+) -> None:
+    given(LINE)
+    instance = load_instance(len(LINE), SEED)
+    found = reference_search(len(LINE), SEED, 300, mapping)
     tours = {
         order: search(
             instance.cities, instance.start, 300, THRESHOLD, "numbers", CODES[order]
@@ -149,7 +153,7 @@ def test_what_is_no_tour_is_no_answer() -> None:
     system = "brodtkorb_part1.cpu_two_loops"
     factors = WORKLOAD.resolve({"n": 10, "iterations": 1}, system, CPU).factors
     plan = WORKLOAD.plan(factors, system, CPU)
-    start = load_instance("uniform", 10, 1).start
+    start = load_instance(10, 1).start
     outputs = {name: np.zeros(1, np.uint64) for name in ("invalid", "evaluations", "applied")}
     twice, turned = start.copy(), np.roll(start, 1)
     twice[3] = twice[4]
@@ -186,9 +190,7 @@ def test_a_mapping_that_fails_is_wrong_and_says_why() -> None:
 
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v1", "local_search.fused"])
 def test_a_part_of_a_search_that_starts_at_its_end(system: str) -> None:
-    seed = next(
-        s for s in range(99) if reference_search("uniform", 4, s, 1, "quadratic").applied == 0
-    )
+    seed = next(s for s in range(99) if reference_search(4, s, 1, "quadratic").applied == 0)
     for n, wanted in ((4, 0), (40, None)):
         block = verify("sim:mini", system, n=n, seed=seed, part="full")
         assert block.status == "ok"
@@ -219,10 +221,7 @@ def test_what_a_record_tells(device: str, system: str) -> None:
     assert about["iterations"] == about["evaluations"] == 4
     assert about["moves_evaluated"] == 4 * about["moves_per_iteration"] == 4 * 39 * 38 // 2
     mapping = "rectangle" if system.endswith("v8") else "quadratic"
-    instance, found = (
-        load_instance("uniform", 40, 1),
-        reference_search("uniform", 40, 1, 4, mapping),
-    )
+    instance, found = load_instance(40, 1), reference_search(40, 1, 4, mapping)
     assert about["start_length"] == pytest.approx(length(instance, instance.start))
     assert about["final_length"] == pytest.approx(length(instance, found.tour))
     assert about["final_length"] < about["start_length"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -14,8 +13,10 @@ from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.searches import moves_of, reference_search
-from tests.workloads.local_search.facts import LINE_CITIES, write_line
+from tests.workloads.local_search.facts import LINE, Cities, given
 from tests.workloads.running import run
+
+__all__ = ["given"]  # a fixture
 
 KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.cpu_systems]
 
@@ -27,7 +28,7 @@ def search(device: Device, given: Mapping[str, Level], system: str | None = None
     mapping = str(factors["mapping"])
     n, seed, limit = (int(str(factors[name])) for name in ("n", "seed", "iterations"))
     order = "quadratic" if mapping == "-" else mapping
-    found = reference_search(str(factors["instance"]), n, seed, limit, order)
+    found = reference_search(n, seed, limit, order)
     assert np.array_equal(outputs["tour"], found.tour)
     if "changes" in outputs:
         assert np.array_equal(outputs["changes"], found.changes)  # move by move, bit by bit
@@ -50,10 +51,10 @@ def test_some_moves_of_larger_ones(simulator: Device, system: str, n: int, itera
 
 
 @pytest.mark.parametrize("system", KERNELS)
-def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
+def test_ties(simulator: Device, system: str, given: Callable[[Cities], None]) -> None:
     """On a line most changes are those of many moves; each kernel still takes the first."""
-    path = str(write_line(tmp_path))
-    search(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
+    given(LINE)
+    search(simulator, {"n": len(LINE), "iterations": 300, "seed": 3}, system)
 
 
 @pytest.mark.parametrize(

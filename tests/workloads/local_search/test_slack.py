@@ -20,7 +20,9 @@ from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR, slack
 from nqbench.workloads.local_search.plans import SOURCE
 from nqbench.workloads.local_search.searches import change
-from tests.workloads.local_search.facts import root_error_plan, write_instance
+from tests.workloads.local_search.facts import Cities, given, root_error_plan
+
+__all__ = ["given"]  # a fixture
 
 SIM = open_device("sim:mini")
 F = np.float32
@@ -168,18 +170,20 @@ def slack_of(arguments: tuple[Any, ...]) -> np.float32:
 @pytest.mark.parametrize(
     ("shape", "n"), [*((shape, 40) for shape in SHAPES), ("uniform", 5), ("few places", 300)]
 )
-def test_the_moves_of_the_reference(shape: str, n: int, tmp_path: Path, wrong_root: Path) -> None:
-    path = write_instance(tmp_path, cities_of(shape, n))
-    given: dict[str, Level] = {"n": n, "instance": path, "iterations": 60 if n < 99 else 40}
+def test_the_moves_of_the_reference(
+    shape: str, n: int, given: Callable[[Cities], None], wrong_root: Path
+) -> None:
+    given(cities_of(shape, n))
+    levels: dict[str, Level] = {"n": n, "iterations": 60 if n < 99 else 40}
     for system, tile in (("fused", (1, 15)), ("resident", (8, 33))):
         name, shaped = f"local_search.{system}", {"tile_x": tile[0], "tile_y": tile[1]}
         for source in (SOURCE, wrong_root):
-            assert same_moves({**given, **shaped}, name, source), source
+            assert same_moves({**levels, **shaped}, name, source), source
 
 
-def test_without_slack_moves_are_missed(tmp_path: Path, wrong_root: Path) -> None:
+def test_without_slack_moves_are_missed(given: Callable[[Cities], None], wrong_root: Path) -> None:
     """So that the test above can fail."""
-    path = write_instance(tmp_path, cities_of("few places", 300))
-    given: dict[str, Level] = {"n": 300, "instance": path, "iterations": 40}
-    assert same_moves(given, "local_search.fused", wrong_root)
-    assert not same_moves(given, "local_search.fused", wrong_root, trust=True)
+    given(cities_of("few places", 300))
+    levels: dict[str, Level] = {"n": 300, "iterations": 40}
+    assert same_moves(levels, "local_search.fused", wrong_root)
+    assert not same_moves(levels, "local_search.fused", wrong_root, trust=True)

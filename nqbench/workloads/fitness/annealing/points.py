@@ -28,7 +28,6 @@ from nqbench.workloads.fitness import factors, gpu
 from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND, chains_plan, resolve_chains
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, resolve_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
 from nqbench.workloads.levels import Levels, applied, number
 
 MIN_N: Final = 2
@@ -42,19 +41,8 @@ _USUAL_SHARE: Final = 0.66
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen of a search with `proposal: attacked`."""
 
-COMPILED: Final = {"cpu_serial": "serial_conflicts", "cpu_histogram": "histogram_conflicts"}
-"""Schemes that are compiled into the search: the function of each in ``cpu.evaluators``."""
-
-_EVALUATORS: Final = {
-    "sa_cpu": (factors.CPU_EVALUATORS, factors.CPU_EVALUATOR_LEVELS),
-    "sa_gpu": (factors.GPU_EVALUATORS, factors.GPU_EVALUATOR_LEVELS),
-}
-"""By search: its evaluators, and the factors that it leaves to them."""
-
 _WALKS: Final = "nqbench.workloads.fitness.annealing.walks"
 _WARM_N: Final = 8
-_WARM_LIMIT: Final = 16
-"""Proposals of a warm-up, which only compiles; each may start a thread per core."""
 
 
 def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
@@ -62,7 +50,7 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     evaluator those of one evaluation.
 
     Raises ``InfeasibleError`` for what cannot run here and for a factor that the evaluator does not
-    have, and ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
+    have.
     """
     n, scheme = number(levels, "n"), levels["scheme"]
     if n < MIN_N:
@@ -76,38 +64,39 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     if scheme == "sa_chains":
         derived |= resolve_chains(levels, device)
     elif scheme != "sa_delta":
-        own = evaluator_levels(levels)
-        if scheme == "sa_cpu":
-            check_packages(own)
-        else:
+        _check_evaluator(levels)
+        if scheme == "sa_gpu":
+            own = evaluator_levels(levels)
             derived |= gpu.resolve_scheme(own, device)
-        levels |= {name: own[name] for name in _EVALUATORS[str(scheme)][1]}
+            levels |= {name: own[name] for name in factors.GPU_EVALUATOR_LEVELS}
     return derived
 
 
-def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
-    """A point of the evaluator's scheme: its defaults, and the levels given to the search.
-
-    Raises ``InfeasibleError`` for a scheme of the other device or for many boards at once, and a
-    factor that the scheme does not have.
-    """
-    evaluator = str(levels["evaluator"])
-    scheme = str(levels["scheme"])
-    here, owned = _EVALUATORS[scheme]
-    if evaluator not in here:
-        other = next(name for name in _EVALUATORS if name != scheme)
+def _check_evaluator(levels: Mapping[str, Level]) -> None:
+    """Raise ``InfeasibleError`` for a scheme of the other device."""
+    searches = {"sa_cpu": [*factors.CPU_EVALUATORS], "sa_gpu": [*factors.GPU_EVALUATORS]}
+    evaluator, scheme = levels["evaluator"], str(levels["scheme"])
+    if evaluator not in (here := searches.pop(scheme)):
         raise InfeasibleError(
             f"evaluator: {evaluator} is none of {scheme}; use {', '.join(here)}, or system:"
-            f" fitness_schemes.{other}",
+            f" fitness_schemes.{next(iter(searches))}",
             "evaluator",
         )
+
+
+def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
+    """A point of a GPU's scheme: its defaults, and the levels given to the search.
+
+    Raises ``InfeasibleError`` for a factor that the scheme does not have.
+    """
+    evaluator, owned = str(levels["evaluator"]), factors.GPU_EVALUATOR_LEVELS
     given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
     own = {**factors.SCHEMES[evaluator].levels, "n": levels["n"], "scheme": evaluator}
     return applied(levels, own, given, f"evaluator: {evaluator}")
 
 
 def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
-    """The plan of a search; ``threads: auto`` is looked up, or measured first."""
+    """The plan of a search."""
     about = {**resolve(levels, device), "task": "anneal", "seed": number(levels, "seed")}
     plan = _plan(levels, device)
     return replace(plan, about={**plan.about, **about})
@@ -119,24 +108,18 @@ def _plan(levels: Levels, device: DeviceFacts) -> Plan:
     if scheme == "sa_chains":
         return chains_plan(levels, device)
 
-    def search(function: str, *rest: object, warm: tuple[object, ...] = ()) -> CpuPlan:
+    def search(function: str, *rest: object) -> CpuPlan:
         found = f"{_WALKS}:{function}"
-        return CpuPlan(f"fitness.{function}", found, (n, *rest), (_WARM_N, *(warm or rest)))
+        return CpuPlan(f"fitness.{function}", found, (n, *rest), (_WARM_N, *rest))
 
     if scheme == "sa_delta":
         return search("anneal_delta", key, cooling)
-    if evaluator in COMPILED:
-        return search("anneal_full", key, cooling, COMPILED[str(evaluator)])
-    start = np.arange(n, dtype=np.int32)[np.newaxis, :]
     if scheme == "sa_cpu":
-        one = cpu_plan(evaluator_levels(levels), start)
-        short = replace(cooling, max_evaluations=_WARM_LIMIT)
-        warm = (key, short, one.function, *one.warm_up[1:])
-        rest = (key, cooling, one.function, *one.arguments[1:])
-        return replace(search("anneal_in_threads", *rest, warm=warm), about=one.about)
+        return search("anneal_full", key, cooling, factors.CPU_EVALUATORS[str(evaluator)])
     from nqbench.workloads.fitness.annealing.walks import EVALUATION, compile_walk
 
     compile_walk()
+    start = np.arange(n, dtype=np.int32)[np.newaxis, :]
     base = gpu.program_plan(evaluator_levels(levels), start, device)
     return replace(
         base,

@@ -3,10 +3,8 @@
 A proposal exchanges the rows of two queens. Step t (from 0) of a stream draws two words: the first
 names the queens, the second decides on a rise (see ``cooling``).
 
-``sa_delta`` evaluates a move (:func:`anneal_delta`), the other searches every board in full. With a
-single-threaded CPU scheme the search is compiled as a whole (:func:`anneal_full`). A multi-threaded
-scheme is called for every board, as in the paper's programs: it starts its threads, or wakes TBB's,
-each time (:func:`anneal_in_threads`). A GPU scheme is a program that the search drives
+``sa_delta`` evaluates a move (:func:`anneal_delta`), the other searches every board in full: on the
+CPU compiled as a whole (:func:`anneal_full`), with a GPU scheme as a program that the search drives
 (:func:`anneal`).
 """
 
@@ -21,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.multi_launch import ProgramContext, find_function
+from nqbench.multi_launch import ProgramContext
 from nqbench.plan import CpuResult, Outputs
 from nqbench.workloads.compiled import compiled, compiled_in_process
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, shuffle_key
@@ -369,31 +367,6 @@ def _loop(evaluator: str) -> Callable[..., int]:
         return count
 
     return compiled_in_process(loop)
-
-
-def anneal_in_threads(
-    n: int, key: int, cooling: Cooling, function: str, *setting: int
-) -> CpuResult:
-    """The search, every board evaluated by several threads: by ``function`` of a CPU plan, given
-    the board and its ``setting`` (threads or threshold).
-
-    Phases ``evaluation`` (clocked around each call, which is many times longer than reading the
-    clock), ``other`` and ``total``, in seconds.
-    """
-    evaluate, spent = find_function(function), 0.0
-
-    def clocked(board: NDArray[np.int32]) -> int:
-        nonlocal spent
-        began = time.perf_counter()
-        conflicts = int(evaluate(board, *setting))
-        spent += time.perf_counter() - began
-        return conflicts
-
-    began = time.perf_counter()
-    ended = walk_measured(n, key, cooling, clocked)
-    total = time.perf_counter() - began
-    phases = {EVALUATION: spent, "other": total - spent, "total": total}
-    return CpuResult(ended.conflicts, phases, ended.outputs)
 
 
 def anneal(context: ProgramContext, n: int, key: int, cooling: Cooling, *evaluation: Any) -> None:
