@@ -143,13 +143,10 @@ class Run:
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
         from nqbench.report.items import read_run
-        from nqbench.report.page import FORMATS
         from nqbench.report.writer import write_report
-        from nqbench.runs.reading import default_out
 
-        target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats
-        return write_report(read_run(self.path), target, chosen or FORMATS)
+        return write_report(read_run(self.path), Path(out) if out else None, chosen)
 
     def _answer(self) -> Answer:
         from nqbench.analysis.answer import Answer

@@ -75,7 +75,7 @@ def worker(
 
 
 def count(
-    n: int | None = argument("N", "Board size, 1 to 27.", None),
+    n: int = argument("N", "Board size, 1 to 27."),
     device: options.DeviceName = "auto",
     log: Path | None = option(
         "--log FILE", "Append finished chunks of a long count; run again, it goes on.", None
@@ -94,8 +94,6 @@ def count(
     """
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate
 
-    if n is None:
-        raise StudyError("count needs a board size: nqbench count 16")
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if predict:
         if log or target:

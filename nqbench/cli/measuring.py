@@ -83,7 +83,6 @@ def _show(
     outcome: RunOutcome, run: ReadRun | None, items: Sequence[ReportItem], races: Races | None
 ) -> None:
     """What did not run, the tables, the answer of a ``run`` that has one, races, what is next."""
-
     show.results.show_outcome(outcome, ending=run is None)
     if races:
         races.show_mistakes(outcome)
@@ -119,14 +118,11 @@ def print_runs(
 
 def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunReport:
     """Write tables and figures of a run; what was written, the page first."""
-    from nqbench.report.page import FORMATS
     from nqbench.report.writer import write_report
-    from nqbench.runs.reading import default_out
 
     with show.progress.progress() as row:
         row.status("writing tables and figures")
-        target = out or default_out(run.observed.path)
-        return write_report(run, target, formats or FORMATS)
+        return write_report(run, out, formats)
 
 
 def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:

@@ -20,6 +20,7 @@ from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
 from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph, Shown
 from nqbench.report.table import source_of
 from nqbench.report.tables import results
+from nqbench.runs.reading import default_out
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import shown_path
 from nqbench.system.suggest import many
@@ -76,16 +77,18 @@ class RunReport:
 
 
 def write_report(
-    run: ReadRun, out: Path, formats: Sequence[str] = FORMATS, *, home: str = ""
+    run: ReadRun, out: Path | None = None, formats: Sequence[str] = (), *, home: str = ""
 ) -> RunReport:
-    """Write the tables and figures that the run's study asks for, and ``report.md``.
+    """Write the tables and figures that the run's study asks for, and ``report.md``, into ``out``,
+    by default where the run's report goes.
 
     The format ``html`` is one page, ``report.html``, that needs no other file. Raises
     ``StoreError`` (the folder cannot be written, a manifest is damaged) and ``StudyError`` (an
     unknown format). An item whose data are missing becomes a sentence on the page. ``home`` is the
     page's link to the one that leads here.
     """
-    page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
+    out = out or default_out(run.observed.path)
+    page = Page(out, formats or FORMATS, inline_rows=INLINE_ROWS, home=home)
     not_made = _RunPage(run, page).write()
     return RunReport(tuple(page.write("report")), tuple(not_made))
 

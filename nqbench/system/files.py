@@ -88,13 +88,12 @@ def chosen_cache() -> Path:
     return Path(platformdirs.user_cache_dir("nqbench", appauthor=False))
 
 
-def kept_json(name: str, make: Callable[[], Any], *, anew: bool = False) -> Any:
+def kept_json(name: str, make: Callable[[], Any]) -> Any:
     """What a file of the cache folder holds as JSON; what ``make`` gives, which is then stored, if
-    it is missing, damaged or wanted ``anew``. A folder that cannot be written stores nothing."""
+    it is missing or damaged. A folder that cannot be written stores nothing."""
     path = cache_folder() / name
     with suppress(OSError, ValueError):
-        if not anew:
-            return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     made = make()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

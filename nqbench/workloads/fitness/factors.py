@@ -2,13 +2,12 @@
 
 A scheme says where it runs and which factors apply to it. A CPU scheme is built by ``cpu.plans``,
 one that anneals by ``annealing.points``, a kernel by ``gpu``. To add a factor to a scheme, add it
-to ``FACTORS`` and, with its default, to the scheme's ``levels``.
-
-A paper's schemes are systems under its name, the others under the workload's.
+to ``factors.txt`` and, with its default, to ``schemes.toml``.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +50,6 @@ ATTACKED: Final[Mapping[str, Level]] = {"start_temperature": 200}
 others, so no cooling is needed. At 0.3 boards of 10,000 queens are not found; at 0.1 a search with
 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
 
-GPU_EVALUATOR_LEVELS: Final = (
-    *("allocation", "block_size", "atomics", "counters"),
-    *("threshold", "child_block_size", "nesting"),
-)
-"""Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
@@ -70,58 +63,27 @@ class Scheme:
 
 _BOARD: Final[Mapping[str, Level]] = {"board": "random", "seed": 1}
 """The input, which is not part of a scheme."""
-_LAUNCH: Final[Mapping[str, Level]] = {**_BOARD, "allocation": "per_call", "block_size": 512}
-"""The paper allocates in every call and takes blocks of 512 threads for every kernel."""
-_OWN: Final[Mapping[str, Level]] = {
-    **_BOARD,
-    **{"allocation": "once", "block_size": "auto", "counters": "auto"},
+_COMMON: Final[Mapping[str, Mapping[str, Level]]] = {
+    "evaluate": _BOARD,
+    "anneal": {"seed": 1, **dict.fromkeys(COOLED, "auto"), "max_evaluations": 0},
 }
-_SEARCH: Final[Mapping[str, Level]] = {
-    "seed": 1,
-    **dict.fromkeys(COOLED, "auto"),
-    "max_evaluations": 0,
+_DATA: Final = tomllib.loads(Path(__file__).with_name("schemes.toml").read_text(encoding="utf-8"))
+_HOMES: Final = {
+    f"{home}.{name}": Scheme(name, place, task, {**_COMMON[task], **levels})
+    for place, tasks in _DATA.items()
+    for task, homes in tasks.items()
+    for home, schemes in homes.items()
+    for name, levels in schemes.items()
 }
-_CHAINS: Final[Mapping[str, Level]] = {
-    **{"proposal": "uniform", "chains": "auto", "stop": "first"},
-    **{"block_size": 32, "counters": "auto"},
-}
-_OF_GPU: Final = dict.fromkeys(GPU_EVALUATOR_LEVELS, "-")
-_CDP: Final = {"threshold": 4096, "child_block_size": 32, "nesting": 1}
-_ALL: Final = (
-    Scheme("cpu_serial", "cpu", "evaluate", {**_BOARD, "optimization": "default"}),
-    Scheme("cpu_threads", "cpu", "evaluate", {**_BOARD, "threads": "auto"}),
-    Scheme("cpu_tbb", "cpu", "evaluate", _BOARD),
-    Scheme("cpu_forkjoin", "cpu", "evaluate", {**_BOARD, "threshold": 4}),
-    Scheme("cpu_histogram", "cpu", "evaluate", {**_BOARD, "batch": 1}),
-    Scheme("gpu_fine1", "device", "evaluate", _LAUNCH),
-    Scheme("gpu_fine2", "device", "evaluate", _LAUNCH),
-    Scheme("gpu_coarse", "device", "evaluate", {**_LAUNCH, "atomics": "per_conflict"}),
-    Scheme("gpu_cdp", "device", "evaluate", {**_LAUNCH, **_CDP}),
-    Scheme("histogram", "device", "evaluate", _OWN),
-    Scheme("batched", "device", "evaluate", {**_OWN, "batch": 256}),
-    Scheme("sa_cpu", "cpu", "anneal", {**_SEARCH, "evaluator": "cpu_serial"}),
-    Scheme("sa_gpu", "device", "anneal", {**_SEARCH, "evaluator": "gpu_coarse", **_OF_GPU}),
-    Scheme("sa_delta", "cpu", "anneal", {**_SEARCH, "proposal": "uniform"}),
-    Scheme("sa_chains", "device", "anneal", {**_SEARCH, **_CHAINS}),
-)
-SCHEMES: Final[Mapping[str, Scheme]] = {scheme.name: scheme for scheme in _ALL}
-
-_OF_PAPER: Final = (
-    *("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin"),
-    *("gpu_fine1", "gpu_fine2", "gpu_coarse", "gpu_cdp"),
-    *("sa_cpu", "sa_gpu"),
-)
+SCHEMES: Final[Mapping[str, Scheme]] = {scheme.name: scheme for scheme in _HOMES.values()}
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
-    f"{'fitness_schemes' if name in _OF_PAPER else 'fitness'}.{name}": {
-        "scheme": name,
-        **{factor: level for factor, level in scheme.levels.items() if factor not in _BOARD},
-    }
-    for name, scheme in SCHEMES.items()
+    system: {"scheme": s.name, **{f: level for f, level in s.levels.items() if f not in _BOARD}}
+    for system, s in _HOMES.items()
 }
-CPU_SYSTEMS: Final = frozenset(
-    name for name, levels in SYSTEMS.items() if SCHEMES[str(levels["scheme"])].place == "cpu"
-)
+CPU_SYSTEMS: Final = frozenset(name for name, s in _HOMES.items() if s.place == "cpu")
 """They run on the CPU, whatever the device."""
+GPU_EVALUATOR_LEVELS: Final = tuple(f for f, v in SCHEMES["sa_gpu"].levels.items() if v == "-")
+"""Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
 
 REMOVED: Final = {
     "board": "boards are no longer read from files",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from itertools import accumulate
 from operator import or_
@@ -37,60 +38,17 @@ FACTORS: Final[Mapping[str, Factor]] = factor_table(
 GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": "uniform"}
 """Defaults of factors that every system has, CPU systems included."""
 
-INDEXED: Final[Mapping[str, Level]] = {
-    "kernel": "indexed",
-    "moves": "strided",
-    "mapping": "rectangle",
-    "reduction": "strided",
-    "unroll": "full",
-    "cache": "prefer_l1",
-    "block_size": 192,
-    "blocks": 105,
-    "apply_size": 512,
+_DATA: Final = tomllib.loads(Path(__file__).with_name("systems.toml").read_text(encoding="utf-8"))
+KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = {
+    kernel: {"kernel": kernel, **levels} for kernel, levels in _DATA["kernels"].items()
 }
-"""Defaults of the paper's kernels: its last version."""
-
-TILED: Final[Mapping[str, Level]] = {
-    **{"kernel": "tiled", "cache": "default", "block_size": 128},
-    **{"tile_x": "auto", "tile_y": "auto"},
-}
-RESIDENT: Final[Mapping[str, Level]] = {**TILED, "kernel": "resident", "check_every": 64}
-KERNEL_DEFAULTS: Final = {"indexed": INDEXED, "tiled": TILED, "resident": RESIDENT}
-
-_CHANGES: Final[tuple[dict[str, Level], ...]] = (
-    {
-        **INDEXED,
-        "moves": "consecutive",
-        "mapping": "quadratic",
-        "reduction": "consecutive",
-        "unroll": "none",
-        "cache": "default",
-        "block_size": 128,
-        "blocks": 64,
-    },
-    {"block_size": 192, "blocks": 105},
-    {"cache": "prefer_l1"},
-    {"moves": "strided"},
-    {"reduction": "strided"},
-    {"unroll": "full"},
-    {"mapping": "rearranged"},
-    {"mapping": "rectangle"},
-)
-"""Version 1, and how each of versions 2 to 8 differs from the one before: as the paper says, and in
-nothing else. That versions 3 to 8 keep the launch of version 2 and the L1 setting of version 3 is
-implied."""
-
-CPU_MAPPED: Final = "brodtkorb_part1.cpu_mapped"
-CPU_TWO_LOOPS: Final = "brodtkorb_part1.cpu_two_loops"
-CPU_SYSTEMS: Final = frozenset({CPU_MAPPED, CPU_TWO_LOOPS})
-
+PAPER: Final = "brodtkorb_part1"
+CPU_TWO_LOOPS: Final = f"{PAPER}.cpu_two_loops"
+CPU_SYSTEMS: Final = frozenset(f"{PAPER}.{name}" for name in _DATA["cpu"])
+_VERSIONS: Final = accumulate([KERNEL_DEFAULTS["indexed"], *_DATA["versions"].values()], or_)
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
-    CPU_MAPPED: {"mapping": "quadratic"},
-    CPU_TWO_LOOPS: {},
-    **{
-        f"brodtkorb_part1.gpu_v{version}": levels
-        for version, levels in enumerate(accumulate(_CHANGES, or_), 1)
-    },
-    "local_search.fused": TILED,
-    "local_search.resident": RESIDENT,
+    **{f"{PAPER}.{name}": levels for name, levels in _DATA["cpu"].items()},
+    **{f"{PAPER}.gpu_v{k}": levels for k, levels in enumerate(_VERSIONS) if k},
+    "local_search.fused": KERNEL_DEFAULTS["tiled"],
+    "local_search.resident": KERNEL_DEFAULTS["resident"],
 }

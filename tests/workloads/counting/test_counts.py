@@ -139,7 +139,7 @@ def test_a_damaged_store_is_walked_again(own_cache: Path) -> None:
         ("iterations_per_job", {"N": 8, "stat": "median"}, "no statistic is called 'median'"),
         ("h2d_bytes", {"N": 8, "encoding": "one_hot"}, "'encoding' takes "),
         ("jobs", {"N": 8, "depth": 6}, "depth: 6"),
-        ("jobs", {"N": 8, "depth": 0}, "'depth' is 0"),
+        ("jobs", {"N": 8, "depth": 0}, "depth: 0"),
         ("occupancy_percent", {"compute_capability": "1.2", "block_size": 32}, "not known"),
         ("iterations", {"N": 10, "system": "frontier.predicated"}, "symmetry: full without a run"),
         ("warp_utilization", {"N": 10}, "run the system with a probe"),

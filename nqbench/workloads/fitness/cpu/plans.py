@@ -3,14 +3,12 @@
 The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
 a file per size class below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), CPU, number of
 cores, versions (Python, numba, nqbench) and code of the evaluation. A class is measured when a size
-near it is first needed; with ``NQBENCH_MEASURE_THREADS=1`` every process measures again and stores
-the result.
+near it is first needed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import statistics
 import time
@@ -51,8 +49,6 @@ LIMIT_S: Final = 4.0
 WITHIN: Final = 1.02
 """The least count within 2% of the fastest is taken: fewer threads disturb less, and the fastest of
 60 medians would change with every measurement."""
-
-MEASURE_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
 
 
 def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
@@ -113,9 +109,8 @@ def threads_of_class(size: int) -> int:
     code = Path(__file__).with_name("evaluators.py").read_bytes()
     known = [cpu_model(), cpu_count(), platform.python_version(), installed("numba"), __version__]
     machine = hashlib.sha256(repr(known).encode() + code).hexdigest()[:16]
-    anew = bool(os.environ.get(MEASURE_ENVIRONMENT))
     name = f"threads/{size}-{machine}.json"
-    return int(kept_json(name, lambda: choose(measure_class(size)), anew=anew))
+    return int(kept_json(name, lambda: choose(measure_class(size))))
 
 
 def choose(seconds: dict[int, float]) -> int:
