@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, factor_table
@@ -67,7 +67,9 @@ _COMMON: Final[Mapping[str, Mapping[str, Level]]] = {
     "evaluate": _BOARD,
     "anneal": {"seed": 1, **dict.fromkeys(COOLED, "auto"), "max_evaluations": 0},
 }
-_DATA: Final = tomllib.loads(Path(__file__).with_name("schemes.toml").read_text(encoding="utf-8"))
+_DATA: Final[dict[Any, Any]] = tomllib.loads(
+    Path(__file__).with_name("schemes.toml").read_text(encoding="utf-8")
+)
 _HOMES: Final = {
     f"{home}.{name}": Scheme(name, place, task, {**_COMMON[task], **levels})
     for place, tasks in _DATA.items()
