@@ -53,7 +53,6 @@ class Language:
     ``names``      names that it may read; ``None`` if they are known only at evaluation
     ``parts``      names with attributes: ``{"device": ("name", ...)}``
     ``loops``      whether it has list comprehensions, look-ups and named arguments
-    ``rewrite``    makes a transformer of the syntax tree from the text
     ``example``    shown for a text that is not an expression
     """
 
@@ -62,7 +61,6 @@ class Language:
     names: Collection[str] | None = None
     parts: Mapping[str, Collection[str]] = field(default_factory=dict)
     loops: bool = False
-    rewrite: Callable[[str], ast.NodeTransformer] | None = None
     example: str = ""
 
 
@@ -95,8 +93,6 @@ class Expression:
 def parse(text: str, language: Language) -> Expression:
     """Check an expression's form. Raises ``StudyError`` (without a place)."""
     tree = tree_of(text, language.word, lambda error: _hint(text, language, error))
-    if language.rewrite is not None:
-        tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
     return Expression(text, tree, _Syntax(text, language).names(tree))
 
 

@@ -73,6 +73,11 @@ class Best:
             return True
         return worst.noteworthy and worst.differs_from(1, self.of)
 
+    @property
+    def ahead(self) -> bool:
+        """Whether it is clearly better than the next, with an interval widened for the number."""
+        return self.over_next is not None and self.over_next.differs_from(1, self.of)
+
 
 @dataclass(frozen=True, slots=True)
 class FactorStep:

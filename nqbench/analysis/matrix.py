@@ -1,7 +1,7 @@
 """The matrix of effects: the speed-up of each change on every device.
 
 Rows are the effects that the papers' files list, and the factors of an ablation. A cell is printed
-by a paper for its own GPU, measured in a run, or simulated. Measured cells of papers come from the
+by a paper for its own GPU, or measured in a run. Measured cells of papers come from the
 calculation of the verdicts (``claims.judge``), so that both show the same digits; those of an
 ablation are the main effects of its tables (``factorial.effects``).
 """
@@ -11,23 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
 
-Provenance = Literal["printed", "measured", "simulated", "synthetic"]
+Provenance = Literal["printed", "measured", "synthetic"]
 Named = tuple[str, Observed]
 """A run, and what its column is called."""
-SIMULATED: Final = quantity("issue_slots")
-"""What stands for the time of a simulated kernel. It is not a time: its column says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +44,13 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One change. ``group`` is its paper or its ablation; ``name`` its id within.
-
-    ``reasons``  why a device of the runs has no cell, by device
-    """
+    """One change. ``group`` is its paper or its ablation; ``name`` its id within."""
 
     group: str
     name: str
     label: str
     n: int
     cells: tuple[MatrixCell, ...]
-    reasons: tuple[tuple[str, str], ...] = ()
 
     @property
     def printed(self) -> tuple[MatrixCell, ...]:
@@ -71,17 +65,11 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The rows, the devices of the runs (those with times first), and the runs by device."""
+    """The rows, the devices of the runs, and the runs by device."""
 
     rows: tuple[MatrixRow, ...]
     devices: tuple[str, ...]
     runs: tuple[Named, ...]
-
-    @property
-    def simulated(self) -> tuple[str, ...]:
-        """Devices whose cells are ratios of counters."""
-        cells = [c for row in self.rows for c in row.cells if c.provenance == "simulated"]
-        return tuple(dict.fromkeys(cell.device for cell in cells))
 
 
 def effects_matrix(runs: Sequence[Observed]) -> Matrix:
@@ -90,8 +78,7 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     Papers come in order of their years, then the ablations. Raises ``AnalysisError`` where no run
     says anything about an effect.
     """
-    known = paper_names()  # their effects are on times, which a simulated run does not have
-    named = _named([run for run in runs if not (run.data.simulated and run.data.name in known)])
+    known, named = paper_names(), _named([run for run in runs if not run.data.simulated])
     studies: dict[str, list[Named]] = {}
     for device, run in named:
         studies.setdefault(run.data.name, []).append((device, run))
@@ -108,9 +95,7 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
             " runs of the papers (`nqbench reproduce zhang2011` makes one) or of an ablation"
             " (`nqbench run ablation`)"
         )
-    ordered = sorted(named, key=lambda one: (one[1].data.simulated, one[0]))
-    devices = dict.fromkeys(device for device, _ in ordered if device in filled)
-    return Matrix(tuple(rows), tuple(devices), tuple(named))
+    return Matrix(tuple(rows), tuple(sorted(filled)), tuple(named))
 
 
 def _named(runs: Sequence[Observed]) -> list[Named]:
@@ -128,8 +113,6 @@ def _named(runs: Sequence[Observed]) -> list[Named]:
 
 
 def _provenance(data: Dataset) -> Provenance:
-    if data.simulated:
-        return "simulated"
     return "synthetic" if data.synthetic else "measured"
 
 
@@ -149,15 +132,11 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
             value = None if text in DIRECTIONS else Estimate(float(text))
             name = chip(paper.device(device).name)
             cells.append(MatrixCell(name, "printed", value, n, text))
-        reasons = []
         for device, run, verdicts in judged:
             found = next((size.value for size in verdicts[i].sizes if size.n == n), None)
             if isinstance(found, Estimate):
                 cells.append(MatrixCell(device, _provenance(run.data), found, n))
-            else:
-                reasons.append((device, verdicts[i].reason))
-        names = short(paper), effect.id, effect.label
-        rows.append(MatrixRow(*names, n, tuple(cells), tuple(reasons)))
+        rows.append(MatrixRow(short(paper), effect.id, effect.label, n, tuple(cells)))
     return rows
 
 
@@ -193,22 +172,19 @@ def _claim_of(paper: Paper, effect: Effect, n: int) -> Claim:
 def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
     """The main effects of the first sweep of a study that varies a factor: a row per level.
 
-    Timed runs are shown at the largest size that all of them have, simulated ones at their own
-    largest, by issue slots. A run without such a sweep has no cell.
+    They are shown at the largest size that all runs have. A run without such a sweep has no cell.
     """
     found = [(device, run.data, _main_effects(run.data)) for device, run in runs]
-    timed = [{e.n for e in own} for _, data, own in found if own and not data.simulated]
-    common = set.intersection(*timed) if timed else set()
+    sizes = [{e.n for e in own} for _, _, own in found if own]
+    common = set.intersection(*sizes) if sizes else set()
     rows: dict[tuple[str, str, str, int], MatrixRow] = {}
-    for device, data, own in sorted(found, key=lambda one: one[1].simulated):
-        sizes = {e.n for e in own}
-        n = max((common & sizes) or sizes, default=0)
-        shown = max(common) if data.simulated and common else n
+    for device, data, own in found:
+        n = max(common or {e.n for e in own}, default=0)
         for effect in (e for e in own if e.n == n):
-            key = effect.factor, str(effect.base), str(effect.level), shown
+            key = effect.factor, str(effect.base), str(effect.level), n
             name = f"{effect.factor}_{effect.level}"
             label = f"{effect.factor}: {effect.base} → {effect.level}"
-            row = rows.get(key) or MatrixRow(data.name, name, label, shown, ())
+            row = rows.get(key) or MatrixRow(data.name, name, label, n, ())
             cell = MatrixCell(device, _provenance(data), effect.ratio.inverse(), n)
             rows[key] = replace(row, cells=(*row.cells, cell))
     return list(rows.values())
@@ -218,5 +194,5 @@ def _main_effects(data: Dataset) -> list[FactorEffect]:
     """Those of the first sweep, in the order of the study, that has some."""
     for sweep in data.sweeps:
         with suppress(AnalysisError):  # nothing varies, or nothing can be compared
-            return effects(data, sweep, SIMULATED if data.simulated else TIME)
+            return effects(data, sweep, TIME)
     return []

@@ -1,7 +1,6 @@
 """The language of claims: expressions over measured values.
 
-``expr`` gives ``value``, ``expect`` says what must hold for it. ``lambda`` and generators are
-rewritten into list comprehensions, so that ``over([15, 16], lambda N: ...)`` can be written.
+``expr`` gives ``value``, ``expect`` says what must hold for it.
 """
 
 from __future__ import annotations
@@ -11,12 +10,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
 
-from nqbench import expressions
-from nqbench.errors import StudyError
 from nqbench.expressions import BASIC, Expression, Language
 
 FUNCTIONS: Final = {
@@ -31,7 +27,6 @@ FUNCTIONS: Final = {
     "count": "a deterministic count that needs no run",
     "fails": "whether a system ends with an error or a wrong answer",
     "sizes_of": "sizes at which all of the systems were timed",
-    "over": "list of a formula's values over sizes",
     "mean": "arithmetic mean of a list",
     "product": "product of a list",
     "min": "least of a list or of the arguments",
@@ -68,28 +63,6 @@ UNSAMPLED: Final = frozenset({"levels", "fails", "sizes_of"})
 """Of these, functions whose value does not change when rounds are resampled."""
 
 
-class _Rewrite(ast.NodeTransformer):
-    """``over(ns, lambda v: f)`` and generators become list comprehensions."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        self.generic_visit(node)
-        return ast.ListComp(node.elt, node.generators)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if not (isinstance(node.func, ast.Name) and node.func.id == "over"):
-            return node
-        form = node.args[1] if len(node.args) == 2 and not node.keywords else None
-        if not isinstance(form, ast.Lambda) or len(form.args.args) != 1:
-            raise StudyError(f"in `{self.text}`: write over([15, 16], lambda N: ...)")
-        target = ast.Name(form.args.args[0].arg, ast.Store())
-        loop = ast.comprehension(target, node.args[0], [], 0)
-        return ast.ListComp(form.body, [loop])
-
-
 CELL_FUNCTIONS: Final = (
     *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
     *("launch", "printed", "quantile", "seeds", "known", "least", "min", "max", "abs"),
@@ -123,32 +96,10 @@ RECORDED: Final = (
 """Recorded numbers of a point that a formula may read, as it may every factor."""
 CELLS: Final = Language("formula", CELL_FUNCTIONS, loops=True)
 """The language of claims for one point: a formula has a value with its interval."""
-CLAIMS: Final = Language("formula", FUNCTIONS, NAMES, loops=True, rewrite=_Rewrite)
+CLAIMS: Final = Language("formula", FUNCTIONS, NAMES, loops=True)
 
 
-class Formula(Expression):
-    """A checked formula. ``names`` are all names in it, functions included."""
-
-    __slots__ = ()
-
-    @property
-    def sized(self) -> bool:
-        """Whether its value depends on the size N that it is evaluated at.
-
-        It does not if N is only the variable of ``over`` and every call gives its size.
-        """
-        return _sized(self.tree.body, bound=False)
-
-
-@lru_cache(maxsize=1024)
-def parse(text: str) -> Formula:
-    """Check a formula's form. Raises ``StudyError`` (without a place)."""
-    found = expressions.parse(text, CLAIMS)
-    names = frozenset(n.id for n in ast.walk(found.tree) if isinstance(n, ast.Name))
-    return Formula(found.text, found.tree, names)
-
-
-def with_limits(condition: Formula, factor: float, kind: str, unit: str) -> Formula:
+def with_limits(condition: Expression, factor: float, kind: str, unit: str) -> Expression:
     """A claim's condition with the distance of each limit from no effect times ``factor``.
 
     No effect is 1 for ratios and bands about 1, the middle of other bands, the whole of shares and
@@ -183,16 +134,20 @@ class _Limits(ast.NodeTransformer):
         return self.whole if shared and limits[0] > self.whole / 2 else 0.0
 
 
-def evaluate(
-    formula: Formula, functions: Mapping[str, Callable[..., Any]], names: Mapping[str, Any]
-) -> Any:
-    """The value of a formula. ``functions`` are those of :data:`FUNCTIONS` that are not built in.
+BUILT_IN: Final[Mapping[str, Callable[..., Any]]] = {
+    **BASIC,
+    "mean": lambda values: sum(map(float, values)) / len(values),
+    "product": math.prod,
+}
+"""Functions of :data:`FUNCTIONS` that read no run."""
 
-    Raises ``StudyError`` (without a place) for an impossible operation; errors of the functions
-    pass through.
+
+def sized(formula: Expression) -> bool:
+    """Whether its value depends on the size N that it is evaluated at.
+
+    It does not if N is only the variable of a list and every call gives its size.
     """
-    known: dict[str, Callable[..., Any]] = {**BASIC, "mean": _mean, "product": math.prod}
-    return expressions.evaluate(formula, CLAIMS, names, {**known, **functions})
+    return _sized(formula.tree.body, bound=False)
 
 
 def _sized(node: ast.AST, *, bound: bool) -> bool:
@@ -209,8 +164,3 @@ def _sized(node: ast.AST, *, bound: bool) -> bool:
         if asks and not any(k.arg == "N" for k in node.keywords):
             return True
     return any(_sized(child, bound=bound) for child in ast.iter_child_nodes(node))
-
-
-def _mean(values: Any) -> float:
-    listed = [float(v) for v in values]
-    return sum(listed) / len(listed)

@@ -17,7 +17,6 @@ from pydantic import BaseModel
 
 from nqbench import expressions
 from nqbench.errors import FileLine, StudyError
-from nqbench.expressions import Expression
 from nqbench.papers import formula as language
 from nqbench.papers.schema import DIRECTIONS, DataFile, DataRow, Effect, Paper, PaperTable
 from nqbench.point import PART
@@ -216,13 +215,6 @@ def _named(
         yield from ((path, str(mark), value, whose) for mark in marks)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) > 0
-    except ValueError:
-        return False
-
-
 class _Check:
     """The names that a paper's file may use."""
 
@@ -273,15 +265,16 @@ class _Check:
 
     def formula(self, text: str, path: KeyPath, *, of_cell: bool) -> None:
         """A formula of a claim or of a cell, and the names in it."""
-        parsed: Expression
+        if "over(" in text:
+            raise StudyError(
+                f"`{text}`: write [... for N in [15, 16]], not over(..., lambda N: ...)"
+            )
         arguments = language.CELL_ARGUMENTS if of_cell else language.CLAIM_ARGUMENTS
+        parsed = expressions.parse(text, language.CELLS if of_cell else language.CLAIMS)
         if of_cell:
-            parsed = expressions.parse(text, language.CELLS)
             known = (*language.CELL_NAMES, *language.RECORDED, *self.known["factor"])
             for name in sorted(parsed.names.difference(known)):
                 raise StudyError(expressions.unknown_name(text, name, known, language.CELLS))
-        else:
-            parsed = language.parse(text)
         for call in parsed.calls():
             function = call.func.id if isinstance(call.func, ast.Name) else ""
             words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
@@ -345,6 +338,6 @@ class _Check:
                 raise self.source.error(said, (*path, "n"))
         for n in effect.n:
             for device, value in self.paper.printed(effect, n).items():
-                if value not in DIRECTIONS and not _is_number(value):
+                if value not in DIRECTIONS and not value.replace(".", "", 1).isdecimal():
                     said = f"'{value}' of {device} is neither a number nor {listing(DIRECTIONS)}"
                     raise self.source.error(f"effect {effect.id}: {said}", (*path, "published"))

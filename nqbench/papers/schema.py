@@ -162,16 +162,6 @@ class Effect(_Part):
     published: dict[DeviceName, str] = {}
 
 
-class Parameter(_Part):
-    """A parameter of the paper's experiments."""
-
-    name: str
-    meaning: str
-    values: str | list[str | list[str]] | dict[str, str | list[str]]
-    section: str
-    note: str = ""
-
-
 class PaperCheck(_Part):
     """A number of ours that follows from the paper: an oracle, never the paper's."""
 
@@ -361,14 +351,6 @@ class DataFile(_Part):
     note: str = ""
     rows: tuple[DataRow, ...] = ()
 
-    def times(self, system: str, **levels: int) -> dict[int, float]:
-        """Seconds by N of a system of nqbench at the given levels."""
-        return {
-            row.n: row.seconds
-            for row in self.rows
-            if row.system == system and all(row.levels.get(k) == v for k, v in levels.items())
-        }
-
 
 class Paper(_Part):
     """One paper. ``workload`` is what its systems compute.
@@ -387,7 +369,7 @@ class Paper(_Part):
     figures: list[PaperFigure]
     claims: list[Claim]
     effects: list[Effect] = []
-    parameters: list[Parameter]
+    parameters: list[dict[str, str | list[str | list[str]] | dict[str, str | list[str]]]]
     checks: list[PaperCheck]
     caveats: list[Caveat]
     data: list[DataFile] = []

@@ -16,7 +16,7 @@ from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Compa
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.findings import superlative
-from nqbench.analysis.wording import amount, short
+from nqbench.analysis.wording import Difference, amount, short
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.page import Bullets, Origin, Page, Paragraph
@@ -110,24 +110,24 @@ def best_variants(findings: Findings) -> list[Table]:
     """The fastest variant of each size on each side; of counts each side's best by each count."""
     tables = []
     timed = {
-        (best.n, name, lead.name): (best, name, lead)
+        (best.n, name, best.name): (name, best)
         for ranking in findings.rankings
-        for best in ranking.best
-        for name, lead in zip(ranking.names, best.leaders, strict=True)
+        for pair in ranking.best
+        for name, best in zip(ranking.names, pair, strict=True)
     }
     if timed:
         what = findings.rankings[0].quantity
         ahead = Column("ahead of the next", "ratio", spread=True, plain=FASTEST)
         made = tabulate(
-            sorted(timed.values(), key=lambda one: -one[0].n),
-            (Column("N", "number"), lambda one: one[0].n),
-            (Column("variants", "number"), lambda one: one[0].variants),
-            (Column("on"), lambda one: one[1]),
-            (Column("fastest"), lambda one: short(one[2].name)),
-            (Column(what.label, "time", spread=True), lambda one: one[2].value),
-            (ahead, lambda one: one[2].lead),
-            (Column("next"), lambda one: short(one[2].next)),
-            (Column("told apart"), lambda one: "no" if one[2].lead.verdict else "yes"),
+            sorted(timed.values(), key=lambda one: -one[1].n),
+            (Column("N", "number"), lambda one: one[1].n),
+            (Column("variants", "number"), lambda one: one[1].of),
+            (Column("on"), lambda one: one[0]),
+            (Column("fastest"), lambda one: short(one[1].name)),
+            (Column(what.label, "time", spread=True), lambda one: one[1].value),
+            (ahead, lambda one: _lead(one[1])),
+            (Column("next"), lambda one: short(one[1].next_name)),
+            (Column("told apart"), lambda one: "yes" if one[1].ahead else "no"),
         )
         notes = (
             "Variants of one size give the same answer; a configuration in several sweeps is one",
@@ -146,6 +146,13 @@ def best_variants(findings: Findings) -> list[Table]:
         )
         tables.append(_table(findings, "best-counts", "Best variant by each count", made))
     return [replace(best, shown=best) for best in tables]
+
+
+def _lead(best: Best) -> Difference:
+    """The fastest against the next."""
+    assert best.over_next is not None
+    word = "" if best.ahead else "unclear"
+    return Difference(best.over_next.inverse(), best.what, verdict=word)
 
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:

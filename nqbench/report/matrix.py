@@ -1,7 +1,6 @@
 """The matrix of effects as a table, a list of its cells, a figure, and the page ``effects.md``.
 
-Printed values stand hollow beside measured ones with their intervals; simulated ones, which are
-ratios of issue slots and not of times, have a column and a marker of their own.
+Printed values stand hollow beside measured ones with their intervals.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.observed import Observed, observe_all
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.matrix import SIMULATED, Matrix, MatrixCell, MatrixRow, effects_matrix, short
+from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix, short
 from nqbench.analysis.wording import Difference, factor, number
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
@@ -132,9 +131,8 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     """One row per change: what is printed, and a column per device of the runs."""
     columns = [Column("source"), Column("change"), Column("N", "number"), Column("printed")]
     for device in matrix.devices:
-        unit = "simulated" if device in matrix.simulated else ""
         plain = f"{device} times as fast"
-        columns.append(Column(device, "ratio", unit, spread=True, plain=plain))
+        columns.append(Column(device, "ratio", spread=True, plain=plain))
     rows = []
     for row in matrix.rows:
         by_text: dict[str, list[str]] = {}  # devices with the same words together
@@ -162,12 +160,10 @@ def cells_table(matrix: Matrix, source: Source) -> Table:
 
 
 def _difference(cell: MatrixCell | None) -> Difference | None:
-    """A cell, which is how many times as fast, as a difference of the time, or of what stands for
-    it."""
+    """A cell, which is how many times as fast, as a difference of the time."""
     if cell is None or cell.value is None:
         return None
-    what = SIMULATED if cell.provenance == "simulated" else TIME
-    return Difference(cell.value.inverse(), what, turned=True)
+    return Difference(cell.value.inverse(), TIME, turned=True)
 
 
 def _printed(text: str) -> str:
@@ -193,30 +189,7 @@ def _notes(matrix: Matrix) -> Iterator[str]:
         yield (
             f"{ABLATION}: geometric mean over all pairs of kernels that differ in this factor alone"
         )
-    for device in matrix.simulated:
-        yield (
-            f"{device}: simulated {SIMULATED.label} at N = {_sizes(matrix, device)}, exact; they"
-            " are not times"
-        )
-    for device in (name for name in matrix.devices if name not in matrix.simulated):
-        groups = [
-            group
-            for group, rows in groupby(matrix.rows, lambda row: row.group)
-            if not any(row.cell(device) or dict(row.reasons).get(device) for row in rows)
-        ]
-        if groups:
-            yield f"There is no run of {', '.join(groups)} on {device}"
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in matrix.rows:
-        for device, reason in row.reasons:
-            found.setdefault((f"{row.group}, {row.label}", reason), []).append(device)
-    for (what, reason), devices in found.items():
-        yield f"{what}: not measured on {', '.join(devices)}: {reason}"
-
-
-def _sizes(matrix: Matrix, device: str) -> str:
-    cells = [cell for row in matrix.rows if (cell := row.cell(device))]
-    return ", ".join(map(str, sorted({cell.n for cell in cells})))
+    yield "Why a cell is empty stands with the verdicts of its paper"
 
 
 # The figure.
@@ -254,12 +227,10 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
         _panel(ax, lines, matrix)
         _numbers(beside, lines, columns, matrix)
     axes[-1][0].set_xlabel("times slower or faster, logarithmic")
-    subtitle = "How many times faster through the change; with a minus: slower"
-    if len(matrix.devices) > len(matrix.simulated):
-        subtitle += ". Bars: 95% intervals"
+    subtitle = "How many times faster through the change; with a minus: slower. Bars: 95% intervals"
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
-    alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
+    alt = f"{len(matrix.rows)} effects with printed and measured values."
     words = {"alt": alt, "subtitle": subtitle}
     return style.finish(figure, PAGE, TITLE, source, legend_of=axes[0][0], **words)
 
@@ -290,12 +261,8 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
                 lane = (present.index(device) + 0.5) / len(present) - 0.5
                 found.append((y + _LANE * lane, cell.value))
         look: dict[str, Any] = {"markersize": 4.2, "capsize": 1.5, "elinewidth": 1.0, "zorder": 3}
-        kind = "measured"
-        if device in matrix.simulated:
-            look |= {"markerfacecolor": "white", "markeredgewidth": 1.2}
-            kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
         series = style.series_style(i)
-        style.dots(ax, found, series.colour, series.marker, label=f"{device}, {kind}", **look)
+        style.dots(ax, found, series.colour, series.marker, label=f"{device}, measured", **look)
     hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
     if hollow:
         look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}

@@ -15,8 +15,9 @@ from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.expressions import parse
 from nqbench.papers import load_paper
-from nqbench.papers.formula import parse, with_limits
+from nqbench.papers.formula import CLAIMS, with_limits
 from tests.builders import MINI, Builder, counters_of, device, interval
 from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
 
@@ -615,7 +616,7 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     ],
 )  # fmt: skip
 def test_limits_move_away_from_no_effect(expect: str, kind: str, unit: str, doubled: str) -> None:
-    moved = with_limits(parse(expect), 2.0, kind, unit).tree
+    moved = with_limits(parse(expect, CLAIMS), 2.0, kind, unit).tree
     wanted = ast.parse(doubled, mode="eval")
     numbers, others = (
         [float(str(n.value)) for n in ast.walk(tree) if isinstance(n, ast.Constant)]

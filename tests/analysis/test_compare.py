@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare.changes import SharedEffect, reversals
+from nqbench.analysis.compare.changes import SharedEffect
 from nqbench.analysis.compare.match import distinguishing, labels
+from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
 from nqbench.analysis.compare.wording import reversal
 from nqbench.analysis.data import estimate
-from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError, StudyError
 from tests.builders import H100, MINI, Builder, counters_of, factorial, interval, truth_s
 
@@ -327,63 +326,41 @@ def test_overall_is_the_test_on_geometric_means_of_the_rounds() -> None:
 
 DEVICES = ("one", "two")
 OTHER = {**H100, "identity": {"name": "Other"}}
-STEPS = ("base", "opt1_shared_stack", "opt2_shared_all", "opt3_shared_extern", "opt4_compact")
 
 
-def ratios(found: SharedEffect) -> list[float]:
-    return [effect.ratio.value for effect in found.effects if effect]
-
-
-def systems(times_s: list[float], seed: int = 1) -> Builder:
-    builder = Builder(H100, seed=seed)
-    for name, time_s in zip(STEPS, times_s, strict=True):
-        builder.time("systems", {"n": 15, "block_size": 64}, time_s, f"feinbube2010.{name}")
-    return builder
+def turned(*sides: Builder) -> list[SharedEffect]:
+    """The effects that are better on one side and worse on another."""
+    runs = [side.data() for side in sides]
+    return [one for one in compare_datasets(runs, DEVICES).effects if one.turns]
 
 
 def test_a_factor_that_helps_on_one_device_and_hurts_on_the_other() -> None:
-    def turned(levels: Any) -> float:
+    def slower(levels: Any) -> float:
         return truth_s(levels) * (1.5 if levels["layout"] == "interleaved" else 1.0)
 
-    ones = factorial(sizes=(15,)).data()
-    twos = factorial(OTHER, sizes=(15,), value=turned, seed=2).data()
-    (found,) = reversals([ones, twos], DEVICES, TIME)
-    assert str(found.change) == "layout interleaved instead of per_thread (sweep factorial)"
-    assert ratios(found) == pytest.approx([0.8, 1.2], rel=0.01)
-    assert reversal(found) == (
-        "layout interleaved instead of per_thread (sweep factorial): 1.25x faster ±0.1% on one, but"
-        " 1.20x slower ±0.1% on two (N = 15)."
-    )
-
-
-def test_a_step_between_versions_of_a_paper_turns_round() -> None:
-    ones = systems([5.0, 4.0, 3.0, 2.0, 1.0]).data()
-    twos = systems([5.0, 4.0, 4.4, 2.0, 1.0], seed=2).data()
-    (found,) = reversals([ones, twos], DEVICES, TIME)
-    assert str(found.change) == (
-        "feinbube2010.opt2_shared_all instead of opt1_shared_stack (sweep systems)"
-    )
-
-
-def test_noise_turns_nothing_round() -> None:
-    assert reversals([factorial(seed=s).data() for s in (1, 2)], DEVICES, TIME) == []
-    flat = [systems([1.0] * 5, seed=s).data() for s in range(3, 9)]
-    assert reversals(flat, [str(i) for i in range(6)], TIME) == []
+    first = factorial(sizes=(15,))
+    (found,) = turned(first, factorial(OTHER, sizes=(15,), value=slower, seed=2))
+    ratios = [effect.ratio.value for effect in found.effects if effect]
+    assert ratios == pytest.approx([0.8, 1.2], rel=0.01)
+    said = "layout interleaved instead of per_thread (sweep factorial): 1.25x faster"
+    assert reversal(found).startswith(said)
+    assert reversal(found).endswith("1.20x slower ±0.1% on Other (N = 15).")
+    assert turned(first, factorial(OTHER, sizes=(15,), seed=3)) == []
 
 
 def test_counts_turn_round_exactly_and_small_changes_are_not_told() -> None:
-    def counted(shared: float) -> Dataset:
-        builder = Builder(MINI)
+    def counted(device: Any, shared: float) -> Builder:
+        builder = Builder(device)
         for memory, factor in (("global", 1.0), ("shared", shared)):
             levels = {"n": 10, "memory": memory}
-            counters = counters_of(levels) | {"issue_slots": 1000.0 * factor}
-            builder.count("s", levels, counters)
-        return builder.data()
+            slots = {"warp_instructions": 1000.0 * factor}
+            builder.count("s", levels, counters_of(levels) | slots)
+        return builder
 
-    what = quantity("issue_slots")
-    (found,) = reversals([counted(0.5), counted(1.5)], DEVICES, what)
-    assert ratios(found) == pytest.approx([0.5, 1.5])
-    assert reversals([counted(0.995), counted(1.5)], DEVICES, what) == []
+    other = MINI | {"spec": "sim:gtx480"}
+    (found,) = turned(counted(MINI, 0.5), counted(other, 1.5))
+    assert [e.ratio.value for e in found.effects if e] == pytest.approx([0.5, 1.5])
+    assert turned(counted(MINI, 0.995), counted(other, 1.5)) == []
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from scipy.stats import gmean
 from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import observe
-from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix, short
+from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix
 from nqbench.errors import AnalysisError
-from nqbench.papers import load_paper, paper_names
+from nqbench.papers import paper_names
 from nqbench.runs.reading import recorded_runs
 from tests.builders import H100, MINI, TRUTH, device, factorial
 from tests.papers.runs import STEPS, zhang
@@ -51,44 +51,6 @@ def value_of(row: MatrixRow, device: str) -> Estimate:
     return cell.value
 
 
-QUOTIENTS = (
-    ("zhang2011", "shared_for_l1", 18, "naive_l1_48k", "shared_conflict", "kernel"),
-    ("zhang2011", "tail_check", 18, "shared_no_conflict", "low_divergence", "kernel"),
-    ("tanaka2011", "dynamic", 19, "none", "dynamic", "total"),
-    ("brodtkorb_part1", "v2_small", 1000, "gpu_v1", "gpu_v2", "total"),
-    ("fitness_schemes", "computed_pairs", 10_000, "gpu_coarse", "gpu_fine2", "value_s"),
-)
-"""Effect and size, the program before and after, and the recorded time that the paper is about."""
-
-
-@pytest.mark.parametrize(("paper", "name", "n", "before", "after", "what"), QUOTIENTS)
-def test_cells_of_papers_are_quotients_of_recorded_times(
-    paper: str, name: str, n: int, before: str, after: str, what: str, recorded: Matrix
-) -> None:
-    """From the files, without the code under test: means over rounds of the first such point."""
-    checked = 0
-    for _, run in recorded.runs:
-        if run.data.name != paper or run.data.simulated:
-            continue
-        records = by_key(ROOT / run.path)
-        manifest = json.loads((ROOT / run.path / "manifest.json").read_text(encoding="utf-8"))
-        means = []
-        for system in (before, after):
-            key = next(
-                point["key"]
-                for point in manifest["points"]
-                if (point["system"], point["factors"]["n"]) == (f"{paper}.{system}", n)
-            )
-            times = [r["phases"] | {"value_s": r["value_s"]} for r in records[key]]
-            means.append(gmean([each[what] for each in times]))
-        found = value_of(row_of(recorded, short(load_paper(paper)), name, n), run.data.chip)
-        assert found.value == pytest.approx(means[0] / means[1], rel=1e-12)
-        assert found.low is not None
-        assert found.low <= found.value
-        checked += 1
-    assert checked
-
-
 def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: Matrix) -> None:
     for _, run in recorded.runs:
         if run.data.name != "ablation" or run.data.simulated:
@@ -121,11 +83,9 @@ def test_old_and_new_devices_stand_in_one_row() -> None:
         zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
         zhang(dev=device("NVIDIA H100 80GB HBM3"), rounds=3).observed("zhang2011"),
         factorial(H100 | {"identity": {"name": "NVIDIA H100 80GB HBM3"}}, (17, 18)).observed(),
-        factorial(MINI, (10, 12)).observed(),
     ]
     matrix = effects_matrix(runs)
-    assert matrix.devices == ("H100", "H200", "sim:mini")
-    assert matrix.simulated == ("sim:mini",)
+    assert matrix.devices == ("H100", "H200")
     row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
     assert [(c.device, c.provenance, c.printed) for c in row.cells] == [
         ("GTX 480", "printed", "4.38"),
@@ -137,14 +97,9 @@ def test_old_and_new_devices_stand_in_one_row() -> None:
         truth = STEPS["naive_l1_48k"] / STEPS["shared_conflict"]
         assert found.value == pytest.approx(truth, rel=0.01)
         assert found.bounded
-    assert row.cell("sim:mini") is None
     loop = row_of(matrix, "ablation", "loop_irrc", 18)
     assert loop.label == "loop: branchy → irrc"
     assert value_of(loop, "H100").value == pytest.approx(1 / TRUTH["irrc"], rel=0.01)
-    assert value_of(loop, "sim:mini").exact
-    counted = loop.cell("sim:mini")
-    assert counted is not None
-    assert (counted.n, counted.provenance) == (12, "simulated")
     assert loop.cell("H200") is None
 
 
@@ -158,19 +113,15 @@ def test_a_timed_ablation_is_shown_where_all_devices_have_it() -> None:
     assert all(len(row.cells) == 1 for row in matrix.rows)
 
 
-def test_words_and_reasons_stand_where_there_is_no_number() -> None:
-    few = zhang(sizes=(15,)).observed("zhang2011")
-    row = row_of(
-        effects_matrix([few, factorial(device("NVIDIA H200"), (15,)).observed()]),
-        *("Zhang 2011", "tail_check", 18),
-    )
-    assert not measured(row)
-    ((where, why),) = row.reasons
-    assert where == "H100 PCIe"
-    assert "N=18" in why
+def test_what_no_run_measured_has_no_cell() -> None:
+    few, all_sizes = zhang(sizes=(15,)), zhang(dev=device("NVIDIA H200"), rounds=3)
+    runs = [builder.observed("zhang2011") for builder in (few, all_sizes)]
+    row = row_of(effects_matrix(runs), "Zhang 2011", "tail_check", 18)
+    assert [cell.device for cell in row.cells] == ["GTX 480", "H200"]
     bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
-    with pytest.raises(AnalysisError, match="no effect can be computed from simulated: give timed"):
-        effects_matrix([bare])
+    counted = factorial(MINI, (10, 12)).observed()  # counts are no times
+    with pytest.raises(AnalysisError, match="no effect can be computed from simulated"):
+        effects_matrix([bare, counted])
 
 
 def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:

@@ -44,12 +44,12 @@ def test_recorded_runs_of_a_paper() -> None:
     assert (counter.printed, counter.chips, counter.n) == ("1.41x faster", "GTX 560 Ti", 19)
     assert counter.here("H100") == "1.57x faster ±0.4%"
     assert counter.here("H200", spread=False) == "1.57x faster"
-    assert (counter.verdict, counter.runs) == ("holds, stronger", "the same in 3 runs")
+    assert counter.verdict == "holds, stronger"
     growth = rows["growth_factors"]
     assert growth.n is None
     assert growth.printed == "6.3x at N = 17; 7.7x at N = 19"
     assert growth.here("H200").endswith(" at N = 19")
-    assert growth.runs == "fragile: unclear (H100); holds (H200, H100 again)"
+    assert growth.verdict == "unclear (H100); holds, as large (H200)"
     words = [list(SAID).index(row.word) for row in card.rows]
     assert words == sorted(words), "those that hold first"
     assert card.outcome.startswith("On H100 and H200, of 7 main claims 4 hold (stronger: ")
@@ -83,7 +83,7 @@ def score(value: Estimate | str, printed: str, kind: str, reads: str, unit: str 
     size = SizeVerdict(15, "holds", value)
     verdict = Verdict(claim, "H100", "measured", "holds", (size,))
     headline = Headline.model_validate({"label": "x", "reads": reads})
-    return Score(paper, claim, headline, {"H100": verdict}, {}, "")
+    return Score(paper, claim, headline, {"H100": verdict}, "")
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,5 @@ def test_numbers_in_one_notation(
 ) -> None:
     row = score(value, printed, kind, reads, unit)
     assert (row.printed, row.here("H100")) == said
-    assert row.runs == "one run"
     counted = {"H100": replace(row.verdicts["H100"], device=ENUMERATED)}
-    assert replace(row, verdicts=counted).runs == "exact count"
+    assert replace(row, verdicts=counted).kept == "exact count"

@@ -20,7 +20,7 @@ from nqbench.papers.schema import Paper
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from tests.builders import MINI, Builder
-from tests.papers.runs import FITNESS, ON_CPU, column, fitness, fitness_levels, value_of
+from tests.papers.runs import FITNESS, ON_CPU, column, fitness, fitness_levels, published, value_of
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -141,11 +141,9 @@ PRINTED = {"gpu_coarse": "307", "cpu_threads": "22.04", "cpu_tbb": "20.71", "cpu
 
 
 @pytest.mark.parametrize("short", PRINTED)
-def test_the_files_give_the_largest_speedups_of_the_text(paper: Paper, short: str) -> None:
+def test_the_files_give_the_largest_speedups_of_the_text(short: str) -> None:
     """An independent check of the transcription: they are printed in the paper itself."""
-    times = paper.series("times")
-    serial = times.times("fitness_schemes.cpu_serial")
-    own = times.times(f"fitness_schemes.{short}")
+    serial, own = (published(f"fitness_schemes.{name}") for name in ("cpu_serial", short))
     decimals = len(PRINTED[short].partition(".")[2])
     assert f"{max(serial[n] / own[n] for n in own):.{decimals}f}" == PRINTED[short]
 

@@ -139,6 +139,7 @@ MISTAKES = (
     (ZHANG, L1, L1.replace("naive_l1_48k", "naif_l1_48k"),
      "no system 'naif_l1_48k'; did you mean 'naive_l1_48k'"),
     (ZHANG, L1, L1.replace(")", "", 1), "claim l1_48_vs_16: "),
+    (ZHANG, L1, f"mean(over([15], lambda N:{L1}))", "write [... for N in [15, 16]], not over("),
     (ZHANG, L1, L1.replace("time", "tyme", 1),
      "calls tyme(), which is not available; did you mean 'time'"),
     (ZHANG, "block_size=32, pool_size=p)", "block_size=32, pol_size=p)",

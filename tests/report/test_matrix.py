@@ -32,7 +32,6 @@ def matrix() -> Matrix:
         zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
         feinbube().observed("feinbube2010"),
         factorial(H100, (18,)).observed(),
-        factorial(MINI, (12,)).observed(),
     ]
     return effects_matrix(runs)
 
@@ -40,21 +39,18 @@ def matrix() -> Matrix:
 def test_a_row_says_at_a_glance_who_found_what(matrix: Matrix) -> None:
     table = matrix_table(matrix, SOURCE)
     assert [c.heading for c in table.columns] == [
-        *("source", "change", "N", "printed", "H100 PCIe", "H200", "sim:mini (simulated)")
+        *("source", "change", "N", "printed", "H100 PCIe", "H200")
     ]
     rows = {(row[0], row[1]): row for row in table.texts()}
     shared = rows["Zhang 2011", "work space in shared memory, not L1"]
     assert shared[2:4] == ["18", "4.38x faster (GTX 480)"]
     assert shared[4].startswith("3.3")
     assert "x faster ±" in shared[4]
-    assert shared[6] == EMPTY
     step = rows["Feinbube 2010", "stack in shared memory, not local"]
     assert step[3] == "faster (GTX 275, GTX 295), slower (8600M GS, NVS 295)"
-    assert rows["ablation", "memory: global → shared"][6] != EMPTY
+    assert rows["ablation", "memory: global → shared"][5] == EMPTY
     notes = " ".join(table.notes)
-    assert "There is no run of Feinbube 2010, ablation on H200" in notes
     assert "Feinbube 2010: total times, the CPU's part included" in notes
-    assert "sim:mini: simulated issue slots at N = 12, exact; they are not times" in notes
 
 
 def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) -> None:
@@ -64,13 +60,10 @@ def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) ->
     panel, numbers, *_ = drawing.figure.axes
     bars = [c for c in panel.containers if isinstance(c, ErrorbarContainer)]
     looks = {str(bar.get_label()): bar.lines[0] for bar in bars}
-    assert list(looks) == [
-        *("H100 PCIe, measured", "H200, measured", "sim:mini, simulated issue slots, N = 12")
-    ]
+    assert list(looks) == ["H100 PCIe, measured", "H200, measured"]
     faces = [line.get_markerfacecolor() for line in looks.values()]
     assert faces[0] != faces[1]
-    assert faces[2] == "white"
-    assert len({line.get_marker() for line in looks.values()}) == 3
+    assert len({line.get_marker() for line in looks.values()}) == 2
     (hollow,) = [line for line in panel.lines if line.get_label() == "printed, the paper's GPU"]
     assert hollow.get_markerfacecolor() == "white"
     xs: Any = hollow.get_xdata()

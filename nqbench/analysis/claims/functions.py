@@ -15,7 +15,7 @@ from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
-from nqbench.papers.formula import DEVICE, FUNCTIONS, OF_SYSTEM
+from nqbench.papers.formula import BUILT_IN, DEVICE, FUNCTIONS, OF_SYSTEM
 from nqbench.papers.schema import Paper
 from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, of_kernel, plain_name
 from nqbench.workloads import get, probe_counters
@@ -54,7 +54,8 @@ class Values:
     def functions(self) -> dict[str, Callable[..., Any]]:
         """By the names of the language."""
         own = {name: getattr(self, name) for name in FUNCTIONS if hasattr(self, name)}
-        return own | {name: partial(self._of_system, own[name]) for name in OF_SYSTEM}
+        of_system = {name: partial(self._of_system, own[name]) for name in OF_SYSTEM}
+        return {**BUILT_IN, **own, **of_system}
 
     def _of_system(
         self,
@@ -188,10 +189,7 @@ class Values:
                 said = f"no instrumented kernel counted {name} for {asked}"
                 raise NotMeasured(said, asked.remedy())
             return found
-        key = asked.key("counter", name, config)
-        if key not in self._kept:
-            self._kept[key] = counter_of(run, configuration(asked, config), name)
-        return float(self._kept[key])
+        return counter_of(run, configuration(asked, config), name)
 
     def count(self, name: str, **parameters: Any) -> Any:
         """A deterministic count, of an instrumented kernel if a run has it, else enumerated on the
@@ -285,20 +283,6 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
     if value is None:
         raise NotMeasured(missing)
     return float(value)
-
-
-def first_counted(run: Observed, system: str, n: int, name: str) -> float:
-    """A counter or resource of the first configuration of a system that has it.
-
-    Raises :class:`NotMeasured` with the reason of the first configuration where none has.
-    """
-    reasons = []
-    for point in Asked(run.data, system, n).finished():
-        try:
-            return counter_of(run, point, name)
-        except NotMeasured as error:
-            reasons.append(error)
-    raise reasons[0]
 
 
 def configuration(asked: Asked, config: str) -> PointResult:

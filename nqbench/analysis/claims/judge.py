@@ -38,7 +38,8 @@ from nqbench.analysis.data.observed import Observed, device_names, in_times_of
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse, with_limits
+from nqbench.expressions import Expression, evaluate, parse
+from nqbench.papers.formula import CLAIMS, OF_TIME, UNSAMPLED, sized, with_limits
 from nqbench.papers.schema import Claim, Paper
 
 SizeWord = Literal["", "as large", "weaker", "stronger", "size unclear", "mixed sizes"]
@@ -251,19 +252,15 @@ def judge(
             joint = drawn([run.data for run in among])
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
-            found = [
-                _named(_verdict(claim, form, Values(paper, (run,), resamples), run), name)
-                for run, resamples, name in zip(runs, own, names, strict=True)
-            ]
+            found = []
+            for run, resamples, name in zip(runs, own, names, strict=True):
+                verdict = _verdict(claim, form, Values(paper, (run,), resamples), run)
+                cpu = verdict.device.endswith(ON_CPU)
+                found.append(verdict if cpu else replace(verdict, device=name))
             # A simulated run has no row on what it lacks, beside a verdict from a GPU's run.
             counted = all(v.simulated for v in found)
             verdicts += [v for v in found if counted or not (v.simulated and v.word == LACKING)]
     return verdicts
-
-
-def _named(verdict: Verdict, name: str) -> Verdict:
-    """Under a run's name, but for what was measured on the CPU of a simulated one."""
-    return verdict if verdict.device.endswith(ON_CPU) else replace(verdict, device=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +270,8 @@ class _Form:
     ``limits``  what the limits of its condition, of its size and of no effect are multiplied by
     """
 
-    expr: Formula
-    expect: Formula | None
+    expr: Expression
+    expect: Expression | None
     devices: int
     note: str
     n: list[int]
@@ -284,15 +281,18 @@ class _Form:
     def of(cls, claim: Claim, limits: float) -> _Form:
         today, asked = claim.today, claim.today or claim
         n = claim.n if asked.n is None else asked.n
-        expect = parse(asked.expect) if asked.expect else None
+        expect = parse(asked.expect, CLAIMS) if asked.expect else None
         if expect and limits != 1:
             expect = with_limits(expect, limits, claim.kind, claim.unit)
         devices, note = (today.devices, today.note) if today else (1, "")
-        return cls(parse(asked.expr), expect, devices, note, n, limits)
+        return cls(parse(asked.expr, CLAIMS), expect, devices, note, n, limits)
 
     @property
     def names(self) -> frozenset[str]:
-        return self.expr.names | (self.expect.names if self.expect else frozenset())
+        """All names in it, those of functions included."""
+        trees = [formula.tree for formula in (self.expr, self.expect) if formula]
+        nodes = (node for tree in trees for node in ast.walk(tree))
+        return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
 
     @property
     def enumerated(self) -> bool:
@@ -336,7 +336,7 @@ class _Form:
     @property
     def sized(self) -> bool:
         """Whether it depends on the size that it is asked at."""
-        return self.expr.sized or (self.expect is not None and self.expect.sized)
+        return sized(self.expr) or (self.expect is not None and sized(self.expect))
 
 
 def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) -> Verdict:
@@ -443,13 +443,13 @@ def _evaluated(form: _Form, values: Values, exact: bool) -> list[tuple[Any, bool
     results = []
     for resample in range(1 if exact else values.resamples.count):
         values.at = resample
-        value = evaluate(form.expr, values.functions, values.names)
+        value = evaluate(form.expr, CLAIMS, values.names, values.functions)
         if isinstance(value, float) and not math.isfinite(value):
             raise StudyError(f"the formula `{form.expr.text}` has no finite value here")
         true = False
         if form.expect is not None:
             names = values.names | {"value": value}
-            true = bool(evaluate(form.expect, values.functions, names))
+            true = bool(evaluate(form.expect, CLAIMS, names, values.functions))
         results.append((value, true))
     return results
 

@@ -1,5 +1,5 @@
 """The scorecard of a paper: what its abstract and conclusion claim, the paper's number, ours, the
-verdict, and how many runs agree. Pages and terminal show the same rows."""
+verdict, and how robust it is. Pages and terminal show the same rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ SAID: Final = {
     LACKING: ("is not measured", "are not measured"),
 }
 """How a sentence says the words, of one claim and of several; their order is that of the rows."""
-FRAGILE: Final = "fragile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,6 @@ class Score:
     """A claim of the scorecard.
 
     ``verdicts``  by the name of the run; without those where nothing was measured
-    ``again``     likewise of runs that were repeated
     ``reason``    why nothing was measured
     ``robust``    in how many other ways to judge it the words stay
     """
@@ -44,7 +42,6 @@ class Score:
     claim: Claim
     headline: Headline
     verdicts: Mapping[str, Verdict]
-    again: Mapping[str, Verdict]
     reason: str
     robust: Robust = NO_WAYS
 
@@ -99,19 +96,10 @@ class Score:
         return self._value(value) + self._at(size.n)
 
     @property
-    def runs(self) -> str:
-        """How many recorded runs give the same first word."""
-        if any(verdict.device == ENUMERATED for verdict in self.verdicts.values()):
-            return "exact count"
-        words = {name: v.word for name, v in {**self.verdicts, **self.again}.items()}
-        words = {name: word for name, word in words.items() if word != LACKING}
-        if len({*words.values()}) > 1:
-            return f"{FRAGILE}: {_by_text(words)}"
-        return f"the same in {len(words)} runs" if len(words) > 1 else "one run" * len(words)
-
-    @property
     def kept(self) -> str:
         """In how many ways to judge it again the word stays, and the first in which it does not."""
+        if any(verdict.device == ENUMERATED for verdict in self.verdicts.values()):
+            return "exact count"
         lost = self.robust.lost
         return f"{self.robust}; {lost[0]}" if lost else str(self.robust)
 
@@ -239,7 +227,7 @@ def scorecard(
             kept[claim_id] += Robust(1, lost)
     rows = [
         Score(
-            *(paper, claim, claim.headline, judged.get(claim.id, {}), repeated.get(claim.id, {})),
+            *(paper, claim, claim.headline, judged.get(claim.id, {})),
             *(reasons.get(claim.id, ""), kept[claim.id]),
         )
         for claim in main.claims

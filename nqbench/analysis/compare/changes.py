@@ -3,62 +3,28 @@
 Variants are kernels of one size with the same answer. Where no answer was recorded, nothing says
 that two points do the same.
 
-Effects are of two kinds: a factor's main effect in a sweep, and the step from one version of a
-paper's system to the next. One reverses where its ratio lies clearly below 1 on one device and
-clearly above on another: intervals exclude 1 after correction for the number of effects, and both
-ratios are large enough to report.
+An effect of a factor turns where it is better on one side and worse on another: both intervals
+exclude 1 after correction for the number of effects, and both are large enough to report.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import Answer
+from nqbench.analysis.answer import Answer, Best, FactorStep
 from nqbench.analysis.compare import match
 from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.compare.runs import Comparison
 from nqbench.analysis.data import estimate
-from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
-from nqbench.analysis.factorial.effects import effects
 from nqbench.analysis.wording import Difference
-from nqbench.errors import AnalysisError
 from nqbench.point import PART
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leader:
-    """The fastest of several variants on one side, and the next.
-
-    ``lead``  the fastest against the next: ``unclear`` if its interval, widened for the number of
-              variants, has 1
-    """
-
-    name: str
-    value: estimate.Estimate
-    next: str
-    lead: Difference
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BestVariant:
-    """The fastest of ``variants`` of one size, on each side."""
-
-    n: int
-    variants: int
-    leaders: tuple[Leader, Leader]
-
-    @property
-    def same(self) -> bool:
-        """Whether it is the same variant."""
-        return self.leaders[0].name == self.leaders[1].name
-
 
 Swap = tuple[PointResult, PointResult, estimate.Estimate, estimate.Estimate]
 """Two variants, and on each side the ratio of the second's time to the first's."""
@@ -68,7 +34,7 @@ Swap = tuple[PointResult, PointResult, estimate.Estimate, estimate.Estimate]
 class Ranking:
     """The kernels of two sides by their times.
 
-    ``best``    the fastest variant of each size that has several, the largest size first
+    ``best``    the fastest variant on each side, of each size that has several, the largest first
     ``pairs``   number of pairs of variants of one sweep and size
     ``swaps``   those whose order clearly changes, the clearest first
     ``unsure``  how many values change order, within their intervals or by too little to report
@@ -76,7 +42,7 @@ class Ranking:
 
     names: match.Names
     quantity: Quantity
-    best: tuple[BestVariant, ...]
+    best: tuple[tuple[Best, Best], ...]
     pairs: int
     swaps: tuple[Swap, ...]
     unsure: int
@@ -97,7 +63,7 @@ def ranking(comparison: Comparison) -> Iterator[Ranking]:
 
 def _best_variants(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
-) -> Iterable[BestVariant]:
+) -> Iterable[tuple[Best, Best]]:
     """The best of each size (and answer) that has several variants, the largest size first."""
     groups = _same_work(pairs, by_sweep=False)
     for group in sorted(groups, key=lambda g: (-g[0].first.n, -len(g))):
@@ -108,16 +74,16 @@ def _best_variants(
         if len(seen) < 2:
             continue
         called = match.variants([p.first for p in seen.values()])
-        leaders = []
+        found = []
         for side, data in enumerate(sides):
             one, two = sorted(seen.values(), key=lambda p: p[side].value(what))[:2]
-            ratio = _contrast(data, one[side], two[side], what).estimate()
-            value = one[side].estimate(what)
+            point, value = one[side], one[side].estimate(what)
             assert value is not None
-            word = "" if ratio.differs_from(1, len(seen)) else "unclear"
-            lead = Difference(ratio.inverse(), what, verdict=word)
-            leaders.append(Leader(called[one.first], value, called[two.first], lead))
-        yield BestVariant(group[0].first.n, len(seen), (leaders[0], leaders[1]))
+            lead = _contrast(data, point, two[side], what).estimate()
+            names = {"name": called[one.first], "next_name": called[two.first]}
+            kept: dict[str, Any] = {"value": value, "of": len(seen), "over_next": lead, **names}
+            found.append(Best(point.sweep, point.n, what, point, **kept))
+        yield found[0], found[1]
 
 
 def _order_changes(
@@ -173,42 +139,17 @@ def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """From one level of a factor to another, in one sweep at one size: the same on every device.
-
-    Of the factor ``system`` it is the step from one version of a paper's system to the next.
-    """
-
-    sweep: str
-    n: int
-    factor: str
-    base: Level
-    level: Level
-
-    def __str__(self) -> str:
-        """In words, without the size."""
-        if self.factor == "system":
-            what = f"{self.level} instead of {str(self.base).partition('.')[2]}"
-        else:
-            what = f"{self.factor} {self.level} instead of {self.base}"
-        return f"{what} (sweep {self.sweep})"
-
-
-@dataclass(frozen=True, slots=True)
 class SharedEffect:
-    """What one change does to a quantity on each side; ``None`` where that is not known."""
+    """What one step of a factor does to a quantity on each side; ``None`` where that is not known.
+
+    ``turns``  whether it clearly is better on one side and worse on another
+    """
 
     names: tuple[str, ...]
     quantity: Quantity
-    change: Change
+    change: FactorStep
     effects: tuple[Difference | None, ...]
-
-    @property
-    def turns(self) -> bool:
-        """Whether it is better on one side and worse on another."""
-        what, known = self.quantity, [e for e in self.effects if e and e.ratio.noteworthy]
-        told = [e.ratio for e in known if not wording.is_few(e.totals, what)]
-        return {"+", "-"} <= {wording.mark(ratio, what) for ratio in told}
+    turns: bool
 
 
 def side_by_side(answers: Sequence[Answer], names: Sequence[str]) -> list[SharedEffect]:
@@ -224,62 +165,13 @@ def side_by_side(answers: Sequence[Answer], names: Sequence[str]) -> list[Shared
             own = [s.effects.get(what.name) if s else None for s in sides]
             ratios = [e.ratio.value for e in own if e]
             alike = what.exact and len(set(ratios)) == 1 and len(ratios) == len(own)
-            if alike or not any(a.matters(e) for a, e in zip(answers, own, strict=True) if e):
+            clear = [e for a, e in zip(answers, own, strict=True) if e and a.matters(e)]
+            if alike or not clear:
                 continue
-            change = Change(sweep, step.n, *key)
             told = tuple(Difference(e.ratio, what, e.totals) if e else None for e in own)
-            found.append((weight, SharedEffect(tuple(names), what, change, told)))
+            signs = {
+                wording.mark(e.ratio, what) for e in clear if not wording.is_few(e.totals, what)
+            }
+            turns = {"+", "-"} <= signs
+            found.append((weight, SharedEffect(tuple(names), what, step, told, turns)))
     return [one for _, one in sorted(found, key=lambda item: -item[0])]
-
-
-def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[SharedEffect]:
-    """Every change that clearly helps on one device and hurts on another, the strongest first."""
-    found: list[tuple[float, SharedEffect]] = []
-    for i, j in combinations(range(len(runs)), 2) if what.better else ():
-        sides, called = (runs[i], runs[j]), (names[i], names[j])
-        pairs = match.match_runs(*sides, called).pairs
-        # Of points that both have: one run may be cut short, or lack what did not fit its device.
-        first, second = (
-            _clear(replace(data, points=tuple(pair[side] for pair in pairs)), what)
-            for side, data in enumerate(sides)
-        )
-        for change in first.keys() & second.keys():
-            own = first[change], second[change]
-            if (own[0].value - 1) * (own[1].value - 1) < 0:
-                told = tuple(Difference(ratio, what) for ratio in own)
-                weight = min(ratio.distance for ratio in own)
-                found.append((weight, SharedEffect(called, what, change, told)))
-    return [one for _, one in sorted(found, key=lambda item: (-item[0], str(item[1].change)))]
-
-
-def _clear(data: Dataset, what: Quantity) -> dict[Change, estimate.Estimate]:
-    """The changes that are significant, corrected for their number, and large enough to report."""
-    found = list(_changes(data, what))
-    p_values = estimate.adjusted([estimate.p_different(ratio) for _, ratio in found])
-    return {
-        change: ratio
-        for (change, ratio), p in zip(found, p_values, strict=True)
-        if (p <= estimate.ALPHA or ratio.exact) and ratio.noteworthy and 0 < ratio.value < math.inf
-    }
-
-
-def _changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, estimate.Estimate]]:
-    """Every main effect of a factor, and every step from one version of a paper's system to the
-    next in the study, where both were measured once per size."""
-    for sweep in data.sweeps:
-        with suppress(AnalysisError):  # it has no factors, or nothing to compare
-            for effect in effects(data, sweep, what):
-                if effect.factor != "system":
-                    change = Change(sweep, effect.n, effect.factor, effect.base, effect.level)
-                    yield change, effect.ratio
-        by_size: dict[int, dict[str, list[PointResult]]] = {}
-        for point in data.select(sweep, cpu=False):
-            if point.ok and point.system and point.values(what):
-                by_size.setdefault(point.n, {}).setdefault(point.system, []).append(point)
-        for n, systems in by_size.items():
-            for (one, before), (two, after) in pairwise(systems.items()):
-                same_paper = one.partition(".")[0] == two.partition(".")[0]
-                single = len(before) == len(after) == 1
-                if same_paper and single and before[0].value(what) and after[0].value(what):
-                    ratio = point_ratio(after[0], before[0], what)
-                    yield Change(sweep, n, "system", one, two), ratio

@@ -19,7 +19,6 @@ from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import ComparedPoint, Comparison, compare_levels, compare_runs
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN
-from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.system.suggest import many
 
@@ -51,7 +50,6 @@ class Findings:
     standings: tuple[Comparison, ...]
     rankings: tuple[changes.Ranking, ...]
     effects: tuple[changes.SharedEffect, ...]
-    reversals: tuple[changes.SharedEffect, ...]
     several_devices: bool
 
     @property
@@ -130,8 +128,6 @@ def compare_datasets(
 
     found = tuple(pair(0, i) for i in range(1, len(called)))
     several = len({run.device for run in runs}) > 1
-    # Reversals are of what GPUs do; their CPUs may differ too.
-    shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
     answers = _answers(found, value or "")
     return Findings(
         found,
@@ -140,7 +136,6 @@ def compare_datasets(
         tuple(_standings(found, pair, ranked=several or by is not None)),
         tuple(ranking for one in found for ranking in changes.ranking(one)),
         tuple(changes.side_by_side(answers, called) if several or by else ()),
-        tuple(r for q in shown for r in changes.reversals(runs, called, q) if several),
         several,
     )
 

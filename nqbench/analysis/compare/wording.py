@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import MODELLED
+from nqbench.analysis.answer import MODELLED, Best
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison
@@ -71,15 +71,15 @@ def _standing(found: Sequence[Comparison]) -> str:
 def _fastest(ranking: changes.Ranking) -> str:
     """Whether the same variant is the fastest on both sides, at the largest size."""
     top, names = ranking.best[0], ranking.names
-    called = [wording.short(leader.name) for leader in top.leaders]
-    if top.same:
+    called = [wording.short(best.name) for best in top]
+    if top[0].name == top[1].name:
         told = f"the same is fastest on both: {called[0]}"
-    elif all(leader.lead.verdict for leader in top.leaders):
+    elif not any(best.ahead for best in top):
         told = "none is clearly fastest on either"
     else:
         each = " and ".join(f"{c} on {side(n)}" for c, n in zip(called, names, strict=True))
         told = f"another is fastest on each: {each}"
-    return f"of {top.variants} variants {told} (N = {top.n:,})"
+    return f"of {top[0].of} variants {told} (N = {top[0].n:,})"
 
 
 def _counted(comparison: Comparison) -> str:
@@ -134,23 +134,23 @@ def turned(findings: Findings) -> Iterator[str]:
             yield from _other_sizes(ranking.best)
         if ranking.pairs:
             yield _order(ranking)
-    for one in findings.reversals:
-        yield reversal(one)
-    if findings.several_devices and findings.effects and not findings.reversals:
+    reversed_ = [one for one in findings.effects if one.turns]
+    yield from map(reversal, reversed_)
+    if findings.several_devices and findings.effects and not reversed_:
         yield "No change clearly helps on one device and hurts on another."
 
 
-def _other_sizes(found: Sequence[changes.BestVariant]) -> Iterator[str]:
+def _other_sizes(found: Sequence[tuple[Best, Best]]) -> Iterator[str]:
     """At which sizes below the largest the fastest is another on either side."""
-    top = found[0]
-    differ = [one for one in found[1:] if not one.same]
+    top = found[0][0]
+    differ = [pair for pair in found[1:] if pair[0].name != pair[1].name]
     if differ:
         # Searches of several lengths have several answers at one size, each with its fastest.
         sizes = ", ".join(
             f"{n} (of those with another answer)" if n == top.n else str(n)
-            for n in sorted({one.n for one in differ})
+            for n in sorted({pair[0].n for pair in differ})
         )
-        unclear = all(leader.lead.verdict for one in differ for leader in one.leaders)
+        unclear = not any(best.ahead for pair in differ for best in pair)
         doubt = ", without a clear lead on either" if unclear else ""
         yield f"At N = {sizes} another variant is fastest on each{doubt}."
 
@@ -174,13 +174,14 @@ def _order(found: changes.Ranking) -> str:
 
 
 def reversal(found: changes.SharedEffect) -> str:
-    """A change that helps on one device and hurts on the other."""
+    """A change that helps on one side and hurts on another."""
+    change, names = found.change, zip(found.effects, found.names, strict=True)
+    known = sorted(((e, side(name)) for e, name in names if e), key=lambda one: one[0].ratio.value)
     one, two = (
-        f"{wording.named(effect.ratio, found.quantity)} on {name}"
-        for effect, name in zip(found.effects, found.names, strict=True)
-        if effect
+        f"{wording.named(e.ratio, found.quantity)} on {on}" for e, on in known[:: len(known) - 1]
     )
-    return f"{found.change}: {one}, but {two} (N = {found.change.n:,})."
+    what = f"{change.factor} {change.level} instead of {change.base} (sweep {change.sweep})"
+    return f"{what}: {one}, but {two} (N = {change.n:,})."
 
 
 def missing(findings: Findings) -> Iterator[str]:

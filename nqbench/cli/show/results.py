@@ -139,12 +139,9 @@ def show_scorecard(card: Scorecard, scores: Table) -> None:
     from nqbench.report.papers.tables import scorecard_table
 
     brief = scorecard_table(card, scores.source, spread=False)
-    names = [column.name for column in brief.columns[:-2]]  # what runs and other ways say: below
+    names = [column.name for column in brief.columns[:-1]]  # what other ways say: below
     rows = [row[: len(names)] for row in brief.texts()]
     show_table(names, rows)
-    for row in card.rows:
-        if row.runs.startswith("fragile"):
-            say(f"{row.runs}: {row.headline.label}")
     for row in card.rows:
         if row.robust.lost:
             say(f"word kept in {row.kept}: {row.headline.label}")

@@ -236,9 +236,8 @@ class PointRow:
     def counter(self, name: str, kernel: str = "", system: str = "") -> float:
         """A counter or resource of the first point that has it: of the group, else of all."""
         wanted = of_kernel(name, kernel) if kernel else name
-        if system or not self.group:
-            return claims.first_counted(self.run, system or self.system, self.n, wanted)
-        for point in self.group:
+        asked = Asked(self.run.data, system or self.system, self.n)
+        for point in self.group if self.group and not system else asked.finished():
             with lacking(self.lacks):
                 return claims.counter_of(self.run, point, wanted)
         return math.nan

@@ -14,7 +14,7 @@ from typing import Final
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
-from nqbench.analysis.claims.judge import SizeVerdict, Verdict
+from nqbench.analysis.claims.judge import Verdict
 from nqbench.analysis.claims.scorecard import Score, Scorecard
 from nqbench.analysis.data import select
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
@@ -260,7 +260,7 @@ def compared(
 ) -> ComparedCell:
     """The cell of a series at a size."""
     printed = table.printed(series.label, n)
-    quotient = printed_ratio(paper, table, series, n)
+    quotient, formula = _quotient(paper, table, series, n) if series.ratio else ("", "")
     if series.quantity == "jobs":  # by enumeration: no run is needed
         depth = int(series.levels["depth"])
         jobs = get("counting").count("jobs", n=n, system=series.system, depth=depth)
@@ -268,41 +268,34 @@ def compared(
     row = PointRow(paper, run, series.system, n)
     point = row.chosen(series.system, series.choose == "best", series.levels)
     row = replace(row, point=point)
-    formula = "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
-    here = None if series.quantity == "ratio" else row.value(formula)
-    ratio = row.value(_ratio(paper, series)) if series.ratio and point else None
+    own = "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
+    here = None if series.quantity == "ratio" else row.value(own)
+    ratio = row.value(formula) if formula and point else None
     missing, command = next(iter(row.lacks.items()), ("", ""))
     launch = select.launch_text(run.data, point) if point else ""
     return ComparedCell(series, n, printed, quotient, here, ratio, launch, missing, command)
 
 
-def _ratio(paper: Paper, series: Series) -> str:
-    """The formula of the quotient that the paper draws."""
-    assert series.ratio is not None
-    if series.ratio.form == "share":
-        return f'phase("{series.ratio.of or series.quantity}") / phase("total")'
-    every = paper.table(series.ratio.table).series
-    base = next(one for one in every if one.label == series.ratio.series)
-    function = "best" if base.choose == "best" else "time"
-    levels = "".join(f', {name}="{level}"' for name, level in base.levels.items())
-    return f'{function}("{base.system}"{levels}) / time()'
-
-
-def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> str:
-    """The paper's quotient: printed, or (in brackets) worked out from the printed values."""
+def _quotient(paper: Paper, table: PaperTable, series: Series, n: int) -> tuple[str, str]:
+    """The quotient that the paper draws: printed, or in brackets worked out from the printed values
+    (empty if it has none); and its formula."""
     ratio = series.ratio
-    if ratio is None:
-        return ""
+    assert ratio is not None
+    of = paper.table(ratio.table)
+    base = next(one for one in of.series if one.label == ratio.series)
+    if ratio.form == "share":
+        formula = f'phase("{ratio.of or series.quantity}") / phase("total")'
+    else:
+        function = "best" if base.choose == "best" else "time"
+        levels = "".join(f', {name}="{level}"' for name, level in base.levels.items())
+        formula = f'{function}("{base.system}"{levels}) / time()'
+    own, above = table.printed(series.label, n), of.printed(ratio.series, n)
     if series.quantity == "ratio":
-        return table.printed(series.label, n)
+        return own, formula
     if ratio.printed:
-        where = paper.table(ratio.printed_in) if ratio.printed_in else table
-        return where.printed(ratio.printed, n)
-    if (ratio.table, ratio.series) == (table.id, series.label):
-        return ""
-    own = table.printed(series.label, n)
-    base = paper.table(ratio.table).printed(ratio.series, n)
-    return bracketed(float(base) / float(own)) if own and base else ""
+        return paper.table(ratio.printed_in or table.id).printed(ratio.printed, n), formula
+    itself = (ratio.table, ratio.series) == (table.id, series.label)
+    return bracketed(float(above) / float(own)) if own and above and not itself else "", formula
 
 
 def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -408,8 +401,6 @@ ROBUST: Final = (
     "robust: in how many ways to judge it again the word stays: limits halved and doubled, each"
     " round left out, kernel times for totals or totals for them, repeated runs"
 )
-TOO_LARGE: Final = 10.0
-"""Shares of an effect above this are said in words."""
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
 
@@ -427,7 +418,6 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         (Column("tested"), lambda v: v.tested),
         (Column("measured"), measured_text),
         (Column("paper"), paper_text),
-        (Column("share of the effect"), effect_text),
         (Column("remark"), lambda v: v.reason),
     )
     notes = (
@@ -468,7 +458,6 @@ def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> 
         ),
         *((Column(name), partial(Score.here, name=name, spread=spread)) for name in card.names),
         (Column("verdict"), lambda row: row.verdict),
-        (Column("runs"), lambda row: row.runs),
         (Column("robust"), lambda row: row.kept),
     )
     asked = any(verdict.asked_of for row in shown for verdict in row.verdicts.values())
@@ -533,29 +522,7 @@ def device_text(verdict: Verdict) -> str:
 def measured_text(verdict: Verdict) -> str:
     """The measured values with their unit, by size where there are several."""
     unit = f" {verdict.claim.unit}" if verdict.claim.unit else ""
-    return _by_size(verdict, lambda size: measured(size.value, unit) if size.value else "")
-
-
-def effect_text(verdict: Verdict) -> str:
-    """The measured shares of the printed effect, with the second word where it varies."""
-    varies = verdict.size == "mixed sizes"
-
-    def text(size: SizeVerdict) -> str:
-        if size.effect is None:
-            return ""
-        bounds = [b for b in (size.effect.low, size.effect.high) if b is not None]
-        interval = f" [{', '.join(f'{100 * b:z.0f}' for b in bounds)}]" if bounds else ""
-        word = f" {size.size}" if varies and size.size else ""
-        # Percents of an effect with the other sign, or of one many times larger, say no more.
-        if (size.effect.high or size.effect.value) < 0 or (size.effect.low or 0) > TOO_LARGE:
-            return ("reversed" if size.effect.value < 0 else "over ten times") + word
-        return f"{100 * size.effect.value:z.0f}%{interval}{word}"
-
-    return _by_size(verdict, text)
-
-
-def _by_size(verdict: Verdict, text_of: Callable[[SizeVerdict], str]) -> str:
-    texts = [(size.n, text) for size in verdict.sizes if (text := text_of(size))]
+    texts = [(size.n, measured(size.value, unit)) for size in verdict.sizes if size.value]
     if len(verdict.sizes) == 1 or all(n is None for n, _ in texts):
         return "; ".join(text for _, text in texts)
     return "; ".join(f"N={n}: {text}" for n, text in texts)

@@ -19,7 +19,6 @@ from nqbench.report.papers.tables import (
     claims_table,
     counted,
     details_table,
-    effect_text,
     measured_text,
 )
 from nqbench.report.papers.write import FIGURES, joint_source, write_paper
@@ -171,22 +170,6 @@ def test_tables_of_verdicts() -> None:
 )
 def test_a_value_in_words(value: Estimate | str, unit: str, text: str) -> None:
     (claim,) = tiny_paper({"unit": unit, "expr": "1", "expect": "value > 0"}).claims
-    size = SizeVerdict(15, "holds", value, effect=Estimate(-0.001, -0.02, 0.01, 3))
+    size = SizeVerdict(15, "holds", value)
     verdict = Verdict(claim, "H100", "measured", "holds", (size,))
     assert measured_text(verdict) == text
-    assert effect_text(verdict) == "0% [-2, 1]"
-
-
-@pytest.mark.parametrize(
-    ("effect", "text"),
-    [
-        (Estimate(-0.5, -0.6, -0.4, 3), "reversed"),
-        (Estimate(-0.5, exact=True), "reversed"),
-        (Estimate(17.0, 16.0, 18.0, 3), "over ten times"),
-        (Estimate(1.5, 1.4, 1.6, 3), "150% [140, 160]"),
-    ],
-)
-def test_a_share_of_an_effect_in_words(effect: Estimate, text: str) -> None:
-    (claim,) = tiny_paper({"expr": "1", "expect": "value > 0"}).claims
-    size = SizeVerdict(15, "holds", effect, effect=effect)
-    assert effect_text(Verdict(claim, "H100", "measured", "holds", (size,))) == text
