@@ -31,7 +31,7 @@ from nqbench.doctor.report import CHECKS, FEATURES, DoctorRow, filled
 from nqbench.expressions import DEVICE_FACTS
 from nqbench.papers import forms
 from nqbench.papers import schema as papers
-from nqbench.papers.formula import CELL_FUNCTIONS, CELL_NAMES, RECORDED
+from nqbench.papers.formula import CELL_FUNCTIONS, CELL_NAMES, FUNCTIONS, RECORDED
 from nqbench.report.papers import cells
 from nqbench.study.own_kernel import (
     ArgumentFile,
@@ -253,7 +253,7 @@ def published() -> list[str]:
         if any(said.values()):
             blocks.append(table(("key", "meaning"), explained))
     values = Values(None, ())  # type: ignore[arg-type]
-    functions = {name: getattr(values, name) for name in values.functions}
+    functions = {name: getattr(values, name) for name in FUNCTIONS if hasattr(values, name)}
     row = cells.PointRow(None, None, "", 0)  # type: ignore[arg-type]
     of_cells = {name: getattr(row, name, None) or getattr(cells, name) for name in OWN_FUNCTIONS}
     made = (

@@ -162,6 +162,16 @@ class Effect(_Part):
     published: dict[DeviceName, str] = {}
 
 
+class Parameter(_Part):
+    """A parameter of the paper's experiments."""
+
+    name: str
+    meaning: str
+    values: str | list[str | list[str]] | dict[str, str | list[str]]
+    section: str
+    note: str = ""
+
+
 class PaperCheck(_Part):
     """A number of ours that follows from the paper: an oracle, never the paper's."""
 
@@ -369,7 +379,7 @@ class Paper(_Part):
     figures: list[PaperFigure]
     claims: list[Claim]
     effects: list[Effect] = []
-    parameters: list[dict[str, str | list[str | list[str]] | dict[str, str | list[str]]]]
+    parameters: list[Parameter]
     checks: list[PaperCheck]
     caveats: list[Caveat]
     data: list[DataFile] = []
