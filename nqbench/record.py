@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, get_type_hints
 
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
@@ -38,95 +38,6 @@ SHOWN: Final = 40
 """Characters of a wrong value that a message repeats."""
 RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 """Names in ``about`` of earlier records, and what they are called now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One measurement. Times are in seconds; answers are decimal strings (64-bit and beyond).
-
-    ``key``       identity of everything that can change the number (see ``measure.keys``)
-    ``point``     ``study, sweep, workload, system, label, factors``
-    ``round``     0 for the verification launch, then 1, 2, ...; -1 for a profiler's launch
-    ``samples_s`` every kernel time, in order
-    ``value_s``   their median
-    ``phases``    seconds by name (``vocabulary.PHASES``)
-    ``ended_by``  the clause that ended sampling
-    ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.telemetry``)
-    ``spent_s``   what the wall time went to (see ``measure.measurement.SPENT``)
-    """
-
-    key: str
-    point: Mapping[str, Any]
-    device: str
-    round: int
-    status: Status
-    reason: str = ""
-    order: int = 0
-    answer: str | None = None
-    expected: str | None = None
-    value_s: float | None = None
-    samples_s: tuple[float, ...] = ()
-    phases: Mapping[str, float] = field(default_factory=dict)
-    counters: Mapping[str, float] = field(default_factory=dict)
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    about: Mapping[str, Any] = field(default_factory=dict)
-    telemetry: Mapping[str, Any] = field(default_factory=dict)
-    spent_s: Mapping[str, float] = field(default_factory=dict)
-    ended_by: str = ""
-    started: str = ""
-    wall_s: float = 0.0
-    worker: int = 0
-    version: int = RECORD_VERSION
-
-    def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise NewerRecord(
-                f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
-            )
-
-    def conditions(self) -> dict[str, Any]:
-        """The device's state while it was timed, a number or word per name.
-
-        Medians of the clocks (MHz) and of the power (mW), the highest temperature (Celsius), the
-        energy (mJ) and the clock-event reasons; empty without telemetry.
-        """
-        readings = self.telemetry
-        found: dict[str, Any] = {}
-        for name, which in CONDITIONS.items():
-            if isinstance(readings.get(name), Mapping):
-                found[name] = readings[name][which]
-        if "energy_mj" in readings:
-            found["energy_mj"] = readings["energy_mj"]
-        if "clock_reasons" in readings:
-            found["clock_reasons"] = ", ".join(readings["clock_reasons"])
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain JSON form."""
-        return asdict(self) | {"samples_s": list(self.samples_s)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """Read the plain form.
-
-        Raises ``NewerRecord`` for one of a newer version, ``StoreError`` for unknown fields, or a
-        value that the field cannot have.
-        """
-        version = data.get("version", 0)
-        if isinstance(version, int) and version > RECORD_VERSION:
-            raise NewerRecord(
-                f"record version {version} is newer than this nqbench reads"
-                f" ({RECORD_VERSION}); update nqbench"
-            )
-        fault = fault_of(RecordJson, data)
-        reasons = [] if fault else data.get("telemetry", {}).get("clock_reasons", [])
-        if not isinstance(reasons, list):
-            fault = not_a(("telemetry", "clock_reasons"), reasons, "should be a valid list")
-        if fault:
-            raise StoreError(f"record {fault}")
-        about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
-        samples = tuple(data.get("samples_s", ()))
-        return cls(**{**data, "samples_s": samples, "about": about})
 
 
 # Forms of JSON data, checked by pydantic strictly: text is never taken for a number.
@@ -173,32 +84,111 @@ class Range(OpenForm):
     max: Number
 
 
-class RecordJson(TypedDict):
-    """A record; fields that are not required have defaults."""
+TelemetryJson = dict[str, Range | list[str] | bool | int | float | str]
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One measurement. Times are in seconds; answers are decimal strings (64-bit and beyond).
+
+    ``key``       identity of everything that can change the number (see ``measure.keys``)
+    ``point``     ``study, sweep, workload, system, label, factors``
+    ``round``     0 for the verification launch, then 1, 2, ...; -1 for a profiler's launch
+    ``samples_s`` every kernel time, in order
+    ``value_s``   their median
+    ``phases``    seconds by name (``vocabulary.PHASES``)
+    ``ended_by``  the clause that ended sampling
+    ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.telemetry``)
+    ``spent_s``   what the wall time went to (see ``measure.measurement.SPENT``)
+
+    The second type of an ``Annotated`` field is its form in JSON.
+    """
+
     key: str
-    point: PointJson
+    point: Annotated[Mapping[str, Any], PointJson]
     device: str
     round: int
-    status: str
-    reason: NotRequired[str]
-    order: NotRequired[int]
-    answer: NotRequired[str | None]
-    expected: NotRequired[str | None]
-    value_s: NotRequired[Seconds | None]
-    samples_s: NotRequired[list[Seconds]]
-    phases: NotRequired[dict[str, Seconds]]
-    counters: NotRequired[dict[str, Number]]
-    resources: NotRequired[dict[str, Scalar]]
-    about: NotRequired[dict[str, Scalar]]
-    telemetry: NotRequired[dict[str, Range | list[str] | bool | int | float | str]]
-    spent_s: NotRequired[dict[str, Seconds]]
-    ended_by: NotRequired[str]
-    started: NotRequired[str]
-    wall_s: NotRequired[Seconds]
-    worker: NotRequired[int]
-    version: NotRequired[int]
+    status: Annotated[Status, str]
+    reason: str = ""
+    order: int = 0
+    answer: str | None = None
+    expected: str | None = None
+    value_s: Annotated[float | None, Seconds | None] = None
+    samples_s: Annotated[tuple[float, ...], list[Seconds]] = ()
+    phases: Annotated[Mapping[str, float], dict[str, Seconds]] = field(default_factory=dict)
+    counters: Annotated[Mapping[str, float], dict[str, Number]] = field(default_factory=dict)
+    resources: Annotated[Mapping[str, Any], dict[str, Scalar]] = field(default_factory=dict)
+    about: Annotated[Mapping[str, Any], dict[str, Scalar]] = field(default_factory=dict)
+    telemetry: Annotated[Mapping[str, Any], TelemetryJson] = field(default_factory=dict)
+    spent_s: Annotated[Mapping[str, float], dict[str, Seconds]] = field(default_factory=dict)
+    ended_by: str = ""
+    started: str = ""
+    wall_s: Annotated[float, Seconds] = 0.0
+    worker: int = 0
+    version: int = RECORD_VERSION
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise NewerRecord(
+                f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
+            )
+
+    def conditions(self) -> dict[str, Any]:
+        """The device's state while it was timed, a number or word per name.
+
+        Medians of the clocks (MHz) and of the power (mW), the highest temperature (Celsius), the
+        energy (mJ) and the clock-event reasons; empty without telemetry.
+        """
+        readings = self.telemetry
+        found: dict[str, Any] = {}
+        for name, which in CONDITIONS.items():
+            if isinstance(readings.get(name), Mapping):
+                found[name] = readings[name][which]
+        if "energy_mj" in readings:
+            found["energy_mj"] = readings["energy_mj"]
+        if "clock_reasons" in readings:
+            found["clock_reasons"] = ", ".join(readings["clock_reasons"])
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self) | {"samples_s": list(self.samples_s)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """Read the plain form.
+
+        Raises ``NewerRecord`` for one of a newer version, ``StoreError`` for unknown fields, or a
+        value that the field cannot have.
+        """
+        version = data.get("version", 0)
+        if isinstance(version, int) and version > RECORD_VERSION:
+            raise NewerRecord(
+                f"record version {version} is newer than this nqbench reads"
+                f" ({RECORD_VERSION}); update nqbench"
+            )
+        fault = fault_of(record_form(), data)
+        reasons = [] if fault else data.get("telemetry", {}).get("clock_reasons", [])
+        if not isinstance(reasons, list):
+            fault = not_a(("telemetry", "clock_reasons"), reasons, "should be a valid list")
+        if fault:
+            raise StoreError(f"record {fault}")
+        about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
+        samples = tuple(data.get("samples_s", ()))
+        return cls(**{**data, "samples_s": samples, "about": about})
+
+
+@cache
+def record_form() -> Any:
+    """The form of a record: its fields, of which those with defaults may be missing."""
+    hints = get_type_hints(Record, include_extras=True)
+    members = {name: getattr(hint, "__metadata__", [hint])[0] for name, hint in hints.items()}
+    for one in fields(Record):
+        if one.default is not MISSING or one.default_factory is not MISSING:
+            members[one.name] = NotRequired[members[one.name]]
+    form: Any = TypedDict("RecordJson", members)  # type: ignore[misc]  # not known before
+    form.__pydantic_config__ = {"strict": True, "extra": "forbid"}
+    return form
 
 
 def fault_of(form: type, data: object) -> str:

@@ -13,14 +13,14 @@ import hashlib
 import sys
 from pathlib import Path
 
-from nqbench.runs.reading import MANIFEST, PACKED, RECORDS, SUMS, incomplete, read_records
+from nqbench.runs.reading import MANIFEST, PACKED, RECORDS, SUMS, look_through
 
 
 def pack(run: Path) -> None:
     """Pack one run folder. Raises ``StoreError`` for one that cannot be read."""
-    if fault := incomplete(run):
+    found = look_through(run)
+    if fault := found.damage or found.message():
         sys.exit(fault)
-    read_records(run)
     if (run / RECORDS).exists():
         (run / PACKED).write_bytes(gzip.compress((run / RECORDS).read_bytes(), 9, mtime=0))
         (run / RECORDS).unlink()

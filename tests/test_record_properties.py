@@ -81,7 +81,7 @@ def stored(path: Path, written: list[Record]) -> Path:
     return path
 
 
-@given(written=st.lists(records, max_size=6))
+@given(written=st.lists(records, min_size=1, max_size=6))
 @anything
 def test_records_come_back_as_they_were(written: list[Record], tmp_path: Path) -> None:
     found = read_records(stored(tmp_path / "r", written))
@@ -89,7 +89,7 @@ def test_records_come_back_as_they_were(written: list[Record], tmp_path: Path) -
     assert not found.torn
 
 
-@given(written=st.lists(records, max_size=6))
+@given(written=st.lists(records, min_size=1, max_size=6))
 @anything
 def test_the_table_has_the_newest_of_each_measurement(
     written: list[Record], tmp_path: Path

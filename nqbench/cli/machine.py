@@ -49,7 +49,7 @@ def doctor(
 
     It changes nothing. Exit code 1 if something is missing that the device needs.
     """
-    from nqbench.doctor import examine
+    from nqbench.doctor.report import examine
 
     report = examine(device)
     if as_json:

@@ -111,7 +111,6 @@ def claims(
     from nqbench.report.papers.write import claims_tables, recorded_scorecard
 
     show.console.hush(quiet)
-    show.results.note_incomplete(runs or ())
     if matrix:
         options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
         from nqbench.report.matrix import write_effects, write_recorded

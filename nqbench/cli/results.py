@@ -59,7 +59,6 @@ def report(
         options.refuse(
             {"--ceilings": ceilings, "--counters": counters}, "only --roofline takes them"
         )
-    show.results.note_incomplete([*runs, *(counters or ())])
     if csv:
         options.refuse({"--format": set(formats or ()) - {"csv"}}, "--csv writes one table")
         text = write_csv(runs, out)
@@ -129,7 +128,6 @@ def compare(
 
     show.console.hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
-    show.results.note_incomplete(runs)
     with wrong_request():
         findings = compare_datasets(
             open_runs(runs),

@@ -17,34 +17,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 from urllib.parse import urlsplit
 
 import yaml
+from annotated_types import Ge
+from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
 from nqbench.cluster.members import WAIT_S, Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.measure.worker.pool import import_path
+from nqbench.record import fault_of
 from nqbench.system.machine import cpu_count
-from nqbench.system.suggest import suggestion
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
-    from distributed.security import Security
 
 LOOPBACK: Final = "127.0.0.1"
 CONNECT_S: Final = 10.0
 QUEUE_S: Final = 3600.0
 """Longest wait for the first worker of a batch system, which may keep its jobs waiting."""
-TOLD_S: Final = 5.0
 UNREACHABLE: Final = (OSError, TypeError, ValueError, RuntimeError)
 """What Dask raises where no scheduler answers, or not as one."""
 KINDS: Final = ("ssh", "slurm")
 TLS: Final = "tls"
-TEMPORARY: Final = "temporary"
-"""Certificates that Dask makes for one cluster."""
-JOBS: Final = "jobs"
 SILENT: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
 PAGES: Final = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
 """What Dask's web servers show even without a dashboard, to whoever asks."""
@@ -79,7 +76,6 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
 
     Raises ``StudyError`` for a wrong request and ``DeviceUnavailable`` if there is no cluster.
     """
-    need_dask()
     # SSHCluster waits for a line in its workers' logs.
     with quiet_dask(workers=asked.file is None), ExitStack() as stack:
         wait_s = CONNECT_S
@@ -194,36 +190,12 @@ def check_address(address: str, insecure: bool) -> None:
     )
 
 
-def need_certificates(address: str, role: str, security: Security | None = None) -> None:
-    """Raise ``DeviceUnavailable`` if an encrypted address is all that is known of the encryption.
-
-    ``role`` is ``client`` or ``worker``; without ``security`` Dask's configuration has them.
-    """
-    from dask import config
-    from distributed.security import Security
-
-    if not address.startswith(f"{TLS}:"):
-        return
-    try:
-        found = (security or Security()).get_connection_args(role)["ssl_context"]
-    except OSError as error:
-        named = config.get("distributed.comm.tls")
-        raise DeviceUnavailable(
-            f"a certificate of Dask's configuration cannot be read ({error}); distributed.comm.tls"
-            f" names {named.get('ca-file')} and, for a {role}, {named.get(role)}"
-        ) from error
-    if found is None:
-        raise DeviceUnavailable(
-            f"{address} needs certificates, and Dask's configuration here names none"
-            " (distributed.comm.tls; docs/cluster.md shows a file)"
-        )
-
-
 def unreachable(scheduler: str, error: BaseException) -> DeviceUnavailable:
-    """The error that there is no scheduler."""
+    """The error that there is no scheduler, or that certificates are missing or others."""
+    docs = " (certificates: docs/cluster.md)" if scheduler.startswith(TLS) else ""
     return DeviceUnavailable(
         f"no scheduler can be reached at {scheduler}: {_one_line(error)}; start one with `dask"
-        " scheduler`"
+        f" scheduler`{docs}"
     )
 
 
@@ -238,8 +210,17 @@ def is_loopback(host: str) -> bool:
 @contextmanager
 def quiet_dask(*, workers: bool) -> Iterator[None]:
     """Dask's settings while nqbench uses it: no long wait for a scheduler, no log lines here nor,
-    if wanted, from ``workers``, which have the environment of this process."""
-    from dask import config
+    if wanted, from ``workers``, which have the environment of this process.
+
+    Raises ``DeviceUnavailable`` where Dask is not installed.
+    """
+    try:
+        import distributed  # noqa: F401
+        from dask import config
+    except ImportError as error:
+        raise DeviceUnavailable(
+            "dask.distributed is not installed; pip install 'nqbench[cluster]'"
+        ) from error
 
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     # Of tasks that end with their connection, and of jobs that could not be submitted.
@@ -271,8 +252,6 @@ def _client(target: Any) -> Iterator[Client]:
     """A client of a scheduler's address, or of a cluster that was started here."""
     from distributed import Client
 
-    address = str(getattr(target, "scheduler_address", target))
-    need_certificates(address, "client", getattr(target, "security", None))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions that differ get a sentence of their own
@@ -287,13 +266,10 @@ def _client(target: Any) -> Iterator[Client]:
 
 def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
     """Until there is a worker that can take part. Raises ``DeviceUnavailable``."""
-    began = time.monotonic()
-    end = began + limit_s
-    told = False
+    end = time.monotonic() + limit_s
+    if limit_s == QUEUE_S:
+        cluster.notice("waiting for the first worker (Ctrl-C ends this)")
     while not cluster.look():
-        if limit_s == QUEUE_S and not told and time.monotonic() > began + TOLD_S:
-            cluster.notice("no worker has started yet; waiting for the first (Ctrl-C ends this)")
-            told = True
         if time.monotonic() >= end or cluster.refused:
             why = "; ".join(cluster.refused.values()) or f"none came within {limit_s:g} s"
             raise DeviceUnavailable(
@@ -301,6 +277,16 @@ def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
                 " one"
             )
         time.sleep(WAIT_S)
+
+
+class ClusterJson(TypedDict):
+    """What a cluster's file may say. ``tls``: certificates that Dask makes for it alone."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
+    ssh: NotRequired[dict[str, Any]]
+    slurm: NotRequired[dict[str, Any]]
+    jobs: NotRequired[Annotated[int, Ge(1)]]
+    tls: NotRequired[Literal["temporary"]]
 
 
 class ClusterFile:
@@ -321,26 +307,17 @@ class ClusterFile:
             raise StudyError(f"--cluster {path} is not YAML: {_one_line(error)}") from error
         if not isinstance(data, Mapping):
             raise StudyError(f"--cluster {path} is not a mapping of keys to values")
-        for key in data:
-            if key not in (*KINDS, TLS, JOBS):
-                raise StudyError(f"{path}: {suggestion(str(key), (*KINDS, TLS, JOBS))}")
+        if fault := fault_of(ClusterJson, data):
+            raise StudyError(f"--cluster {path} {fault}")
         kinds = [kind for kind in KINDS if kind in data]
-        if len(kinds) != 1 or not isinstance(data[kinds[0]], Mapping):
+        if len(kinds) != 1:
             raise StudyError(
                 f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:"
             )
         self._kind, self._given = kinds[0], dict(data[kinds[0]])
-        self._jobs = data.get(JOBS, 1)
-        if not isinstance(self._jobs, int) or self._jobs < 1:
-            raise StudyError(f"{path}: jobs is a number from 1, not {self._jobs!r}")
-        if JOBS in data and self._kind == "ssh":
-            raise StudyError(f"{path}: jobs is for slurm; ssh has one worker on each host")
-        self._temporary = data.get(TLS) == TEMPORARY and self._kind == "slurm"
-        if TLS in data and not self._temporary:
-            raise StudyError(
-                f"{path}: tls is `temporary`, with slurm; name other certificates in Dask's"
-                " configuration (distributed.comm.tls; docs/cluster.md shows a file)"
-            )
+        if self._kind == "ssh" and len(data) > 1:
+            raise StudyError(f"{path}: jobs and tls are for slurm (docs/cluster.md)")
+        self._jobs, self._temporary = data.get("jobs", 1), "tls" in data
         self._encrypted = bool(config.get("distributed.comm.require-encryption", None))
         if not (self._encrypted or self._temporary or insecure):
             raise StudyError(
@@ -412,8 +389,6 @@ async def _submitted(cluster: SpecCluster) -> None:
 def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
     """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
     check_address(scheduler, insecure)
-    need_dask()
-    need_certificates(scheduler, "worker")
     parts = machine_workers(gpus)
     with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))

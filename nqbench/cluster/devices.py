@@ -20,7 +20,7 @@ from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.host import CORES, TaskRequest, TaskResult
 from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask, ask_others
 from nqbench.devices.registry import choose_device
-from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError, StudyError
+from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.run_state import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
@@ -75,23 +75,14 @@ class RemoteDevice:
     def there(self) -> list[str]:
         """The workers that have it now."""
         members = self.cluster.look().values()
-        if self.pooled:
-            return [member.address for member in members]
-        return [
-            member.address
-            for member in members
-            if self.resource in (device["resource"] for device in member.described["devices"])
-        ]
+        return [member.address for member in members if self.resource in member.resources]
 
     def elsewhere(self, address: str) -> list[tuple[str, Who]]:
         """Other workers with such a device: its spec, and who has it."""
-        if self.pooled:
-            others = [other for other in self.there() if other != address]
-            return [(self.hello.spec, ({CORES: 1}, others))] if others else []
         return [
             (other.hello.spec, ({other.resource: 1}, there))
             for other in self.known.values()
-            if other.model == self.model and (there := other.there()) and address not in there
+            if other.model == self.model and (there := [a for a in other.there() if a != address])
         ]
 
 
@@ -139,8 +130,6 @@ class RemoteWorkers:
         """Give up what is under way. A device's process ends when the next one is needed."""
         self._jobs.cancel()
         self._lost.clear()
-        if self._compiles and not self._cluster.stopped:
-            self._cluster.end_compilers(self._device.there())
 
     def _under_way(self) -> int:
         return len(self._jobs) + len(self._lost)
@@ -228,13 +217,13 @@ class ClusterSite:
         members = list(self._cluster.look().values())
         spec = self._wanted
         if pooled(spec):
-            offer = {"spec": spec, "name": spec, "resource": CORES}
+            offer: Mapping[str, str] = {"spec": spec, "name": spec, "resource": CORES}
             offered = {spec: (members[0], offer)} if members else {}
         else:
             offered = {
                 offer["resource"]: (member, offer)
                 for member in members
-                for offer in member.described["devices"]
+                for offer in member.devices
                 if spec in (offer["kind"], offer["spec"]) and self._model in offer["name"].lower()
             }
         self._open({r: found for r, found in offered.items() if r not in self._broken})
@@ -245,7 +234,7 @@ class ClusterSite:
         found = self.devices()
         if not found:
             members = self._cluster.look().values()
-            there = {device["name"] for m in members for device in m.described["devices"]}
+            there = {device["name"] for m in members for device in m.devices}
             raise DeviceUnavailable(
                 f"no worker has a device {self._wanted} called {self._model or 'anything'} that"
                 f" works; they have: {', '.join(sorted(there)) or 'none'}"
@@ -256,7 +245,7 @@ class ClusterSite:
         """End what is under way."""
         self._cluster.stop()
 
-    def _open(self, offered: dict[str, tuple[Member, dict[str, str]]]) -> None:
+    def _open(self, offered: dict[str, tuple[Member, Mapping[str, str]]]) -> None:
         """Let new devices introduce themselves, all at the same time."""
         new = {r: found for r, found in offered.items() if r not in self._devices}
         if not new:
@@ -301,7 +290,7 @@ def wanted(cluster: Cluster, device: str, otherwise: str = "sim") -> str:
     ``auto`` takes all GPUs, and without any ``otherwise``. Raises ``DeviceUnavailable`` if no
     worker has such a device.
     """
-    offered = [device for m in cluster.look().values() for device in m.described["devices"]]
+    offered = [device for m in cluster.look().values() for device in m.devices]
     kinds = {offer["kind"] for offer in offered}
     if device == "auto":
         if "cuda" in kinds:
@@ -309,11 +298,6 @@ def wanted(cluster: Cluster, device: str, otherwise: str = "sim") -> str:
         device = choose_device(otherwise).spec
         cluster.notice(f"no worker has a GPU; {device} runs on all their cores")
     kind = device.partition(":")[0]
-    if kind == "cuda" and device != "cuda":
-        raise StudyError(
-            f"--device {device} is a GPU of this computer; in a cluster, say cuda for all, and"
-            " --gpus 0,1 for some of this computer"
-        )
     if kind == "sim" or pooled(device):
         return choose_device(device).spec
     if kind not in kinds:

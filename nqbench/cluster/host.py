@@ -48,8 +48,8 @@ Kept = TypeVar("Kept")
 ProcessKey = tuple[str, str | None, int]
 """Run, device (``None``: it compiles) and epoch of a measuring process."""
 IDLE_S: Final = 60.0
-"""After so long without a request a run's processes end, and with them their hold on a GPU: the
-computer that started the run may be gone."""
+"""After so long without a request a process ends, and with it its memory and its hold on a GPU: all
+is compiled, or the computer that started the run is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ def carry_out(task: TaskRequest) -> TaskResult:
     return here().carry_out(task)
 
 
-def end(run: str, compilers: bool = False) -> None:
-    """End the processes of a run on this worker, busy ones too; or the idle ones that compile."""
-    here().end(run, compilers)
+def end(run: str) -> None:
+    """End the processes of a run on this worker, busy ones too."""
+    here().end(run)
 
 
 async def announce(run: str, now: float, dask_worker: Worker) -> dict[str, Any]:
@@ -146,11 +146,10 @@ class Host:
     def __init__(self) -> None:
         _drop_dask_variables()
         self._lock = threading.Lock()
-        self._idle: dict[ProcessKey, list[WorkerPool]] = {}
+        self._idle: list[tuple[ProcessKey, float, WorkerPool]] = []
         self._busy: dict[int, tuple[str, WorkerPool]] = {}
         self._kept: dict[tuple[str, str], Any] = {}
         self._ended: set[str] = set()
-        self._used = 0.0
         self.later: dict[str, float] = {}
         """By run, what this machine's clock shows more than that of who started it."""
 
@@ -186,17 +185,13 @@ class Host:
             kept: Kept = self._kept[run, name]
             return kept
 
-    def end(self, run: str, compilers: bool) -> None:
-        """End a run's processes, or the idle ones with which it has compiled."""
+    def end(self, run: str) -> None:
+        """End a run's processes, busy ones too, and what was kept for it."""
         with self._lock:
-            if compilers:
-                ended: list[Any] = self._pop_idle(lambda key: key[:2] == (run, None))
-                busy = []
-            else:
-                self._ended.add(run)
-                ended = self._pop_idle(lambda key: key[0].startswith(run))
-                ended += [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
-                busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
+            self._ended.add(run)
+            ended: list[Any] = self._pop_idle(lambda key, _: key[0].startswith(run))
+            ended += [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
+            busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
         for pool in busy:
             for pid in pool.pids():
                 with suppress(ProcessLookupError):
@@ -210,8 +205,10 @@ class Host:
         key = (task.run, spec, task.epoch)
         with self._lock:
             self._check_run(task.run)
-            earlier = self._pop_idle(lambda k: k[:2] == key[:2] and k[2] < key[2])
-            pool = self._idle[key].pop() if self._idle.get(key) else None
+            earlier = self._pop_idle(lambda k, _: k[:2] == key[:2] and k[2] < key[2])
+            same = [entry for entry in self._idle if entry[0] == key][-1:]
+            self._idle = [entry for entry in self._idle if entry not in same]
+        pool = same[0][2] if same else None
         for old in earlier:
             old.close()
         keep = False
@@ -225,10 +222,9 @@ class Host:
         finally:
             with self._lock:
                 self._busy.pop(id(pool), None)
-                self._used = time.monotonic()
                 keep = keep and not self._is_ended(task.run)
                 if keep and pool is not None:
-                    self._idle.setdefault(key, []).append(pool)
+                    self._idle.append((key, time.monotonic(), pool))
             if keep:
                 timer = threading.Timer(IDLE_S, self._close_idle)
                 timer.daemon = True
@@ -243,15 +239,15 @@ class Host:
         if self._is_ended(run):
             raise DeviceError("this run has ended")
 
-    def _pop_idle(self, chosen: Callable[[ProcessKey], bool]) -> list[WorkerPool]:
-        """Idle processes, which the caller closes."""
-        return [pool for key in list(self._idle) if chosen(key) for pool in self._idle.pop(key)]
+    def _pop_idle(self, chosen: Callable[[ProcessKey, float], bool]) -> list[WorkerPool]:
+        """Idle processes by their keys and since when they are idle; the caller closes them."""
+        found = [entry for entry in self._idle if chosen(*entry[:2])]
+        self._idle = [entry for entry in self._idle if entry not in found]
+        return [pool for _, _, pool in found]
 
     def _close_idle(self) -> None:
         with self._lock:
-            if self._busy or time.monotonic() - self._used < IDLE_S - 1:
-                return
-            pools = self._pop_idle(lambda _: True)
+            pools = self._pop_idle(lambda _, since: time.monotonic() - since > IDLE_S - 1)
         for pool in pools:
             pool.close()
 

@@ -31,20 +31,18 @@ LOST_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Member:
-    """A worker of the cluster, as it announced itself (``host.announce``)."""
+    """A worker of the cluster, as it announced itself (``host.announce``): its machine, its cores,
+    its devices (``host.Offer`` as a dictionary)."""
 
     address: str
-    described: dict[str, Any]
+    host: str
+    cores: int
+    devices: Sequence[Mapping[str, str]] = ()
 
     @property
-    def host(self) -> str:
-        """Name of its machine."""
-        return str(self.described["host"])
-
-    @property
-    def cores(self) -> int:
-        """Its cores."""
-        return int(self.described["cores"])
+    def resources(self) -> set[str]:
+        """What tasks may ask of it: its cores, and its devices."""
+        return {host.CORES, *(device["resource"] for device in self.devices)}
 
     @property
     def label(self) -> str:
@@ -98,11 +96,6 @@ class Cluster:
         self.notice(f"{member.label} is taken out: {reason}")
         self.client.retire_workers([address])
 
-    def end_compilers(self, addresses: Sequence[str]) -> None:
-        """End the processes that compile on some workers: they take much memory."""
-        with suppress(OSError):
-            self.client.run(host.end, self.run, compilers=True, workers=list(addresses))
-
     def stop(self) -> None:
         """End what this run does on the workers."""
         self.stopped = True
@@ -130,7 +123,8 @@ class Cluster:
                 self.refused[address] = reason
                 self.notice(f"worker {address} is left out: {reason}")
             else:
-                found[address] = Member(address, described)
+                known = (described[name] for name in ("host", "cores", "devices"))
+                found[address] = Member(address, *known)
         return found
 
 

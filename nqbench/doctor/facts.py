@@ -6,7 +6,6 @@ Conditions that are not there count as false.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -29,11 +28,6 @@ NVIDIA_VENDOR: Final = "0x10de"
 DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
 NO_DEVICE: Final = 100
 NCU_PLACES: Final = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
-ADMIN_ONLY: Final = re.compile(r"^RmProfilingAdminOnly:\s*(\d)", re.MULTILINE)
-CAPABILITIES: Final = re.compile(r"^CapEff:\s*([0-9a-fA-F]+)", re.MULTILINE)
-SUFFICIENT: Final = {"CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
-"""Linux capabilities, either of which lets a process read the counters, with their bit numbers.
-Root in a container may have none."""
 BUSY_SHARE: Final = 0.5
 """Load of the last minute per core above which the launching thread may wait for a core."""
 MIN_FREE_BYTES: Final = 1 << 30
@@ -129,28 +123,11 @@ def of_gpu(gpu: Mapping[str, Any]) -> SeenFacts:
     }
 
 
-def of_profiler(root: Path, path: str | None) -> SeenFacts:
-    """Where ncu is, and whether this user may read the counters, by the driver's parameters.
-
-    ``path`` is a search path as in ``$PATH``.
-    """
+def of_system(
+    root: Path, load_1min: float, cache: Path, results: Path, path: str | None
+) -> SeenFacts:
+    """CPU, other load, folders, and where ncu is, given a search path as in ``$PATH``."""
     elsewhere = sorted(file.parent for place in NCU_PLACES for file in root.glob(place))
-    admin = ADMIN_ONLY.search(text(root / "proc/driver/nvidia/params"))
-    held = CAPABILITIES.search(text(root / "proc/self/status"))
-    mask = int(held[1], 16) if held else 0
-    capability = next((name for name, bit in SUFFICIENT.items() if mask >> bit & 1), "")
-    return {
-        "ncu": shutil.which("ncu", path=path or ""),
-        "ncu_elsewhere": elsewhere[-1] if elsewhere else "",
-        "permit_all": admin and admin[1] == "0",
-        "permit_this": admin and capability,
-        "permit_admin": admin,
-        "capability": capability,
-    }
-
-
-def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenFacts:
-    """CPU, other load, folders."""
     cores, usable = os.cpu_count() or 1, len(os.sched_getaffinity(0))
     files = root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
     governors = sorted({name for file in files if (name := text(file).strip())})
@@ -164,22 +141,13 @@ def of_system(root: Path, load_1min: float, cache: Path, results: Path) -> SeenF
         "cache_works": writable(cache),
         "results": results,
         "results_blocked": not writable(results),
+        "ncu": shutil.which("ncu", path=path or ""),
+        "ncu_elsewhere": elsewhere[-1] if elsewhere else "",
     }
     if not facts["results_blocked"]:
         free = shutil.disk_usage(_existing(results)).free
         facts |= {"free": f"{free / 2**30:.1f} GiB", "disk_full": free < MIN_FREE_BYTES}
     return facts
-
-
-def of_wanted_gpu(device: str, count: int, results: Path) -> SeenFacts:
-    """The GPU that was asked for, of ``count``; the GPUs whose ceilings were measured."""
-    runs = results.glob("local/cuda*/ceilings/*.json")
-    return {
-        "for_gpu": True,
-        "ceilings": ", ".join(sorted({path.parent.parent.name for path in runs})),
-        "no_such_gpu": count and int(device.partition(":")[2] or 0) >= count,
-        "gpu_range": f"{count}: cuda:0 to cuda:{count - 1}",
-    }
 
 
 def arch_of(gpu: Mapping[str, Any]) -> str:

@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import repeat
 from typing import Any, Final
 
 from nqbench.devices.cuda.driver import LIBRARY
 from nqbench.errors import DeviceUnavailable
-from nqbench.system.versions import installed
+from nqbench.system.versions import installed, needs
 
 CLOCKS_SET: Final = 0x2
 """``nvmlClocksEventReasonApplicationsClocksSetting``: a setting fixes the clocks."""
@@ -35,10 +35,6 @@ UNKNOWN: Final = "of unknown version"
 LIMIT_S: Final = 60.0
 """A driver that takes longer hangs: starting many GPUs takes about 3 s."""
 _OWN_ERROR: Final = re.compile(r"nqbench\.errors\.\w+: ")
-"""How Python names our own errors in a traceback's last line; their text is a whole sentence."""
-_NAMED: Final = re.compile(
-    r"^[\w.]*(?:Error|Exception|Exit|Unavailable|NotFound)\w*(?:: .*)?$", re.MULTILINE
-)
 _ABSENT: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
 
@@ -94,13 +90,8 @@ def _answer(words: Sequence[str], limit_s: float) -> ProbeResult:
 
 
 def _reason(text: str) -> str:
-    """What a traceback says, in one line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    # A message may have several lines; the one that names the exception says most.
-    named = _NAMED.findall(text)
-    last = named[-1] if named else lines[-1]
+    """What a traceback says: its last line, in which an error of nqbench's needs no name."""
+    last = text.strip().rpartition("\n")[2].strip()
     absent = _ABSENT.match(last)
     return f"{absent[1]} is not installed" if absent else _OWN_ERROR.sub("", last, count=1)
 
@@ -110,15 +101,12 @@ def packages() -> dict[str, Any]:
 
     Raises ``DeviceUnavailable`` where nqbench runs without being installed, as from its sources.
     """
-    from packaging.requirements import Requirement
-
     unmet = []
     try:
-        requirements = [Requirement(text) for text in requires("nqbench") or ()]
+        own = needs("nqbench")
     except PackageNotFoundError as error:
         said = "nqbench is not installed here, so that what it needs is not known"
         raise DeviceUnavailable(said) from error
-    own = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
     for requirement in own:
         found = installed(requirement.name)
         if found is None:
@@ -165,18 +153,6 @@ def pycuda() -> dict[str, Any]:
     cuda.init()
     headers = ".".join(str(part) for part in cuda.get_version()[:2])
     return {"version": installed("pycuda") or UNKNOWN, "headers": headers}
-
-
-def llvmlite() -> dict[str, Any]:
-    """The simulator's code generator: version, LLVM, CPU it generates code for."""
-    import llvmlite as package
-    from llvmlite import binding
-
-    return {
-        "version": package.__version__,
-        "llvm": ".".join(str(part) for part in binding.llvm_version_info),
-        "cpu": binding.get_host_cpu_name(),
-    }
 
 
 def nvml() -> dict[str, Any]:
@@ -242,7 +218,7 @@ QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "compiler": compiler,
     "linker": linker,
     "pycuda": pycuda,
-    "llvmlite": llvmlite,
+    "llvmlite": lambda: {"llvm": import_module("llvmlite.binding").llvm_version_info[0]},
     "numba": lambda: {"version": import_module("numba").__version__},
     "nvbench": lambda: {"version": version("cuda-bench")},
     "nvml": nvml,

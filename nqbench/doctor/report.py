@@ -1,4 +1,9 @@
-"""The examination: choose the device, gather the facts, make every row; and what was found."""
+"""What this system has and lacks for nqbench, and the commands that fix it: choose the device,
+gather the facts, make every row.
+
+The doctor only reads: it changes no setting and runs none of the commands that it shows. Drivers
+and compiled packages, which may hang or crash, are queried in separate processes with a time limit.
+"""
 
 from __future__ import annotations
 
@@ -141,12 +146,11 @@ def examine(
     # The load is read first: the questions themselves are work.
     load_1min = load()
     answers = ask()
-    path, cache = environment.get("PATH"), chosen_cache() / "kernels"
+    cache = chosen_cache() / "kernels"
     seen = {
         **facts.of_software(answers),
         **facts.of_driver(answers, root, environment),
-        **facts.of_profiler(root, path),
-        **facts.of_system(root, load_1min, cache, results),
+        **facts.of_system(root, load_1min, cache, results, environment.get("PATH")),
     }
     kind, why = cast("DeviceKind", device.partition(":")[0]), "asked for"
     if device == "auto":
@@ -154,7 +158,9 @@ def examine(
         device = {"cuda": "cuda:0"}.get(kind, kind)
     if kind == "cuda":
         count = answers["driver"].value.get("count", 0)
-        seen |= {"device": device, **facts.of_wanted_gpu(device, count, results)}
+        absent = count and int(device.partition(":")[2] or 0) >= count
+        there = f"{count}: cuda:0 to cuda:{count - 1}"
+        seen |= {"device": device, "no_such_gpu": absent, "gpu_range": there}
     gpus = map(facts.of_gpu, answers["nvml"].value.get("gpus", ()))
     groups = [("software", seen), ("driver", seen), *(("gpu", gpu) for gpu in gpus)]
     groups += [("profiler", seen), ("system", seen)]

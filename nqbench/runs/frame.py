@@ -75,17 +75,16 @@ def load(runs: PathLike[str] | str | Sequence[PathLike[str] | str]) -> pd.DataFr
     """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
 
     ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
-    of all, by what the column ``run`` says. ``attrs["messages"]`` says what was left out. Raises
-    ``StoreError``.
+    of all, by what the column ``run`` says. Raises ``StoreError``.
     """
     if isinstance(runs, PathLike | str):
         table = load([runs])
         (table.attrs["manifest"],) = table.attrs.pop("manifests").values()
         return table
-    read = {fspath(run): _read(Path(run)) for run in runs}
-    table = to_table([row for _, found, _ in read.values() for row in found])
-    table.attrs["manifests"] = {run: manifest for run, (manifest, _, _) in read.items()}
-    table.attrs["messages"] = [m for _, _, messages in read.values() for m in messages]
+    manifests = {fspath(run): read_manifest(Path(run)) for run in runs}
+    read = ((manifests[run], Path(run)) for run in manifests)
+    table = to_table([row for m, run in read for row in rows(m, read_records(run).records, run)])
+    table.attrs["manifests"] = manifests
     return table
 
 
@@ -110,12 +109,6 @@ def json_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """An object per row of a table; what is not a number is null."""
     rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
     return rows
-
-
-def _read(run: Path) -> tuple[Mapping[str, Any], list[dict[str, Any]], list[str]]:
-    manifest = read_manifest(run)
-    found = read_records(run)
-    return manifest, rows(manifest, found.records, run), [m for m in (found.message(),) if m]
 
 
 def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from typing import Any, Final, NotRequired
 
 from nqbench.errors import DamageWarning, FolderRefused, NewerRecord, StoreError
 from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
-from nqbench.system.files import harmless
+from nqbench.system.files import harmless, text
 
 CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
@@ -156,30 +156,22 @@ def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def incomplete(path: Path) -> str:
-    """A warning about a run whose records end too early; empty if they are complete, or if it is
-    not a run folder."""
-    file, again = path / RECORDS, "`nqbench run` with its study measures what is missing"
-    packed = (path / PACKED).is_file() and not file.exists()  # when complete; checked as it is read
-    if packed or not (path / MANIFEST).is_file():
-        return ""
-    content = record_bytes(path)
-    if not content:
-        return f"{file} is empty or missing: no measurement is kept there; {again}"
-    torn = f"the last line of {file} is torn and left out, all before it is shown; {again}"
-    return "" if content.endswith(b"\n") else torn
-
-
 def read_records(path: Path) -> RecordFile:
     """The records of a run folder in the order of the file. Raises ``StoreError``.
 
     A last line without its newline is what a killed runner leaves: it is returned as ``torn``.
-    A damaged line anywhere else is left out with a ``DamageWarning``, since silently losing one
-    would bias a result.
+    That, a damaged line anywhere else and an empty file are told with a ``DamageWarning``, since
+    silently losing a record would bias a result.
     """
-    found = look_through(path)
-    if found.damage:
-        warnings.warn(found.damage, DamageWarning, stacklevel=2)
+    found, file = look_through(path), path / RECORDS
+    lost = ""
+    if found.torn:
+        lost = f"the last line of {file} is torn and left out, all before it is shown"
+    elif not (found.records or found.damaged):
+        lost = f"{file} is empty or missing: no measurement is kept there"
+    told = f"{lost}; `nqbench run` with its study measures what is missing"
+    for sentence in filter(None, (found.damage, lost and told)):
+        warnings.warn(sentence, DamageWarning, stacklevel=2)
     return found
 
 
@@ -232,20 +224,24 @@ _REMEDY: Final = (
 _COPY_AGAIN: Final = "copy the run folder again from where it came from"
 
 
+def sums_of(folder: Path) -> dict[str, str] | None:
+    """The SHA-256 digests of a folder's files by their names; ``None`` where it has none."""
+    if not (folder / SUMS).is_file():
+        return None
+    lines = text(folder / SUMS).splitlines()
+    return {name.lstrip(" *"): digest for digest, _, name in (x.partition(" ") for x in lines)}
+
+
 def _check_sum(file: Path, content: bytes) -> None:
-    try:
-        lines = (file.parent / SUMS).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return
-    known = {name.lstrip(" *"): digest for digest, _, name in (x.partition(" ") for x in lines)}
-    if known.get(file.name) != hashlib.sha256(content).hexdigest():
+    known = sums_of(file.parent)
+    if known is not None and known.get(file.name) != hashlib.sha256(content).hexdigest():
         raise StoreError(f"{file} is not the file that {SUMS} names; {_COPY_AGAIN}")
 
 
 def line_of(record: Record) -> bytes:
     """A record as a line of the file. Its last field is a checksum of all before."""
-    text = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False)
-    content = text.encode(errors="surrogatepass").removesuffix(b"}")
+    data = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False)
+    content = data.encode(errors="surrogatepass").removesuffix(b"}")
     return content + CHECKSUM % zlib.crc32(content)
 
 

@@ -7,7 +7,10 @@ version is then unknown, which is not an error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 __version__ = "0.1.0"
 PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -24,24 +27,29 @@ def installed(name: str) -> str | None:
         return None
 
 
-def required() -> dict[str, str]:
-    """The installed packages that nqbench requires, directly or not, with their versions."""
-    from importlib.metadata import PackageNotFoundError, distribution
+def needs(package: str) -> list[Requirement]:
+    """What an installed package requires on this machine, without extras.
+
+    Raises ``importlib.metadata.PackageNotFoundError``.
+    """
+    from importlib.metadata import requires
 
     from packaging.requirements import Requirement
+
+    found = map(Requirement, requires(package) or ())
+    return [one for one in found if not one.marker or one.marker.evaluate({"extra": ""})]
+
+
+def required() -> dict[str, str]:
+    """The installed packages that nqbench requires, directly or not, with their versions."""
     from packaging.utils import canonicalize_name
 
     found: dict[str, str] = {}
     wanted = ["nqbench"]
     while wanted:
-        try:
-            package = distribution(wanted.pop())
-        except PackageNotFoundError:
-            continue
-        name = canonicalize_name(package.name)
-        if name not in found:
-            found[name] = package.version
-            needs = map(Requirement, package.requires or ())
-            wanted += [one.name for one in needs if not one.marker or one.marker.evaluate()]
+        name = canonicalize_name(wanted.pop())
+        if name not in found and (version := installed(name)):
+            found[name] = version
+            wanted += [one.name for one in needs(name)]
     found.pop("nqbench", None)
     return found

@@ -188,58 +188,41 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
     elif "single document" in str(context):
         message = f"a second YAML document starts here; one file holds one {noun}"
     else:
-        lines = text.splitlines()
         alias = "undefined alias" in problem  # which may be a name that is spelt wrong
         for at in (mark.line, mark.line - 1) if mark and not alias else ():
-            if 0 <= at < len(lines) and (said := _pitfall(lines[at])):
+            if better := _quoted(text.splitlines(), at):
+                said = f"YAML does not take this text as it is; quote it: {better}"
                 return StudyError(said, FileLine(path, at + 1))
         message = (
             f"this is not valid YAML: {problem}{f' ({context})' if context else ''}; check brackets"
-            " and indentation, and quote text that holds ': ' or ',' or begins with a brace"
+            " and indentation, write a space after each colon, and quote text that holds ': ' or"
+            " ',' or begins with a brace"
         )
     return StudyError(message, FileLine(path, mark.line + 1 if mark else 1))
 
 
-_KEY: Final = r"^\s*(?:- )?\{?(?P<key>[\w/.-]+): +"
-_BARE: Final = r"[^\s,\[\]{}'\":]+"
-_PITFALLS: Final = (
-    (_KEY + r"(?P<text>\{.*\}[^\s},#].*)", "text that begins with a brace needs quotes"),
-    (
-        rf"[\[,] *(?P<text>(?:{_BARE}\{{\w+\}}|\{{\w+\}}{_BARE})[^,\]}}]*)",
-        "text with braces in a list needs quotes",
-    ),
-    (_KEY + r"(?P<text>\[.*\] *[^\s\],}#].*)", "text that begins with a bracket needs quotes"),
-    (_KEY + r"(?P<text>'[^']*' *[^\s',}\]#].*)", "quotes go around the whole text"),
-    (_KEY + r"(?P<text>\"[^\"]*\" *[^\s\",}\]#].*)", "quotes go around the whole text"),
-    (_KEY + r"(?P<text>[*&!%@`?-].*)", "text that begins with a sign of YAML needs quotes"),
-    (r"(?P<text>\"[^\"]*\\[^\"]*\")", r"in double quotes \ begins an escape: take single quotes"),
-    (_KEY + r"(?P<text>[^\s'\"\[{].*: .*)", "text with a colon and a space needs quotes"),
-    (r"^\s*(?P<key>\w+):(?P<plain>[^\s:/].*)", "a key ends with a colon and a space"),
-    (
-        r"[{,] *(?P<key>\w+): +(?P<text>[\w.]+[\[{][^}]*)",
-        "text with brackets in braces needs quotes",
-    ),
+_VALUE: Final = re.compile(
+    r"(?P<key>\s*(?:- )?[\w/.-]+:) +"
+    r"(?P<text>[^{\[\s].*?|(?:\{.*\}|\[.*\])(?! *#).*?[^}\]\s])(?: +#.*)?"
 )
-"""Lines that YAML reads otherwise than they are meant, and what to say: ``text`` gets quotes."""
+"""A key and its value on one line, unless that is a list or mapping in brackets."""
 
 
-def _pitfall(line: str) -> str:
-    """What is wrong with a line that is not YAML, and how it should be; empty if unclear."""
-    for pattern, why in _PITFALLS:
-        if match := re.search(pattern, line.partition(" #")[0]):
-            parts = match.groupdict()
-            key = f"{parts['key']}: " if parts.get("key") else ""
-            return f"{why}: {key}{parts.get('plain') or _quoted(parts['text'].strip())}"
-    return ""
-
-
-def _quoted(text: str) -> str:
-    """A text as YAML takes it."""
-    if text[0] == text[-1] == '"' and "\\" in text:
+def _quoted(lines: list[str], at: int) -> str:
+    """A line with its value in quotes, if that is all that it lacks to be YAML; else nothing."""
+    found = _VALUE.fullmatch(lines[at]) if 0 <= at < len(lines) else None
+    if found is None:
+        return ""
+    text = found["text"]
+    if text[0] == text[-1] == '"':  # it has a backslash that begins no escape
         text = text[1:-1]
-    if '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return "'" + text.replace("'", "''") + "'"
+    simple = '"' not in text and "\\" not in text
+    quoted = f'"{text}"' if simple else "'" + text.replace("'", "''") + "'"
+    lines = [*lines[:at], f"{found['key']} {quoted}", *lines[at + 1 :]]
+    with suppress(yaml.YAMLError):
+        yaml.compose("\n".join(lines), Loader=yaml.SafeLoader)
+        return lines[at].strip()
+    return ""
 
 
 class _NodeReader:
@@ -283,7 +266,6 @@ class _NodeReader:
     def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
-        in_braces = not self.as_text and getattr(node, "flow_style", False)
         for key_node, value_node in node.value:
             if key_node.tag == _TAG + "merge":
                 merged = self.merge(value_node, path) | merged
@@ -296,8 +278,6 @@ class _NodeReader:
                     " keep one of them",
                     key_node,
                 )
-            if in_braces and scalar and not (value_node.value or value_node.style):
-                raise self.error(_unquoted(node, key, innermost(path)), key_node)
             self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
             result[key] = self.value(value_node, (*path, key))
         return merged | result
@@ -325,7 +305,7 @@ class _NodeReader:
             number = not self.as_text and not node.style and _SCIENTIFIC.fullmatch(written)
             return float(written) if number else str(written)
         if kind == "null":
-            hint = "give it one, delete it, or quote the text that it is part of"
+            hint = "give it one, delete it, or put the text that it is part of in quotes"
             raise self.error(f"'{innermost(path)}' has no value; {hint}", node, path)
         if kind == "int" and _PLAIN_INT.fullmatch(written):
             return int(written.replace("_", ""), 16 if "x" in written else 10)
@@ -342,22 +322,6 @@ class _NodeReader:
             said = f"YAML reads {written} at '{innermost(path)}' as {_READINGS[kind]}"
             raise self.error(said, node, path)
         raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node, path)
-
-
-def _unquoted(node: yaml.Node, key: str, holder: str) -> str:
-    """Of a key in braces that has no value: the quotes that were probably left out."""
-    keys = [one.value for one, _ in node.value]
-    if len(keys) == 1:
-        example = f'{holder}: "{{{key}}}"'
-        return f"'{key}' has no value; if {{{key}}} is text with braces, it needs quotes: {example}"
-    before, value = node.value[max(keys.index(key) - 1, 0)]
-    if str(value.value).count("(") > str(value.value).count(")"):
-        text = str(value.value)
-        for more in keys[keys.index(key) :]:
-            if text.count("(") > text.count(")"):
-                text += f", {more}"
-        return f"text with a comma in braces needs quotes: {before.value}: {_quoted(text)}"
-    return f"'{key}' has no value; give it one, delete it, or quote the text that it is part of"
 
 
 def innermost(path: KeyPath) -> str:

@@ -41,7 +41,7 @@ from nqbench.report.items import ReadRun
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
-from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest
+from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest, sums_of
 from nqbench.study import Study, expand, load_study
 from nqbench.system.files import text
 from nqbench.system.suggest import many, shown
@@ -145,18 +145,14 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
 
 def files(path: Path, check: Check) -> None:
     """Every file is the one in ``SHA256SUMS``; what has no checksum is named."""
-    listed = path / SUMS
-    if not listed.is_file():
+    known = sums_of(path)
+    if known is None:
         check.left.append(f"there is no {SUMS}: whether a file was changed as a whole is not known")
         return
-    known: set[str] = set()
-    for number, line in enumerate(listed.read_text("utf-8", "replace").splitlines(), 1):
-        digest, _, name = line.partition(" ")
-        name = name.lstrip(" *")
-        known.add(name)
+    for name, digest in known.items():
         file = path / name
         if not file.resolve().is_relative_to(path.resolve()):
-            check.faults.append(f"{listed}:{number} names {name}, which is not in the folder")
+            check.faults.append(f"{path / SUMS} names {name}, which is not in the folder")
         elif not file.is_file():
             check.faults.append(f"{file} is missing; {SUMS} names it")
         else:
@@ -164,7 +160,7 @@ def files(path: Path, check: Check) -> None:
             if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
                 check.faults.append(f"{file} is not the file that {SUMS} names")
     there = {f.relative_to(path).as_posix() for f in path.rglob("*") if f.is_file()}
-    if extra := sorted(there - known - {SUMS, LOCK}):
+    if extra := sorted(there - {*known, SUMS, LOCK}):
         check.left.append(f"{SUMS} has no checksum of {', '.join(extra)}")
 
 

@@ -62,7 +62,7 @@ class Workers:
 
     def __init__(self, names: Sequence[str], liars: Sequence[str] = ()) -> None:
         self.client = self
-        self.members = {name: Member(name, {"host": name, "cores": 1}) for name in names}
+        self.members = {name: Member(name, name, 1) for name in names}
         self.liars = liars
         self.out: dict[str, str] = {}
         self.done: list[tuple[str, ChunkRequest]] = []
@@ -106,7 +106,7 @@ def test_a_worker_that_leaves_or_joins() -> None:
     def change(_: ChunkRequest) -> None:
         if len(workers.done) == 5:
             workers.members.pop("b", None)  # with what it was given
-            workers.members["c"] = Member("c", {"host": "c", "cores": 1})
+            workers.members["c"] = Member("c", "c", 1)
 
     workers.before = change
     assert count(workers).solutions == SOLUTIONS[9]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from nqbench.doctor import examine, probe
+from nqbench.doctor import probe
 from nqbench.doctor.probe import ProbeResult, ProbeResults
+from nqbench.doctor.report import examine
 from tests.cli.call import call
 from tests.doctor import fake_pynvml
 
@@ -25,7 +26,7 @@ LAPTOP = {
         {"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"}
     ),
     "linker": ProbeResult({"version": "13.0", "runtime": "/usr/local/cuda/lib64/libcudadevrt.a"}),
-    "llvmlite": ProbeResult({"version": "0.45.0", "llvm": "20.1.8", "cpu": "znver4"}),
+    "llvmlite": ProbeResult({"llvm": 20}),
     "numba": ProbeResult({"version": "0.62.0"}),
     "driver": ProbeResult(failure="OSError: libcuda.so.1: cannot open shared object file"),
     **dict.fromkeys(("pycuda", "nvml", "nvbench"), ABSENT),

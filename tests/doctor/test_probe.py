@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.doctor import examine, probe
+from nqbench.doctor import probe
 from nqbench.doctor.probe import QUESTIONS
+from nqbench.doctor.report import examine
 from tests.cli.call import ROOT
 
 
@@ -31,7 +32,10 @@ def test_json_is_the_answer_whatever_a_package_prints_before() -> None:
             "from nqbench.errors import DeviceUnavailable as E; raise E('no GPU; buy one')",
             "no GPU; buy one",
         ),
-        ("raise ImportError('one\\n\\nNote: two\\nthree')", "ImportError: one"),
+        (
+            "raise ImportError('read this\\n\\nOriginal error was: no x.so')",
+            "Original error was: no x.so",
+        ),
         ("import os; os.abort()", "killed by SIGABRT"),
         ("import sys; sys.exit(3)", "exit code 3"),
         ("print('gibberish')", "an answer that cannot be read: 'gibberish'"),

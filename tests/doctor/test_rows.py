@@ -24,7 +24,6 @@ ANSWERS = LAPTOP | {
     "nvml": ProbeResult(failure="NVML Shared Library Not Found"),
 }
 GOVERNOR = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
-PARAMETERS, STATUS = "proc/driver/nvidia/params", "proc/self/status"
 MODULE = "proc/driver/nvidia/version"
 VENDOR = "sys/bus/pci/devices/0000:01:00.0/vendor"
 CLASS = "sys/bus/pci/devices/0000:01:00.0/class"
@@ -58,9 +57,9 @@ def rows(tmp_path: Path) -> Rows:
         seen = {
             **facts.of_software(known, version),
             **facts.of_driver(known, tmp_path, environment),
-            **facts.of_profiler(tmp_path, environment.get("PATH")),
-            **facts.of_system(tmp_path, load, tmp_path / "cache", tmp_path / "results"),
-            **facts.of_wanted_gpu("cuda:0", 1, tmp_path),
+            **facts.of_system(
+                tmp_path, load, tmp_path / "cache", tmp_path / "results", environment.get("PATH")
+            ),
         }
         groups = (CHECKS[name] for name in ("software", "driver", "profiler", "system"))
         found = filter(None, (row_of(check, {"device": "", **seen}) for g in groups for check in g))
@@ -153,12 +152,6 @@ CASES: list[tuple[str, dict[str, Any], str, str, str]] = [
         *("ncu", empty("opt/nvidia/nsight-compute/{}/ncu", "2024.1", "2025.3"), "missing"),
         *("2025.3/ncu is not on the PATH", "2025.3:$PATH"),
     ),
-    ("counter permission", {"files": {MODULE: ""}}, "warning", "does not say", "query-metrics"),
-    ("ceilings", {}, "missing", "no GPU", "nqbench run ceilings"),
-    (  # a simulated one is none
-        *("ceilings", empty("local/{}/ceilings/manifest.json", "cuda-1", "sim-mini"), "ok"),
-        *("measured on cuda-1", ""),
-    ),
 ]
 
 
@@ -178,7 +171,6 @@ def test_what_does_not_apply_has_no_row(rows: Rows) -> None:
     found = rows({"compiler": BROKEN})
     assert "compiler fits the GPU" not in found, "an unknown compiler is not judged"
     assert "CUDA_VISIBLE_DEVICES" not in found
-    assert "counter permission" not in found
 
 
 def test_an_installed_package_is_repaired_by_pip(
@@ -201,24 +193,6 @@ def test_folders_that_are_not_there_yet_and_ncu_on_the_path(rows: Rows, tmp_path
     ncu = put(tmp_path, "bin/ncu", mode=0o755)
     row = rows(environment={"PATH": str(ncu.parent)})["ncu"]
     assert row == replace(row, state="ok", found=str(ncu), remedy="")
-
-
-@pytest.mark.parametrize(
-    ("parameter", "held", "expected"),
-    [
-        ("RmProfilingAdminOnly: 0\n", "0000000000000000", "ok"),
-        ("RmProfilingAdminOnly: 1\n", "0000000000000000", "missing"),
-        ("RmProfilingAdminOnly: 1\n", "0000000000200000", "ok"),  # CAP_SYS_ADMIN
-        ("RmProfilingAdminOnly: 1\n", "0000004000000000", "ok"),  # CAP_PERFMON
-        ("RmProfilingAdminOnly: 1\n", "00000000a80425fb", "missing"),  # root in a container
-        ("Other: 1\n", "0000000000200000", "warning"),
-    ],
-)
-def test_counter_permission(rows: Rows, parameter: str, held: str, expected: str) -> None:
-    files = {PARAMETERS: f"Mobile: 0\n{parameter}", STATUS: f"Name: x\nCapEff:\t{held}\n"}
-    row = rows(files={MODULE: "", **files})["counter permission"]
-    assert row.state == expected
-    assert bool(row.remedy) == (expected != "ok")
 
 
 def test_a_cache_that_others_can_write(rows: Rows, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import nvbench_crosscheck
-from nqbench.doctor import examine
+from nqbench.doctor.report import examine
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

@@ -16,7 +16,7 @@ from nqbench.point import distinguishing, text, varied
 from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
-    from nqbench.doctor import Report
+    from nqbench.doctor.report import Report
     from nqbench.inspection import Checked
     from nqbench.point import Point
     from nqbench.report.explain import Explained, Pair
@@ -155,7 +155,7 @@ def _show_lines(table: ReportTable) -> None:
 
 def show_doctor(report: Report) -> None:
     """A line for each finding, below it the command that fixes it; then one sentence."""
-    from nqbench.doctor import FEATURES
+    from nqbench.doctor.report import FEATURES
 
     console.say(f"device: {report.device} ({report.why})")
     width = max(len(row.name) for row in report.rows)

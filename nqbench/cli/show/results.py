@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli.show.console import console, duration, note, say, show_report_table, show_table
+from nqbench.cli.show.console import console, duration, say, show_report_table, show_table
 from nqbench.cli.show.listings import show_mistake
 from nqbench.cli.show.progress import failure_text, kind_of, point_text, progress
 from nqbench.measure.measurement import PRINTED
@@ -111,14 +111,6 @@ def show_paths(paths: Iterable[Path]) -> None:
     """A line for each file."""
     for path in paths:
         say(str(path))
-
-
-def note_incomplete(runs: Iterable[Path]) -> None:
-    """Warn about every run that is incomplete: what is shown of it is not everything."""
-    from nqbench.runs.reading import incomplete
-
-    for sentence in filter(None, map(incomplete, runs)):
-        note(sentence)
 
 
 def show_claims(table: Table) -> None:
