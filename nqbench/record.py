@@ -186,8 +186,8 @@ def record_form() -> Any:
     for one in fields(Record):
         if one.default is not MISSING or one.default_factory is not MISSING:
             members[one.name] = NotRequired[members[one.name]]
-    form: Any = TypedDict("RecordJson", members)  # type: ignore[misc]  # not known before
-    form.__pydantic_config__ = {"strict": True, "extra": "forbid"}
+    form = TypedDict("RecordJson", members)  # type: ignore[misc]  # they are not known before
+    form.__pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[attr-defined]
     return form
 
 

@@ -203,7 +203,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
 
 _VALUE: Final = re.compile(
     r"(?P<key>\s*(?:- )?[\w/.-]+:) +"
-    r"(?P<text>[^{\[\s].*?|(?:\{.*\}|\[.*\])(?! *#).*?[^}\]\s])(?: +#.*)?"
+    r"(?P<text>[^{\[\s].*?|(?:\{[^#]*\}|\[[^#]*\])[^#]*?[^}\]\s#])(?: +#.*)?"
 )
 """A key and its value on one line, unless that is a list or mapping in brackets."""
 
