@@ -13,22 +13,19 @@ import platform
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import yaml
-from annotated_types import Ge
-from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
 from nqbench.cluster.members import WAIT_S, Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.measure.worker.pool import import_path
-from nqbench.record import fault_of
 from nqbench.system.machine import cpu_count
 
 if TYPE_CHECKING:
@@ -83,8 +80,8 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
         if asked.scheduler is not None:
             check_address(asked.scheduler, asked.insecure)
         elif asked.file is not None:
-            described = ClusterFile(asked.file, asked.insecure)
-            target, wait_s = stack.enter_context(described.running()), QUEUE_S
+            target = stack.enter_context(running(asked.file, asked.insecure))
+            wait_s = QUEUE_S
         else:
             assert asked.gpus is not None
             target = stack.enter_context(local(gpu_workers(asked.gpus)))
@@ -279,105 +276,88 @@ def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
         time.sleep(WAIT_S)
 
 
-class ClusterJson(TypedDict):
-    """What a cluster's file may say. ``tls``: certificates that Dask makes for it alone."""
+def described(path: Path, insecure: bool) -> tuple[str, dict[str, Any]]:
+    """What ``--cluster`` names: ``ssh`` or ``slurm``, and the arguments of Dask's class for it.
 
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
-    ssh: NotRequired[dict[str, Any]]
-    slurm: NotRequired[dict[str, Any]]
-    jobs: NotRequired[Annotated[int, Ge(1)]]
-    tls: NotRequired[Literal["temporary"]]
-
-
-class ClusterFile:
-    """A cluster for ``--cluster``: the arguments of Dask's class under ``ssh`` or ``slurm``.
-
-    Its certificates are those of Dask's configuration, or temporary ones. Raises ``StudyError``.
+    Raises ``StudyError``, also for workers that would listen without encryption.
     """
+    from dask import config
 
-    def __init__(self, path: Path, insecure: bool) -> None:
-        from dask import config
-
-        self._path = path
-        try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise StudyError(f"--cluster {path} cannot be read: {error}") from error
-        except yaml.YAMLError as error:
-            raise StudyError(f"--cluster {path} is not YAML: {_one_line(error)}") from error
-        if not isinstance(data, Mapping):
-            raise StudyError(f"--cluster {path} is not a mapping of keys to values")
-        if fault := fault_of(ClusterJson, data):
-            raise StudyError(f"--cluster {path} {fault}")
-        kinds = [kind for kind in KINDS if kind in data]
-        if len(kinds) != 1:
-            raise StudyError(
-                f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:"
-            )
-        self._kind, self._given = kinds[0], dict(data[kinds[0]])
-        if self._kind == "ssh" and len(data) > 1:
-            raise StudyError(f"{path}: jobs and tls are for slurm (docs/cluster.md)")
-        self._jobs, self._temporary = data.get("jobs", 1), "tls" in data
-        self._encrypted = bool(config.get("distributed.comm.require-encryption", None))
-        if not (self._encrypted or self._temporary or insecure):
-            raise StudyError(
-                f"{path}: its workers would listen on their network without encryption; name"
-                " certificates in Dask's configuration (docs/cluster.md says how), or add"
-                " --insecure in a network where you trust everybody"
-            )
-
-    @contextmanager
-    def running(self) -> Iterator[SpecCluster]:
-        """Start it by Dask's own class, submit its jobs, and end it with the block.
-
-        Raises ``StudyError`` with what Dask or the batch system says.
-        """
-        from distributed import SSHCluster, Status
-
-        with self._errors():
-            scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
-            if self._kind == "ssh":
-                worker = {**NO_DASHBOARD, **self._given.pop("worker_options", {})}
-                cluster = SSHCluster(
-                    **self._given, scheduler_options=scheduler, worker_options=worker
-                )
-            else:
-                cluster = self._slurm(scheduler)
-        try:
-            if self._kind == "slurm":
-                with self._errors():
-                    cluster.scale(jobs=self._jobs)  # type: ignore[call-arg] # of Slurm
-                    cluster.sync(_submitted, cluster)
-            yield cluster
-        finally:
-            for job in cluster.workers.values():
-                job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
-            cluster.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except ImportError as error:
-            raise DeviceUnavailable(f"{error}; pip install 'nqbench[cluster]'") from error
-        except Exception as error:  # of Dask, asyncssh or the batch system
-            raise StudyError(f"{self._path}: {self._kind}: {_one_line(error)}") from error
-
-    def _slurm(self, scheduler: dict[str, Any]) -> SpecCluster:
-        from distributed.security import Security
-
-        handler = signal.getsignal(signal.SIGINT)
-        from dask_jobqueue.slurm import SLURMCluster
-
-        signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
-        extra = self._given.pop("worker_extra_args", ())
-        words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
-        return SLURMCluster(
-            **self._given,
-            scheduler_options=scheduler,
-            worker_extra_args=[*words, *extra],
-            security=True if self._temporary else Security() if self._encrypted else None,
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StudyError(f"--cluster {path} cannot be read: {_one_line(error)}") from error
+    single = isinstance(data, dict) and len(data) == 1
+    ((kind, given),) = data.items() if single else [("", {})]
+    if kind not in KINDS or not isinstance(given, dict):
+        raise StudyError(
+            f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:, and"
+            " nothing else (jobs is n_workers under slurm, and its certificates need no tls)"
         )
+    encrypted = config.get("distributed.comm.require-encryption", None)
+    if kind == "ssh" and not (encrypted or insecure):
+        raise StudyError(
+            f"{path}: its workers would listen on their network without encryption; name"
+            " certificates in Dask's configuration (docs/cluster.md says how), or add --insecure"
+            " in a network where you trust everybody"
+        )
+    return kind, given
+
+
+@contextmanager
+def running(path: Path, insecure: bool) -> Iterator[SpecCluster]:
+    """The cluster of a file, started by Dask's own class; it ends with the block.
+
+    Raises ``StudyError`` with what Dask or the batch system says.
+    """
+    from distributed import SSHCluster, Status
+
+    kind, given = described(path, insecure)
+    with _told(path, kind):
+        scheduler = {**NO_DASHBOARD, **given.pop("scheduler_options", {})}
+        if kind == "ssh":
+            worker = {**NO_DASHBOARD, **given.pop("worker_options", {})}
+            cluster = SSHCluster(**given, scheduler_options=scheduler, worker_options=worker)
+        else:
+            cluster = _slurm(given, scheduler)
+    try:
+        if kind == "slurm":
+            with _told(path, kind):
+                cluster.sync(_submitted, cluster)
+        yield cluster
+    finally:
+        for job in cluster.workers.values():
+            job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
+        cluster.close()
+
+
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise DeviceUnavailable(f"{error}; pip install 'nqbench[cluster]'") from error
+    except Exception as error:  # of Dask, asyncssh or the batch system
+        raise StudyError(f"{path}: {kind}: {_one_line(error)}") from error
+
+
+def _slurm(given: dict[str, Any], scheduler: dict[str, Any]) -> SpecCluster:
+    """With the certificates of Dask's configuration, else with some for this cluster alone."""
+    from distributed.security import Security
+
+    handler = signal.getsignal(signal.SIGINT)
+    from dask_jobqueue.slurm import SLURMCluster
+
+    signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
+    words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
+    words += given.pop("worker_extra_args", ())
+    own = Security()
+    return SLURMCluster(
+        **{"n_workers": 1, "shared_temp_directory": str(Path.cwd()), **given},
+        scheduler_options=scheduler,
+        worker_extra_args=words,
+        security=own if own.tls_ca_file else True,
+    )
 
 
 async def _submitted(cluster: SpecCluster) -> None:

@@ -28,18 +28,18 @@ from distributed.security import Security
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.cluster import connect, host
 from nqbench.cluster.connect import (
-    ClusterFile,
     ClusterTarget,
     WorkerPart,
     check_address,
     connected,
+    described,
     gpu_workers,
     local,
     quiet_dask,
 )
 from nqbench.cluster.devices import ClusterSite
 from nqbench.cluster.host import Offer
-from nqbench.cluster.members import Cluster, RemoteJobs, unfit
+from nqbench.cluster.members import Cluster, unfit
 from nqbench.devices.cuda import query
 from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
@@ -173,7 +173,7 @@ def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
 
 
 def test_lost_late_and_lying_workers_change_no_record(
-    cluster: Cluster, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, address: str, tmp_path: Path
 ) -> None:
     points = toy.points(24)
     victim = next(iter(cluster.look()))
@@ -186,7 +186,6 @@ def test_lost_late_and_lying_workers_change_no_record(
         wait_until(lambda: victim not in cluster.look() and len(cluster.look()) == 4)
 
     listener = Meddler(5, trouble)
-    seen = addresses(monkeypatch)
     try:
         outcome = on(cluster, toy.DEVICE, tmp_path / "cluster", points, listener=listener)
     finally:
@@ -196,7 +195,6 @@ def test_lost_late_and_lying_workers_change_no_record(
     without(tmp_path / "plain", points)
     assert outcome.counts == {"ok": 24}
     assert lines(tmp_path / "cluster") == lines(tmp_path / "plain")
-    assert len(seen) == 5, "three workers, the one that came back, the late one"
     (note,) = cluster.notes  # type: ignore[attr-defined]
     said = "is taken out: the answer is 2049, but the known one is 2048"
     assert said in note, note
@@ -230,20 +228,6 @@ def test_machines_need_not_agree_on_the_time(cluster: Cluster, tmp_path: Path) -
     finally:
         cluster.client.run(shift_clocks, 0.0)
     assert outcome.counts == {"ok": 3}
-
-
-def addresses(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Collects who answered."""
-    seen: set[str] = set()
-    next_ended = RemoteJobs.next_ended
-
-    def noted(jobs: RemoteJobs[Any, Any, Any]) -> Any:
-        if (ended := next_ended(jobs)) is not None and ended[1] is not None:
-            seen.add(ended[1].address)
-        return ended
-
-    monkeypatch.setattr(RemoteJobs, "next_ended", noted)
-    return seen
 
 
 def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
@@ -375,38 +359,35 @@ def test_addresses_beyond_this_computer_need_encryption(
     ("text", "insecure", "said"),
     [
         ("ssh: {hosts: [a, b]}", True, ""),
-        ("slurm: {cores: 2}\ntls: temporary", False, ""),
+        ("slurm: {cores: 2, n_workers: 3}", False, ""),
         ("ssh: {hosts: [a, b]}", False, "listen on their network without encryption"),
-        ("slurm: {cores: 2}", False, "listen on their network without encryption"),
-        ("ssh: {hosts: [a, b]}\ntls: temporary", False, "jobs and tls are for slurm"),
-        ("ssh: {hosts: [a]}\ntls: {ca-file: x}", False, "has tls .*should be 'temporary'"),
-        ("ssh: {hosts: [a]}\njobs: 2", True, "jobs and tls are for slurm"),
-        ("slurm: {cores: 2}\njobs: 0", True, "has jobs 0, which should be greater"),
-        ("slurm: {cores: 2}\njobs: many", True, "has jobs 'many', which should be a valid int"),
+        ("ssh: {hosts: [a, b]}\njobs: 2", True, "nothing else"),
+        ("slurm: {cores: 2}\ntls: temporary", True, "its certificates need no tls"),
         ("ssh: {}\nslurm: {}", True, "one of Dask's clusters"),
-        ("ssh: [a, b]", True, "has ssh .* should be a valid dictionary"),
-        ("slrum: {}", True, "unknown fields: slrum"),
-        ("- ssh", True, "not a mapping"),
-        ("ssh: {hosts: [", True, "is not YAML"),
+        ("ssh: [a, b]", True, "one of Dask's clusters"),
+        ("slrum: {}", True, "under ssh: or slurm:"),
+        ("- ssh", True, "one of Dask's clusters"),
+        ("ssh: {hosts: [", True, "cannot be read"),
     ],
 )
 def test_cluster_files(text: str, insecure: bool, said: str, tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     with pytest.raises(StudyError, match=said) if said else nullcontext():
-        ClusterFile(file, insecure)
+        described(file, insecure)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # open files of Dask
 def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, sbatch = tmp_path / "cluster.yaml", tmp_path / "sbatch"
-    file.write_text("slurm: {cores: 1, memory: 1GB}")
+    file.write_text(f"slurm: {{cores: 1, memory: 1GB, shared_temp_directory: {tmp_path}}}")
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     ctrl_c = signal.getsignal(signal.SIGINT)
     with (
         pytest.raises(StudyError, match=r"slurm: .* sbatch: error: invalid partition"),
-        connected(ClusterTarget(file=file, insecure=True), lambda _: None),
+        connected(ClusterTarget(file=file), lambda _: None),
     ):
         pass
     assert signal.getsignal(signal.SIGINT) is ctrl_c
