@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -377,7 +379,6 @@ def test_cluster_files(text: str, insecure: bool, said: str, tmp_path: Path) -> 
         described(file, insecure)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # open files of Dask
 def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, sbatch = tmp_path / "cluster.yaml", tmp_path / "sbatch"
     file.write_text(f"slurm: {{cores: 1, memory: 1GB, shared_temp_directory: {tmp_path}}}")
@@ -391,6 +392,9 @@ def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.M
     ):
         pass
     assert signal.getsignal(signal.SIGINT) is ctrl_c
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # dask-jobqueue leaves the files of its certificates open
 
 
 def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
