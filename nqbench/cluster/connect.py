@@ -343,6 +343,7 @@ def _told(path: Path, kind: str) -> Iterator[None]:
 
 def _slurm(given: dict[str, Any], scheduler: dict[str, Any]) -> SpecCluster:
     """With the certificates of Dask's configuration, else with some for this cluster alone."""
+    from dask import config
     from distributed.security import Security
 
     handler = signal.getsignal(signal.SIGINT)
@@ -351,12 +352,11 @@ def _slurm(given: dict[str, Any], scheduler: dict[str, Any]) -> SpecCluster:
     signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
     words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
     words += given.pop("worker_extra_args", ())
-    own = Security()
     return SLURMCluster(
         **{"n_workers": 1, "shared_temp_directory": str(Path.cwd()), **given},
         scheduler_options=scheduler,
         worker_extra_args=words,
-        security=own if own.tls_ca_file else True,
+        security=Security() if config.get("distributed.comm.tls.ca-file", None) else True,
     )
 
 
