@@ -6,11 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
-
-from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 
 if TYPE_CHECKING:
     from nqbench.measure.run_state import RunOutcome
@@ -31,12 +27,3 @@ def exit_code(outcome: RunOutcome) -> int:
     if outcome.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if outcome.failures or not outcome.counts.get("ok", 0) else 0
-
-
-@contextmanager
-def wrong_request() -> Iterator[None]:
-    """Let unusable runs end with ``EXIT_WRONG``: ``EXIT_FAILED`` is for a gate or a limit."""
-    try:
-        yield
-    except (AnalysisError, StoreError, InterchangeError) as error:
-        raise StudyError(str(error)) from error

@@ -15,6 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -65,14 +66,10 @@ class CommandGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (click's form)
         """A heading for each group; no sentence is cut, as click would."""
         width = max(map(len, self.commands))
-        panels: dict[Any, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            if not command.hidden:
-                line = (name.ljust(width), command.short_help or "")
-                panels.setdefault(getattr(command, "rich_help_panel", ""), []).append(line)
-        for title, lines in panels.items():
+        for title, commands in COMMANDS.items():
+            about = {_name(one): (one.__doc__ or "").partition("\n")[0] for one in commands}
             with formatter.section(title):
-                formatter.write_dl(lines)
+                formatter.write_dl([(name.ljust(width), about[name]) for name in about])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words ask for. Raises ``StudyError`` for one that is gone."""
@@ -122,13 +119,12 @@ def common(
         check_room(LIST_BYTES if command in LISTS else RUN_BYTES)
 
 
-for _title, _commands in COMMANDS.items():
-    for _command in _commands:
-        app.command(
-            _command.__name__.strip("_"),
-            short_help=(_command.__doc__ or "").partition("\n")[0],  # all of it; typer would cut it
-            rich_help_panel=_title,
-        )(_command)
+def _name(command: Callable[..., None]) -> str:
+    return command.__name__.strip("_")
+
+
+for _command in chain(*COMMANDS.values()):
+    app.command(_name(_command))(_command)
 
 
 def main() -> None:

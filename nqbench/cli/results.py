@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, measuring, options, show, wrong_request
+from nqbench.cli import EXIT_FAILED, measuring, options, show
 from nqbench.cli.options import argument, option
-from nqbench.errors import StudyError
+from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 
 if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings, Gate
@@ -128,7 +128,7 @@ def compare(
 
     show.console.hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
-    with wrong_request():
+    try:
         findings = compare_datasets(
             open_runs(runs),
             [printable(run) for run in runs],
@@ -146,6 +146,8 @@ def compare(
             _tell_github(findings, gate, said and f"--fail-on {fail_on}: {said}")
         if forms or out or as_json or not formats:
             _show_comparison(findings, out, forms, as_json=as_json)
+    except (AnalysisError, StoreError, InterchangeError) as error:  # the gate's exit code is 1
+        raise StudyError(str(error)) from error
     if gate is not None:
         show.console.note(f"--fail-on {fail_on}: {said}")
         if broken:
