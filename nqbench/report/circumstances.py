@@ -7,18 +7,16 @@ import math
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
-from nqbench.point import MEASURING
 from nqbench.record import CONDITIONS, Record
 from nqbench.report.figures.axes import exact, in_one_unit
 from nqbench.report.items import columns_of
 from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
 from nqbench.runs.frame import level_text
-from nqbench.workloads import KERNEL, with_systems
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -132,26 +130,13 @@ def details(data: Dataset, records: Sequence[Record]) -> Iterator[Details]:
         factors = columns_of(data, sweep)
         points = [p for p in data.select(sweep) if p.key and p.key not in shown]
         shown.update(point.key for point in points)
-        # The factors that were varied, without those whose level follows from n.
-        every = data.select(sweep)
-        sizes = {point.n for point in every}
-        taken = {f: {(point.n, point.level(f)) for point in every} for f in factors}
-        varied = [name for name, levels in taken.items() if len(levels) > len(sizes)]
-        free = [name for name in varied if name not in ("system", "n", *MEASURING)]
-        found_here = (
-            _detail(data, p, found.get(p.key, ()), factors, free, anchor(p.key)) for p in points
-        )
         if points:
-            yield Details(f"Points of sweep {sweep}", tuple(found_here))
+            here = (_detail(data, p, found.get(p.key, ()), factors) for p in points)
+            yield Details(f"Points of sweep {sweep}", tuple(here))
 
 
 def _detail(
-    data: Dataset,
-    point: PointResult,
-    records: Sequence[Record],
-    factors: tuple[str, ...],
-    free: Sequence[str],
-    place: str,
+    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
 ) -> PointDetail:
     last = records[-1] if records else None
     expected = {r.expected for r in records if r.expected}
@@ -172,14 +157,14 @@ def _detail(
     what = data.quantities()[0]
     value = point.value(what)
     return PointDetail(
-        place,
+        anchor(point.key),
         f"{wording.describe(point, factors)}, N={point.n}",
         "" if math.isnan(value) else exact(value, what),
         tuple((name, text) for name, text in facts.items() if text),
         tuple(headings),
         tuple(tuple(row.get(name, "") for name in headings) for row in rows),
         tuple((f"round {r.round}", in_one_unit(r.samples_s)) for r in records if r.samples_s),
-        explain_command(data, point, free),
+        explain_command(data, point),
     )
 
 
@@ -201,41 +186,24 @@ def _measurement(record: Record) -> dict[str, str]:
     return row
 
 
-def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:
+def explain_command(data: Dataset, point: PointResult) -> str:
     """The command that counts the point's kernel by source line; empty where there is none.
 
-    The simulator counts a kernel of a GPU's run at the smallest size of its study.
+    The simulator counts a kernel of a GPU's run at the smallest size of its study, and at its own
+    levels of factors that have some for each kind of device.
     """
-    named = any(point.system in workload.systems for workload in with_systems())
-    if point.cpu or (point.system and not named and not data.study.get(KERNEL)):
+    if point.cpu or data.command.startswith("nqbench.run"):  # no command can name Python's study
         return ""
-    if not named and data.command.startswith("nqbench.run"):
-        return ""  # a study of Python's, which no command can name
-    levels = {name: point.level(name) for name in free}
     # The study as the run's command named it.
     files = [word for word in shlex.split(data.command) if word.endswith((".yaml", ".yml"))]
-    words = ["nqbench", "explain", point.system if named else (*files, data.name)[0]]
-    if not named:
-        words += ["--point", f"sweep={point.sweep}"]
-        words += ["--point", f"system={point.system}"] if point.system else []
-        asked = _asked(data, point.sweep)
-        levels = {name: level for name, level in levels.items() if name in asked}
-    for name, level in levels.items():
-        words += ["--point", f"{name}={level}"] if level != INAPPLICABLE else []
+    words = ["nqbench", "explain", (*files, data.name)[0], "--point", f"sweep={point.sweep}"]
+    for name, levels in data.swept(point.sweep).items():
+        elsewhere = isinstance(levels, Mapping) and "sim" in levels and not data.simulated
+        if name != "n" and point.level(name) != INAPPLICABLE and not elsewhere:
+            words += ["--point", f"{name}={point.level(name)}"]
     if data.simulated:
         words += ["--n", str(point.n), "--device", data.spec]
     return shlex.join(words)
-
-
-def _asked(data: Dataset, sweep: str) -> set[str]:
-    """The factors that the study itself varies in a sweep, with the same levels on each kind of
-    device; others follow from them."""
-    entries = [entry for entry in data.study.get("sweeps") or () if entry.get("name") == sweep]
-    axes = [
-        axis for e in entries for key in ("matrix", "zip") for axis in (e.get(key) or {}).items()
-    ]
-    by_kind = {name for name, levels in axes if isinstance(levels, Mapping) and "sim" in levels}
-    return {name for name, _ in axes} - (set() if data.simulated else by_kind)
 
 
 def _pairs(values: Mapping[str, Any]) -> Pairs:

@@ -107,8 +107,14 @@ def write_roofline(
     of the ceilings and for an unknown format, ``AnalysisError`` where no kernel has both a time and
     known operations, ``StoreError`` for a folder that cannot be used.
     """
+    beside = runs[0].resolve().parent / STUDY
+    if not (ceilings or (beside / MANIFEST).exists()):
+        raise StudyError(
+            f"there is no run of the ceilings at {beside}; make one on the same GPU with"
+            " `nqbench run ceilings`, or give it with --ceilings"
+        )
     observed = [observe(path) for path in runs]
-    highest = ceilings_of(load_dataset(ceilings or _ceilings_beside(runs[0])))
+    highest = ceilings_of(load_dataset(ceilings or beside))
     simulated = [load_dataset(path) for path in counters]
     points, left_out = [], []
     for run in observed:
@@ -123,17 +129,6 @@ def write_roofline(
         drawing = draw(highest, points, source)
     page.drawing(drawing, source)
     return table, page.files
-
-
-def _ceilings_beside(run: Path) -> Path:
-    """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/NAME``."""
-    found = run.resolve().parent / STUDY
-    if not (found / MANIFEST).exists():
-        raise StudyError(
-            f"there is no run of the ceilings at {found}; make one on the same GPU with"
-            " `nqbench run ceilings`, or give it with --ceilings"
-        )
-    return found
 
 
 def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> style.Drawing:

@@ -123,7 +123,7 @@ def test_a_point_is_drawn_before_it_is_timed_and_nothing_after_the_end() -> None
     display = LiveDisplay(out)
     row = display.row("")
     row.stage("timing, round 1 of 1", 2)
-    display._cost_s = 0.0  # however long the first drawing took
+    display._drawn = 0.0  # long ago
     row.started(POINTS[0], timed=True)
     before = written(out)
     assert "now: crossed N=8" in before

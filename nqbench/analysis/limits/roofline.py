@@ -11,6 +11,7 @@ with that kernel's phase and counts: no ceiling applies between the launches.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, WorkKind
 from nqbench.errors import AnalysisError
 from nqbench.point import MEASURING, PART
+from nqbench.system.suggest import many
 from nqbench.vocabulary import of_kernel, plain_name
 
 SIMULATED: Final = "simulated PTX"
@@ -130,11 +132,8 @@ def roof_points(
             f"no timed kernel of run {run.data.name!r} has known operations: measure with"
             " `counters: ncu`, or name a simulated run of the same points with --counters"
         )
-    shown = {(point.system, point.n) for point in found}
-    why = [f"{name} at N = {n}" for name, n in dict.fromkeys(left_out) if (name, n) not in shown]
-    if others := sum(one in shown for one in left_out):
-        why.append(f"{others} other configurations of those above")
-    return found, why
+    unknown = Counter(left_out)
+    return found, [f"{name} at N = {n} ({many(k, 'point')})" for (name, n), k in unknown.items()]
 
 
 def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | None]:

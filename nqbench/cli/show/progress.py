@@ -29,8 +29,6 @@ PLAIN_INTERVAL_S: Final = 10.0
 """Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
 TICK_S: Final = 1.0
 """The fewest seconds between two redraws while another device is timed."""
-DRAWING_SHARE: Final = 0.05
-"""Largest share of a run's time that goes into redrawing."""
 
 
 @contextmanager
@@ -201,16 +199,16 @@ class LiveDisplay(Display):
             redirect_stdout=False,
         )
         self._closed = False
-        self._drawn = self._cost_s = 0.0
+        self._drawn = 0.0
 
     def stage_began(self, row: ProgressRow) -> None:  # noqa: ARG002 (all rows are drawn)
         """Show it at once."""
         self._draw()
 
     def point_began(self, row: ProgressRow) -> None:
-        """Show it, unless that would take much of the run or disturb another device."""
+        """Show it now and then, more rarely where that would disturb another device."""
         others = any(other.timed for other in self.rows if other is not row)
-        self._draw(max(self._cost_s / DRAWING_SHARE, TICK_S if others else 0.0))
+        self._draw(TICK_S if others else TICK_S / 4)
 
     def step_done(self, row: ProgressRow) -> None:
         """What has no points is drawn when it says how far it is."""
@@ -224,12 +222,10 @@ class LiveDisplay(Display):
 
     def _draw(self, apart_s: float = 0.0) -> None:
         """Redraw, if that was done ``apart_s`` seconds ago or earlier."""
-        began = time.monotonic()
-        if not self._closed and began - self._drawn >= apart_s:
+        if not self._closed and time.monotonic() - self._drawn >= apart_s:
             self._live.start()  # the first time
             self._live.refresh()
             self._drawn = time.monotonic()
-            self._cost_s = self._drawn - began
 
     def render(self) -> Text:
         """What is drawn: a line for each row, cut where the terminal is narrow; of one row also
