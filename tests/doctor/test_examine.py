@@ -35,7 +35,7 @@ LAPTOP = {
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.Package())
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.FakeNvml(**{fake_pynvml.NEW_REASONS: 1}))
     return LAPTOP | {
         "driver": ProbeResult({"error": 0, "cuda": [13, 0], "count": 1}),
         "pycuda": ProbeResult({"version": "2025.1.2", "headers": "13.0"}),

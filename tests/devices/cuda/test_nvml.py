@@ -3,75 +3,18 @@
 from __future__ import annotations
 
 import sys
-import types
-from typing import Any
 
 import pytest
 
 from nqbench.device import Reading
 from nqbench.devices.cuda.query import SETTINGS, NvmlSensor, nvml_settings
 from nqbench.errors import DeviceError
-
-ANSWERS: dict[str, Any] = {
-    "nvmlDeviceGetHandleByPciBusId": "gpu",
-    "nvmlDeviceGetClockInfo": {1: 1755, 2: 2619},
-    "nvmlDeviceGetTemperature": 61,
-    "nvmlDeviceGetPowerUsage": 412_345,
-    "nvmlDeviceGetTotalEnergyConsumption": 987_654,
-    "nvmlDeviceGetCurrentClocksThrottleReasons": 0x44,
-    "nvmlSystemGetDriverVersion": b"580.65.06",  # bytes, as older bindings give
-    "nvmlDeviceGetMaxClockInfo": {1: 1980, 2: 2619},
-    "nvmlDeviceGetApplicationsClock": {1: 1755, 2: 2619},
-    "nvmlDeviceGetEnforcedPowerLimit": 700_000,
-    "nvmlDeviceGetEccMode": [1, 1],
-    "nvmlDeviceGetMigMode": [0, 0],
-    "nvmlDeviceGetPersistenceMode": 0,
-}
-"""By question; a mapping gives the answer for the last argument."""
-
-
-class FakeNvml(types.ModuleType):
-    """NVML with one GPU; ``refused`` names the questions that it does not answer."""
-
-    NVML_CLOCK_SM = 1
-    NVML_CLOCK_MEM = 2
-    NVML_TEMPERATURE_GPU = 0
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self) -> None:
-        super().__init__("pynvml")
-        self.refused: set[str] = set()
-        self.opened = 0
-
-    def nvmlInit(self) -> None:  # noqa: N802 (NVML's own name, here and below)
-        self.refuse("nvmlInit")
-        self.opened += 1
-
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.opened -= 1
-
-    def refuse(self, question: str) -> None:
-        if question in self.refused:
-            raise self.NVMLError("Not Supported")
-
-    def __getattr__(self, name: str) -> Any:
-        assert not name.startswith("nvmlDeviceSet"), f"{name} would change the GPU"
-        if name not in ANSWERS:
-            raise AttributeError(name)
-
-        def ask(*arguments: Any) -> Any:
-            self.refuse(name)
-            answer = ANSWERS[name]
-            return answer[arguments[-1]] if isinstance(answer, dict) else answer
-
-        return ask
+from tests.doctor.fake_pynvml import ANSWERS, OLD_REASONS, FakeNvml
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    fake = FakeNvml()
+    fake = FakeNvml(**{OLD_REASONS: 0x44})
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     return fake
 
@@ -83,7 +26,7 @@ def test_it_reads_the_state_in_the_units_of_the_names(
     assert sensor.read() == Reading(
         1755, 2619, 61, 412_345, 987_654, ("sw_power_cap", "hw_thermal_slowdown")
     )
-    monkeypatch.setitem(ANSWERS, "nvmlDeviceGetCurrentClocksEventReasons", 0x8)
+    nvml.answers["nvmlDeviceGetCurrentClocksEventReasons"] = 0x8
     assert sensor.read().reasons == ("hw_slowdown",)  # the newer name is preferred
     sensor.close()
     sensor.close()
