@@ -333,10 +333,13 @@ STUDY: Final = Language(
 )
 
 
-def value_in_study(expression: Expression, names: Mapping[str, Any], device: DeviceFacts) -> Any:
-    """The value of a study's expression, given the factors that it may read. Raises as
-    :func:`evaluate`."""
-    return evaluate(expression, STUDY, {**names, "device": _facts(device)}, FUNCTIONS)
+def value_in_study(
+    expression: Expression, names: Mapping[str, Any], device: DeviceFacts | None
+) -> Any:
+    """The value of a study's expression, given the factors that it may read, and the device where
+    it is known. Raises as :func:`evaluate`."""
+    known = {"device": _facts(device)} if device else {}
+    return evaluate(expression, STUDY, {**names, **known}, FUNCTIONS)
 
 
 @lru_cache(maxsize=64)

@@ -162,12 +162,7 @@ def _derived(
             return math.nan
         names[name] = value
     try:
-        if device is None:
-            found = float(
-                expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
-            )
-        else:
-            found = float(expressions.value_in_study(parsed, names, device))
+        found = float(expressions.value_in_study(parsed, names, device))
     except (StudyError, TypeError, ValueError, OverflowError):
         return math.nan  # a division by a counter that is 0
     return found if math.isfinite(found) else math.nan
