@@ -1,19 +1,11 @@
-"""The statistics of ``compare``, tried on the same kernel against itself.
+"""The statistics of ``compare`` on noise whose truth is known: the same kernel against itself.
 
-    python -m benchmarks.selftest [--trials 4000]           # made-up noise whose truth is known
-    nqbench run benchmarks/selftest.yaml -d cuda:0          # every point twice in a run
-    python -m benchmarks.selftest results/reference/h100/selftest   # judges such a run
+    python -m benchmarks.selftest [--trials 4000]
 
 A trial is what a user would have: a run that contains a kernel twice (``a`` and ``b``), and a
 second run of the same. Measurements are sampled from the test device by the sampling policy of real
 runs and go through ``compare`` like those of any run: within the run (paired by round) and between
-the two (Welch).
-
-In a run on a GPU, what differs between the two is chance, so that every ``faster`` and ``slower``
-is a false one. The pairs are compared within the run, and between halves of its rounds as if they
-were two runs. A known difference is put in by lengthening one side's times.
-
-Exit code 1 if a limit is broken.
+the two (Welch). Exit code 1 if a limit is broken. ``nqbench selftest`` does it on a device.
 """
 
 from __future__ import annotations
@@ -27,78 +19,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import binomtest
 
-from nqbench.analysis.compare.match import Matched
-from nqbench.analysis.compare.runs import ComparedPoint, compare_levels, compare_runs
-from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
-from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE, Estimate
+from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show import console
 from nqbench.devices.fake import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
+from nqbench.selftest import HEADS, MAX_FALSE, SIDES, JudgedRate, Trial
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
 ROUNDS = 5
 """The default of studies."""
-SIDES = ("a", "b")
-"""The same kernel under two names: systems of a trial, sweeps of ``selftest.yaml``."""
-MAX_FALSE = 0.065
-"""Largest rate of false calls (nominal: 5%): the bounds of the trials lie below it, those of a few
-dozen pairs may."""
-EFFECT = 1.02
-"""The difference put into a recorded run: a small one that matters."""
 COVERAGE_NORMAL, COVERAGE_SKEW = (0.93, 0.97), (0.90, 1.0)
 MIN_POWER = 0.90
 """Share of single comparisons in which a true 2% has to be called right."""
 NOISE = FakeModel(noise=0.004, round=0.004, block=0.004)
 """0.4% within a measurement, between processes, and between measurements: what GPUs in a quiet
 machine show."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedRate:
-    """In how many of its trials something happened, the limit of that rate in words (empty: it is
-    only reported), and whether it holds."""
-
-    scenario: str
-    design: str
-    what: str
-    count: int
-    trials: int
-    limit: str = ""
-    holds: bool = True
-
-    @property
-    def value(self) -> float:
-        """The share; NaN of no trials."""
-        return self.count / self.trials if self.trials else math.nan
-
-    def bounds(self) -> tuple[float, float]:
-        """Clopper-Pearson 95% interval of the share; NaN of no trials."""
-        if not self.trials:
-            return math.nan, math.nan
-        interval = binomtest(self.count, self.trials).proportion_ci(CONFIDENCE, method="exact")
-        return float(interval.low), float(interval.high)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """The verdict of ``compare`` on one pair, and the true ratio of the two."""
-
-    truth: float
-    row: ComparedPoint
-
-    @property
-    def called(self) -> bool:
-        """Whether the two were called different."""
-        return self.row.verdict in ("faster", "slower")
-
-    @property
-    def right(self) -> bool:
-        """Whether a true difference was given its direction."""
-        return self.truth != 1 and self.row.verdict == ("slower" if self.truth > 1 else "faster")
 
 
 @dataclass(frozen=True)
@@ -253,73 +193,13 @@ def _coverage(scenario: Scenario, design: str, what: str, held: Sequence[bool]) 
     return replace(rate, limit=f"{low:.0%} to {high:.0%}", holds=low <= rate.value <= high)
 
 
-def judged(run: Path) -> Iterator[JudgedRate]:
-    """What a run of ``selftest.yaml`` says.
-
-    Raises ``ValueError`` for a run of another study or without times, ``StoreError`` for no run.
-    """
-    data = load_dataset(run)
-    if (data.name, data.sweeps) != ("selftest", SIDES):
-        raise ValueError(f"{run} holds the study {data.name}: its points are not identical")
-    if data.simulated:
-        raise ValueError(f"{data.device} counts and does not time: counters repeat exactly")
-    pairs = [row.pair for row in compare_levels(data, "sweep", SIDES, margin=0).rows]
-    for design in ("paired", "welch"):
-        equal, longer = (
-            [trial for pair in pairs for trial in _of_pair(data, pair, design, effect)]
-            for effect in (1.0, EFFECT)
-        )
-        # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
-        equal = [t for t in equal if t.row.ratio.bounded]
-        calls = {
-            "false faster or slower": sum(t.called for t in equal),
-            f"p <= {ALPHA:g} though equal": sum(t.row.p <= ALPHA for t in equal),
-        }
-        for what, count in calls.items():
-            limit = f"lower bound at most {MAX_FALSE:.1%}"
-            rate = JudgedRate(data.device, design, what, count, len(equal), limit)
-            yield replace(rate, holds=not equal or rate.bounds()[0] <= MAX_FALSE)
-        right = sum(t.right for t in longer)
-        yield JudgedRate(data.device, design, "true 2% called right", right, len(longer))
-
-
-def _of_pair(data: Dataset, pair: Matched, design: str, effect: float) -> list[Trial]:
-    """One pair compared on its own, as if it were all that the run holds; or (``welch``) the odd
-    rounds of one against the even rounds of the other, as if they were two runs.
-
-    The times of the second are multiplied by ``effect``: what a slower kernel would have given.
-    """
-    rounds = pair.second.measurements.items()
-    slower = {r: {**row, "value_s": row["value_s"] * effect} for r, row in rounds}
-    second = replace(pair.second, measurements=slower)
-    if design == "paired":
-        alone = replace(data, points=(pair.first, second))
-        return [Trial(effect, row) for row in compare_levels(alone, "sweep", SIDES).rows]
-    runs = []
-    for point, rest in ((pair.first, 1), (second, 0)):
-        half = {r: row for r, row in point.measurements.items() if r % 2 == rest}
-        if not half:
-            return []
-        runs.append(replace(data, points=(replace(point, measurements=half),)))
-    compared = compare_runs(runs[0], runs[1], ("odd rounds", "even rounds"))
-    return [Trial(effect, row) for row in compared.rows]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print every rate with its bounds and its limit; 1 if a limit is broken."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("run", type=Path, nargs="?", help="a recorded run of selftest.yaml")
     parser.add_argument("--trials", type=int, default=TRIALS, help="of each kind of noise")
-    given = parser.parse_args(arguments)
-    found = list(judged(given.run) if given.run else tried(given.trials))
-    rows = []
-    for rate in found:
-        low, high = rate.bounds()
-        verdict = "" if not rate.limit else "holds" if rate.holds else "BROKEN"
-        shares = [f"{rate.value:.2%}", f"{low:.2%} to {high:.2%}", str(rate.trials)]
-        rows.append([rate.scenario, rate.design, rate.what, *shares, rate.limit, verdict])
-    console.show_table(["noise", "design", "what", "rate", "95% bounds", "of", "limit", ""], rows)
-    return int(not all(rate.holds for rate in found))
+    rates = list(tried(parser.parse_args(arguments).trials))
+    console.show_table(HEADS, [rate.cells() for rate in rates])
+    return int(not all(rate.holds for rate in rates))
 
 
 if __name__ == "__main__":

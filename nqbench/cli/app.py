@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 
 from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.kernels import check, explain, kernels
-from nqbench.cli.machine import count, devices, doctor, worker
+from nqbench.cli.machine import count, devices, doctor, selftest, worker
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.papers import claims, reproduce
 from nqbench.cli.results import compare, import_, report, verify
@@ -123,7 +123,7 @@ def _name(command: Callable[..., None]) -> str:
     return command.__name__.strip("_")
 
 
-for _command in chain(*COMMANDS.values()):
+for _command in (*chain(*COMMANDS.values()), selftest):  # which is in no group of the help
     app.command(_name(_command))(_command)
 
 

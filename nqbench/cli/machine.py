@@ -8,6 +8,7 @@ from typing import Final
 import typer
 
 from nqbench.cli import EXIT_FAILED, options, show
+from nqbench.cli.measuring import choose, measure
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -57,6 +58,34 @@ def doctor(
     else:
         show.listings.show_doctor(report)
     if not report.usable:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def selftest(
+    run: Path | None = argument("RUN", "Judge a recorded self-test again; measures nothing.", None),
+    device: str | None = option(
+        "--device -d DEVICE", "Measure identical kernels on this device.", None
+    ),
+    out: options.RunFolder = None,
+    budget: options.Budget = None,
+) -> None:
+    """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
+    from nqbench.selftest import HEADS, STUDY, UNTIMED, judged
+    from nqbench.study import load_study
+
+    if run is not None:
+        given = {"--device": device, "--out": out, "--budget": budget}
+        options.refuse(given, f"{run} is judged as it was recorded")
+    elif device is None:
+        raise StudyError("selftest needs a device to measure on: nqbench selftest --device cuda:0")
+    elif (spec := choose(device)).startswith("sim"):  # before 48 points are run for nothing
+        raise StudyError(f"{spec} {UNTIMED}")
+    else:
+        run = measure(load_study(STUDY), spec, out=out, fresh=True, budget_s=budget).path
+        show.console.note(f"records: {run}")
+    rates = list(judged(run))
+    show.console.show_table(HEADS, [rate.cells() for rate in rates])
+    if not all(rate.holds for rate in rates):
         raise typer.Exit(EXIT_FAILED)
 
 

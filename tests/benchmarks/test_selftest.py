@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.selftest import SCENARIOS, judged, main, tried
+from benchmarks.selftest import SCENARIOS, tried
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.estimate import Contrast
+from nqbench.selftest import judged
+from tests.cli.call import call
 
 RUNS = Path(__file__).parents[2] / "results" / "reference"
 
@@ -45,7 +47,7 @@ def test_intervals_that_are_too_narrow_are_found_out() -> None:
         assert (design, "interval of the ratio holds the truth") in broken
 
 
-def test_a_run_of_identical_points(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_identical_points() -> None:
     """As its page says: two of 48 below 5%, one 2% missed, in both designs."""
     run = RUNS / "h100" / "selftest"
     found = {(f.design, f.what): (f.count, f.trials) for f in judged(run)}
@@ -53,16 +55,32 @@ def test_a_run_of_identical_points(capsys: pytest.CaptureFixture[str]) -> None:
         assert found[design, "false faster or slower"] == (0, 48)
         assert found[design, "p <= 0.05 though equal"] == (2, 48)
         assert found[design, "true 2% called right"] == (47, 48)
-    assert main([str(run)]) == 0
-    assert "lower bound at most 6.5%  holds" in capsys.readouterr().out
+    done = call("selftest", run)
+    assert (done.code, "lower bound at most 6.5%  holds" in done.out) == (0, True), done.said
 
 
 @pytest.mark.usefixtures("narrow")
 def test_a_run_judged_with_too_narrow_intervals_fails() -> None:
-    assert main([str(RUNS / "h100" / "selftest")]) == 1
+    assert call("selftest", RUNS / "h100" / "selftest").code == 1
 
 
-def test_a_run_of_something_else_is_not_judged() -> None:
-    """Points that differ would be called false alarms."""
-    with pytest.raises(ValueError, match="its points are not identical"):
-        list(judged(RUNS / "h100" / "ceilings"))
+def test_the_command_measures(tmp_path: Path) -> None:
+    done = call("selftest", "--device", "fake:base=1e-7", "--out", tmp_path)
+    assert f"records: {tmp_path}" in done.err
+    assert "true 2% called right" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "selftest needs a device to measure on"),
+        ("--trials 100", "--trials is gone: it tried the statistics on made-up noise"),
+        ("--device sim", "counts and does not time"),
+        ("old --device fake", "--device has no effect here (old is judged as it was recorded)"),
+        ("nothing", "nothing is not a run folder"),
+        (str(RUNS / "h100" / "ceilings"), "its points are not identical"),
+    ],
+)
+def test_mistakes_end_with_exit_code_2(tmp_path: Path, words: str, said: str) -> None:
+    done = call("selftest", *words.split(), cwd=tmp_path)
+    assert (done.code, said in done.err) == (2, True), done.err
