@@ -27,7 +27,7 @@ from nqbench.cli.show import console
 from nqbench.devices.fake import FakeDevice, FakeModel
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
-from nqbench.selftest import HEADS, MAX_FALSE, SIDES, JudgedRate, Trial
+from nqbench.selftest.device import HEADS, MAX_FALSE, SIDES, JudgedRate, Trial
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""

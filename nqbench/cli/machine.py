@@ -70,7 +70,7 @@ def selftest(
     budget: options.Budget = None,
 ) -> None:
     """Compare identical kernels with themselves on a device. Exit code 1: a limit is broken."""
-    from nqbench.selftest import HEADS, STUDY, UNTIMED, judged
+    from nqbench.selftest.device import HEADS, STUDY, UNTIMED, judged
     from nqbench.study import load_study
 
     if run is not None:

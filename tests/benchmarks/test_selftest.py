@@ -12,7 +12,7 @@ import pytest
 from benchmarks.selftest import SCENARIOS, tried
 from nqbench.analysis.data import estimate
 from nqbench.analysis.data.estimate import Contrast
-from nqbench.selftest import judged
+from nqbench.selftest.device import judged
 from tests.cli.call import call
 
 RUNS = Path(__file__).parents[2] / "results" / "reference"

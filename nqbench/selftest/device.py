@@ -19,7 +19,7 @@ from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.errors import StudyError
 
-STUDY: Final = Path(__file__).with_suffix(".yaml")
+STUDY: Final = Path(__file__).with_name("study.yaml")
 SIDES: Final = ("a", "b")
 """Sweeps of that study: the same points under two names."""
 EFFECT: Final = 1.02
