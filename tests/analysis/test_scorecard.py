@@ -42,13 +42,14 @@ def test_recorded_runs_of_a_paper() -> None:
     rows = {row.claim.id: row for row in card.rows}
     counter = rows["dynamic_alone"]
     assert (counter.printed, counter.chips, counter.n) == ("1.41x faster", "GTX 560 Ti", 19)
-    assert counter.here("H100") == "1.57x faster ±0.4%"
-    assert counter.here("H200", spread=False) == "1.57x faster"
+    assert counter.here() == "1.57x faster ±0.4% (H100); 1.57x faster ±0.7% (H200), N = 19"
+    assert counter.here(spread=False) == "1.57x faster, N = 19"
+    assert counter.kept.startswith("robust: ")
     assert counter.verdict == "holds, stronger"
     growth = rows["growth_factors"]
     assert growth.n is None
     assert growth.printed == "6.3x at N = 17; 7.7x at N = 19"
-    assert growth.here("H200").endswith(" at N = 19")
+    assert growth.here().endswith(" at N = 19 (H200)")
     assert growth.verdict == "unclear (H100); holds, as large (H200)"
     words = [list(SAID).index(row.word) for row in card.rows]
     assert words == sorted(words), "those that hold first"
@@ -106,6 +107,6 @@ def test_numbers_in_one_notation(
     value: Estimate | str, printed: str, kind: str, reads: str, unit: str, said: tuple[str, str]
 ) -> None:
     row = score(value, printed, kind, reads, unit)
-    assert (row.printed, row.here("H100")) == said
+    assert (row.printed, row.here()) == (said[0], f"{said[1]}, N = 15")
     counted = {"H100": replace(row.verdicts["H100"], device=ENUMERATED)}
     assert replace(row, verdicts=counted).kept == "exact count"

@@ -84,24 +84,28 @@ class Score:
         named = self.paper.by_device(self.claim)
         return ", ".join(chip(c.name) for c in cards if c.kind == "gpu" and not named)
 
-    def here(self, name: str, *, spread: bool = True) -> str:
-        """Our number of a run, with its interval if asked for ``spread``, and its size if that is
-        not the one of the row."""
-        if name not in self.verdicts:
-            return ""
-        size = _decisive(self.verdicts[name])
-        value = size.value
-        if isinstance(value, Estimate) and not spread:
-            value = Estimate(value.value)
-        return self._value(value) + self._at(size.n)
+    def here(self, *, spread: bool = True) -> str:
+        """Our numbers with their device where several differ, with intervals if asked for
+        ``spread``, and their size."""
+        texts = {}
+        for name, verdict in self.verdicts.items():
+            size = _decisive(verdict)
+            value = size.value
+            if isinstance(value, Estimate) and not spread:
+                value = Estimate(value.value)
+            texts[name] = self._value(value) + self._at(size.n)
+        return _by_text(texts) + (f", N = {self.n:,}" if self.n else "")
 
     @property
     def kept(self) -> str:
-        """In how many ways to judge it again the word stays, and the first in which it does not."""
+        """Whether the word stays where it is judged again in other ways: in how many, and the first
+        in which it does not."""
         if any(verdict.device == ENUMERATED for verdict in self.verdicts.values()):
             return "exact count"
+        if not self.robust.ways:
+            return "not judged again"
         lost = self.robust.lost
-        return f"{self.robust}; {lost[0]}" if lost else str(self.robust)
+        return f"fragile: {self.robust}; {lost[0]}" if lost else f"robust: {self.robust}"
 
     def _at(self, n: int | None) -> str:
         return f" at N = {n:,}" if n and n != self.n else ""

@@ -131,12 +131,7 @@ def show_scorecard(card: Scorecard, scores: Table) -> None:
     from nqbench.report.papers.tables import scorecard_table
 
     brief = scorecard_table(card, scores.source, spread=False)
-    names = [column.name for column in brief.columns[:-1]]  # what other ways say: below
-    rows = [row[: len(names)] for row in brief.texts()]
-    show_table(names, rows)
-    for row in card.rows:
-        if row.robust.lost:
-            say(f"word kept in {row.kept}: {row.headline.label}")
+    show_table([column.name for column in brief.columns], list(brief.texts()))
     for sentence in scores.notes:
         say(sentence)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import Verdict
-from nqbench.analysis.claims.scorecard import Score, Scorecard
+from nqbench.analysis.claims.scorecard import Scorecard
 from nqbench.analysis.data import select
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
@@ -28,6 +27,7 @@ from nqbench.report.papers import cells
 from nqbench.report.papers.cells import PointRow
 from nqbench.report.table import Cell, Column, Field, Source, Table, slug, source_of, tabulate
 from nqbench.report.tables.common import interval_note
+from nqbench.system.suggest import listing
 from nqbench.workloads import get
 
 IN_BRACKETS: Final = "in brackets: quotients of the printed numbers; the paper gives none"
@@ -396,10 +396,13 @@ FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
 """By the word that ``published.yaml`` uses."""
 
 
-ASKED_OF: Final = "asked of: the sentence is about the paper's GPUs and depends on the architecture"
+ASKED_OF: Final = (
+    "the claim is about the paper's GPUs, and the answer depends on the GPU; here another is asked"
+)
 ROBUST: Final = (
-    "robust: in how many ways to judge it again the word stays: limits halved and doubled, each"
-    " round left out, kernel times for totals or totals for them, repeated runs"
+    "robust: the word stays in every other way to judge the runs (limits halved or doubled, without"
+    " any one round, by total instead of kernel times or the reverse, by repeated runs); fragile:"
+    " one of them changes it"
 )
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
@@ -422,7 +425,7 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     )
     notes = (
         *counted(verdicts),
-        ASKED_OF,
+        f"asked of: {ASKED_OF}",
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
         " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
@@ -444,19 +447,19 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
 
 
 def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> Table:
-    """A row per main claim that was measured, a column for each run, with intervals if asked."""
+    """A row per main claim that was measured: the paper's number, ours (with intervals if asked for
+    ``spread``), the word, and whether it is robust."""
     shown = [row for row in card.rows if row.verdicts]
     chips = dict.fromkeys(row.chips for row in shown if row.chips)
     one = next(iter(chips)) if len(chips) == 1 else ""
     columns, rows = tabulate(
         shown,
         (Column("claim"), lambda row: row.headline.label),
-        (Column("N"), lambda row: f"{row.n:,}" if row.n else ""),
         (
             Column(f"paper, {one}" if one else "paper"),
             lambda row: row.printed + (f" ({row.chips})" if row.chips and not one else ""),
         ),
-        *((Column(name), partial(Score.here, name=name, spread=spread)) for name in card.names),
+        (Column(f"here, {listing(card.names, 'and')}"), lambda row: row.here(spread=spread)),
         (Column("verdict"), lambda row: row.verdict),
         (Column("robust"), lambda row: row.kept),
     )
