@@ -351,6 +351,13 @@ class Function:
             yield lane
 
     @contextmanager
+    def each_of(self, bits: Value, *vectors: Value) -> Iterator[tuple[Value, ...]]:
+        """The same; gives the lane and its element of each vector."""
+        copies = [(self.spilled(vector), element(vector.type)) for vector in vectors]
+        with self.each_lane(bits) as lane:
+            yield lane, *(self.load(of, self.offset(copy, lane, of)) for copy, of in copies)
+
+    @contextmanager
     def counted(self, count: Value) -> Iterator[Value]:
         """Code that runs for 0, 1, ..., count - 1."""
         at = self.slot(count.type)

@@ -14,7 +14,7 @@ from nqbench.simulator import cfg, liveness, native, parser
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.barriers import BarrierSite, release
 from nqbench.simulator.codegen.common import common_module
-from nqbench.simulator.codegen.kernel import translate
+from nqbench.simulator.codegen.kernel import WarpFunction
 from nqbench.simulator.codegen.memory import outlines
 from nqbench.simulator.codegen.writer import AccessSite, KernelWriter
 from nqbench.simulator.ir import Function, Module
@@ -117,7 +117,7 @@ def _translated(
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
     k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
-    barriers = translate(k, blocks)
+    barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {
         **{"kernel": kernel, "blocks": blocks, "symbols": placed, "layout": layout},

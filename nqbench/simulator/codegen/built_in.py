@@ -43,8 +43,7 @@ def define_print(module: Module) -> None:
     )
     context_at, warp_at, lanes, text, values, local, local_bytes = f.parameters
     context, warp = Fields(f, context_at), Fields(f, warp_at)
-    texts, places = f.spilled(text), f.spilled(values)
-    with f.each_lane(lanes) as lane32:
+    with f.each_of(lanes, text, values) as (lane32, said, start):
         lane = f.resize(lane32, 64)
         number = context.get(layout.Context.PRINTED)
         context.add(layout.Context.PRINTED, 1)
@@ -55,14 +54,13 @@ def define_print(module: Module) -> None:
             fields = Fields(f, record)
             thread = f.add(f.op("shl", warp.get(layout.Warp.INDEX), const(I64, 5)), lane)
             for field, value in (
-                (layout.Print.TEXT, f.load(I64, f.offset(texts, lane, I64), 8)),
+                (layout.Print.TEXT, said),
                 (layout.Print.THREAD, thread),
                 (layout.Print.BLOCK_X, warp.get(layout.Warp.CTAID_X)),
                 (layout.Print.BLOCK_Y, warp.get(layout.Warp.CTAID_Y)),
                 (layout.Print.BLOCK_Z, warp.get(layout.Warp.CTAID_Z)),
             ):
                 fields.set(field, value)
-            start = f.load(I64, f.offset(places, lane, I64), 8)
             with f.counted(const(I64, layout.PRINTED_BYTES // 4)) as word:
                 at = f.add(start, f.op("shl", word, const(I64, 2)))
                 with f.when(f.compare("ult", at, local_bytes)):

@@ -6,7 +6,7 @@ The block that a ``.sync`` instruction starts runs only for lanes whose members 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nqbench.simulator.codegen import barriers, watch
@@ -51,36 +51,32 @@ def _converging(handler: Handler) -> Handler:
     return handle
 
 
-def _keep(k: KernelWriter, slot: Value, lanes: Value, value: Value) -> None:
-    """Set the result of a group's lanes."""
-    old = k.f.load(value.type, slot, CACHE_LINE)
-    k.f.store(k.f.select(lanes, value, old), slot, CACHE_LINE)
+def _answered(k: KernelWriter, i: Instruction, answer: Callable[[Value, Value], Value]) -> Value:
+    """What ``answer(lanes as bits, lanes)`` says for each group (i32), in its lanes."""
+    f, slot = k.f, k.f.zeroed(V32)
+    with _groups(k, i) as (group, lanes):
+        said, old = f.splat(answer(group, lanes)), f.load(V32, slot, CACHE_LINE)
+        f.store(f.select(lanes, said, old), slot, CACHE_LINE)
+    return f.load(V32, slot, CACHE_LINE)
 
 
 def vote(k: KernelWriter, i: Instruction) -> None:
     kinds(k, i, ("sync", "all", "any", "uni", "ballot"), allow="bp")
     if "sync" not in i.modifiers:
         raise k.unsupported(i, "only the .sync form exists since compute capability 7.0")
-    f = k.f
-    ballot = "ballot" in i.modifiers
-    slot = f.zeroed(V32)
+    f, how = k.f, i.modifiers[1]
     says = f.as_bits(k.predicate(i.operands[1]))
-    with _groups(k, i) as (group, lanes):
+
+    def answer(group: Value, _: Value) -> Value:
         yes = f.and_(says, group)
-        if ballot:
-            answer = yes
-        else:
-            every, none = f.compare("eq", yes, group), f.compare("eq", yes, const(I32, 0))
-            if "all" in i.modifiers:
-                truth = every
-            elif "any" in i.modifiers:
-                truth = f.not_(none)
-            else:
-                truth = f.or_(every, none)
-            answer = f.cast("zext", truth, I32)
-        _keep(k, slot, lanes, f.splat(answer))
-    result = f.load(V32, slot, CACHE_LINE)
-    k.write(i.operands[0], result if ballot else f.nonzero(result))
+        if how == "ballot":
+            return yes
+        every, none = f.compare("eq", yes, group), f.compare("eq", yes, const(I32, 0))
+        truth = {"all": every, "any": f.not_(none), "uni": f.or_(every, none)}[how]
+        return f.cast("zext", truth, I32)
+
+    result = _answered(k, i, answer)
+    k.write(i.operands[0], result if how == "ballot" else f.nonzero(result))
 
 
 def shuffle(k: KernelWriter, i: Instruction) -> None:
@@ -126,19 +122,20 @@ def match(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     (kind,) = kinds(k, i, ("any", "all", "sync"), allow="b")
     a = k.read(i.operands[1], kind.bits)
-    slot = f.zeroed(V32)
-    with _groups(k, i) as (group, lanes):
-        if "all" in i.modifiers:
-            one = f.extract(a, f.lowest(group))
-            same = f.and_(f.as_bits(f.compare("eq", a, f.splat(one))), group)
-            whole = f.select(f.compare("eq", same, group), group, const(I32, 0))
-            _keep(k, slot, lanes, f.splat(whole))
-        else:
-            with f.each_lane(group) as lane:
-                same = f.compare("eq", a, f.splat(f.extract(a, lane)))
-                mine = f.and_(f.as_bits(same), group)
-                f.store(mine, f.offset(slot, lane, I32), 4)
-    result = f.load(V32, slot, CACHE_LINE)
+
+    def whole(group: Value, _: Value) -> Value:
+        one = f.extract(a, f.lowest(group))
+        same = f.and_(f.as_bits(f.compare("eq", a, f.splat(one))), group)
+        return f.select(f.compare("eq", same, group), group, const(I32, 0))
+
+    if "all" in i.modifiers:
+        result = _answered(k, i, whole)
+    else:
+        slot = f.zeroed(V32)
+        with _groups(k, i) as (group, _), f.each_lane(group) as lane:
+            same = f.compare("eq", a, f.splat(f.extract(a, lane)))
+            f.store(f.and_(f.as_bits(same), group), f.offset(slot, lane, I32), 4)
+        result = f.load(V32, slot, CACHE_LINE)
     target, flag = both(i.operands[0])
     k.write(target, result)
     if flag is not None:
@@ -157,11 +154,10 @@ def reduce(k: KernelWriter, i: Instruction) -> None:
         "max": -(2**31) if kind.signed else 0,
     }.get(how, 0)
     name = ("s" if kind.signed else "u") + how if how in ("min", "max") else how
-    slot = f.zeroed(V32)
-    with _groups(k, i) as (_, lanes):
-        total = f.reduce(name, f.select(lanes, a, const(V32, neutral)))
-        _keep(k, slot, lanes, f.splat(total))
-    k.write(i.operands[0], f.load(V32, slot, CACHE_LINE))
+    k.write(
+        i.operands[0],
+        _answered(k, i, lambda _, lanes: f.reduce(name, f.select(lanes, a, const(V32, neutral)))),
+    )
 
 
 def active_mask(k: KernelWriter, i: Instruction) -> None:

@@ -150,14 +150,10 @@ def _arrive(
     check_written(k, access, found, [fetch(k, found, 0)])
     mark_written(k, access, found, k.lanes)
     (pointers,) = found.pieces[0]
-    places_, result = f.spilled(pointers), f.zeroed(V64)
-    counts, expected = f.spilled(count), f.spilled(nbytes or const(V32, 0))
-    with f.each_lane(k.lanes) as lane:
-        pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+    result, expected = f.zeroed(V64), nbytes or const(V32, 0)
+    with f.each_of(k.lanes, pointers, count, expected) as (lane, pointer, *both):
         old = f.load(I64, pointer)
-        came, more = (
-            f.resize(f.load(I32, f.offset(c, lane, I32), 4), 64) for c in (counts, expected)
-        )
+        came, more = (f.resize(number, 64) for number in both)
         new = f.add(f.sub(old, came), f.op("shl", more, const(I64, BYTES)))
         if "arrive_drop" in i.modifiers:
             new = f.sub(new, f.op("shl", came, const(I64, COUNT)))

@@ -9,7 +9,7 @@ from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kin
 from nqbench.simulator.ir import I32, MASK, V16, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
-from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, Operand, both
+from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, both
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: PtxType) -> list[Value]:
@@ -72,17 +72,6 @@ def mul_mad(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], result, kind.signed)
 
 
-def mul24(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i, ("lo",))
-    if i.modifiers[0] != "lo":
-        raise k.unsupported(i)
-    a, b = (_field(k.f, k.read(operand, 32), 0, 24, kind.signed) for operand in i.operands[1:3])
-    result = k.f.op("mul", a, b)
-    if i.opcode == "mad24":
-        result = k.f.add(result, k.read(i.operands[3], 32))
-    k.write(i.operands[0], result, kind.signed)
-
-
 def div_rem(k: KernelWriter, i: Instruction) -> None:
     """Division by zero is a fault: PTX leaves its result to the machine. Lanes that do not take
     part divide by 1. The smallest number by -1 gives itself, remainder 0."""
@@ -135,6 +124,11 @@ def _row(compute: Callable[..., Value], *known: str, allow: str = "usb", words: 
         k.write(i.operands[0], compute(k.f, i, *operands), types[0].signed)
 
     return handle
+
+
+def _short_product(f: Function, i: Instruction, a: Value, b: Value, *more: Value) -> Value:
+    x, y = (_field(f, value, 0, 24, i.modifiers[-1] == "s32") for value in (a, b))
+    return f.add(f.op("mul", x, y), *more) if more else f.op("mul", x, y)
 
 
 def _sign(i: Instruction) -> str:
@@ -230,9 +224,9 @@ def trap(k: KernelWriter, i: Instruction) -> None:
 
 INTEGER: dict[str, Handler] = {
     "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
-    "subc": add_sub, "madc": mul_mad, "mul24": mul24,
-    "mad24": mul24, "div": div_rem, "rem": div_rem, "trap": trap, "dp4a": _row(_dot, "lo", "hi"),
-    "dp2a": _row(_dot, "lo", "hi"),
+    "subc": add_sub, "madc": mul_mad, "div": div_rem, "rem": div_rem, "trap": trap,
+    **dict.fromkeys(("mul24", "mad24"), _row(_short_product, "lo")),
+    **dict.fromkeys(("dp4a", "dp2a"), _row(_dot, "lo", "hi")),
     "neg": _row(lambda f, _, a: f.sub(const(a.type, 0), a)),
     "abs": _row(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
     **dict.fromkeys(("min", "max"), _row(lambda f, i, *ab: f.intrinsic(_sign(i) + i.opcode, *ab))),
@@ -292,35 +286,23 @@ def lop3(k: KernelWriter, i: Instruction) -> None:
     k.write(test, how(f.compare("ne", result, const(V32, 0)), combined))
 
 
-def _place_of_field(k: KernelWriter, operands: tuple[Operand, ...]) -> list[Value]:
-    """Position and length: the low bytes of two operands."""
-    return [k.f.and_(k.read(operand, 32), const(V32, 0xFF)) for operand in operands]
-
-
-def extract_field(k: KernelWriter, i: Instruction) -> None:
+def _extracted(f: Function, i: Instruction, a: Value, position: Value, length: Value) -> Value:
     """``bfe``: bits beyond the top are the sign (signed) or zero."""
-    f = k.f
-    (kind,) = kinds(k, i)
-    a = k.read(i.operands[1], kind.bits)
-    position, length = _place_of_field(k, i.operands[2:4])
-    how = "ashr" if kind.signed else "lshr"
-    field = _shifted(f, how, a, position)
-    spare = f.intrinsic("usub.sat", const(V32, kind.bits), length)
-    moved = _shifted(f, "shl", field, spare)
+    how, byte = SHIFTS[_sign(i)], const(V32, 0xFF)
+    field = _shifted(f, how, a, f.and_(position, byte))
+    bits = const(V32, int(element(a.type)[1:]))
+    spare = f.intrinsic("usub.sat", bits, f.and_(length, byte))
     # An empty field is zero: shifting out everything leaves nothing to move back.
-    k.write(i.operands[0], _shifted(f, how, moved, spare), kind.signed)
+    return _shifted(f, how, _shifted(f, "shl", field, spare), spare)
 
 
-def insert_field(k: KernelWriter, i: Instruction) -> None:
+def _inserted(f: Function, _: Instruction, a: Value, b: Value, *place: Value) -> Value:
     """``bfi``: replace ``length`` bits of b at ``position`` by the low bits of a."""
-    f = k.f
-    (kind,) = kinds(k, i)
-    a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
-    position, length = _place_of_field(k, i.operands[3:5])
+    position, length = (f.and_(value, const(V32, 0xFF)) for value in place)
     ones = f.not_(_shifted(f, "shl", const(a.type, -1), length))
     mask = _shifted(f, "shl", ones, position)
     moved = _shifted(f, "shl", a, position)
-    k.write(i.operands[0], f.or_(f.and_(moved, mask), f.and_(b, f.not_(mask))))
+    return f.or_(f.and_(moved, mask), f.and_(b, f.not_(mask)))
 
 
 def _permute(f: Function, _: Instruction, a: Value, b: Value, by: Value) -> Value:
@@ -361,7 +343,7 @@ BITS: dict[str, Handler] = {
     "shl": _row(lambda f, _, a, by: _shifted(f, "shl", a, by), words=1),
     "shr": _row(lambda f, i, a, by: _shifted(f, SHIFTS[_sign(i)], a, by), words=1),
     "shf": _row(_funnel, "l", "r", "wrap", "clamp"),
-    "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
+    "lop3": lop3, "bfe": _row(_extracted, words=2), "bfi": _row(_inserted, words=2),
     "prmt": _row(_permute), "bfind": _row(_top, "shiftamt"),
     "popc": _row(lambda f, _, a: f.intrinsic("ctpop", a)),
     "clz": _row(lambda f, _, a: f.intrinsic("ctlz", a, const("i1", 0))),

@@ -43,12 +43,9 @@ STRIDES = {
 """Bytes between the counts of two warps: 0 where all warps count together."""
 
 
-def translate(k: KernelWriter, blocks: list[BasicBlock]) -> list[BarrierSite]:
-    """Write the whole warp function; returns its block-wide barriers."""
-    return _Translation(k, blocks).run()
+class WarpFunction:
+    """Writes the whole warp function."""
 
-
-class _Translation:
     def __init__(self, k: KernelWriter, blocks: list[BasicBlock]) -> None:
         self.k = k
         self.f = k.f
@@ -61,6 +58,7 @@ class _Translation:
         self.clocked = mentions(blocks, *CHANGING_SPECIALS)
 
     def run(self) -> list[BarrierSite]:
+        """Write it; gives its block-wide barriers."""
         for block in self.blocks:
             if block.ending == "barrier":
                 site = barriers.site_of(self.k, block, len(self.barriers))

@@ -236,9 +236,7 @@ def _gather(k: writer.KernelWriter, pointers: Value, bits: int) -> Value:
     type_ = vector(f"i{bits}")
     if bits < 32 or not k.scatters:
         slot = k.f.zeroed(type_)
-        copy = k.f.spilled(pointers)
-        with k.f.each_lane(k.lanes) as lane:
-            pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)
+        with k.f.each_of(k.lanes, pointers) as (lane, pointer):
             value = k.f.load(f"i{bits}", pointer)
             k.f.store(value, k.f.offset(slot, lane, f"i{bits}"))
         return k.f.load(type_, slot, CACHE_LINE)
@@ -258,10 +256,8 @@ def put(k: writer.KernelWriter, found: Places, e: int, value: Value) -> None:
             size = const(I32, found.bits // 8)
             f.call("void", name, part, pointers, size, k.active)
             continue
-        copy, places_ = k.f.spilled(part), k.f.spilled(pointers)
-        with f.each_lane(k.lanes) as lane:
-            pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
-            f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)
+        with f.each_of(k.lanes, pointers, part) as (_, pointer, one):
+            f.store(one, pointer)
 
 
 def nothing(k: writer.KernelWriter, i: Instruction) -> None:
@@ -329,12 +325,8 @@ def _turns(
     f = k.f
     scalar = f"i{ptx.WIDTHS[kind]}"
     (pointers,) = pieces
-    places_ = k.f.spilled(pointers)
-    copies = [k.f.spilled(value) for value in values]
-    with f.each_lane(k.lanes) as lane:
-        pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+    with f.each_of(k.lanes, pointers, *values) as (lane, pointer, *operands):
         old = f.load(scalar, pointer)
-        operands = [f.load(scalar, f.offset(copy, lane, scalar)) for copy in copies]
         if kind in formats.HALVES and operation == "add":
             new = formats.sum_of(f, old, operands[0], kind)
         else:

@@ -240,9 +240,8 @@ def _each_address(f: Function) -> Iterator[tuple[Value, Value, Value, Value]]:
     """The rest of a function of addresses and lanes: code for each lane, given where the lanes that
     the function returns are gathered, the lane, its offset in global memory and its page."""
     _, addresses, lanes, *_ = f.parameters
-    copy, result = f.spilled(addresses), f.zeroed(I32)
-    with f.each_lane(lanes) as lane:
-        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+    result = f.zeroed(I32)
+    with f.each_of(lanes, addresses) as (lane, address):
         inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
         yield result, lane, inside, f.op("lshr", inside, const(I64, layout.PAGE_BITS))
     f.ret(f.load(I32, result, 4))
@@ -304,8 +303,8 @@ def _unwritten(module: Module, a: SpaceAccess, exact: bool) -> str:
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
     bad, size = f.zeroed(I32), a.bits // 8
-    with _each_shadow(f) as (lane, start):
-        missing = const("i1", 0)
+    with f.each_of(*f.parameters[2:0:-1]) as (lane, where):
+        start, missing = f.resize(where, 64), const("i1", 0)
         for byte in range(0, a.nbytes, 1 if exact else WORD):
             mark = f.load(ir.I8, f.offset(shadow, f.add(start, const(I64, byte))))
             none = f.compare("eq", mark, const(ir.I8, 0))
@@ -326,15 +325,6 @@ def _set_if(f: Function, bits: Value, lane: Value, condition: Value) -> None:
     f.store(f.or_(f.load(I32, bits, 4), bit), bits, 4)
 
 
-@contextmanager
-def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
-    """For each lane: its number, and where its access begins in the shadow (i64)."""
-    _, where, lanes, *_ = f.parameters
-    copy = f.spilled(where)
-    with f.each_lane(lanes) as lane:
-        yield lane, f.resize(f.load(I32, f.offset(copy, lane, I32), 4), 64)
-
-
 def note_written(k: KernelWriter, a: SpaceAccess, found: Places, values: list[Value]) -> None:
     """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
     if k.watched:
@@ -350,8 +340,8 @@ def mark_written(k: KernelWriter, a: SpaceAccess, found: Places, lanes: Value) -
     name = f"sim_mark_{a.nbytes}"
     if name not in k.f.module:
         f = Function(k.f.module, f"void {name}({SHADOW_PARAMETERS}) noinline nounwind")
-        with _each_shadow(f) as (_, start):
+        with f.each_of(*f.parameters[2:0:-1]) as (_, start):
             ones = const(f"i{8 * a.nbytes}", int.from_bytes(b"\1" * a.nbytes, "little"))
-            f.store(ones, f.offset(f.parameters[0], start))
+            f.store(ones, f.offset(f.parameters[0], f.resize(start, 64)))
         f.ret()
     k.f.call("void", name, k.pointer(layout.Warp.SHADOW), found.offset, lanes)
