@@ -127,9 +127,7 @@ class KernelFault(LaunchError):
     ``finding``  the same as data (``nqbench.simulator.findings``); ``None`` before a launch
     """
 
-    def __init__(self, message: str, finding: Any = None) -> None:
-        super().__init__(message)
-        self.finding = finding
+    finding: Any = None
 
 
 class ProgramFault(LaunchError):
@@ -148,11 +146,8 @@ class LaunchTimeout(DeviceError):
     """
 
     fatal: bool = False
+    finding: Any = None
     status: Final = "timeout"
-
-    def __init__(self, message: str, finding: Any = None) -> None:
-        super().__init__(message)
-        self.finding = finding
 
 
 class WrongAnswer(NqbenchError):

@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -152,7 +153,6 @@ class SimKernel:
         }
         self.launches = 0
         self.printed: list[str] = []
-        self._names: dict[Instruction, str] | None = None
         self.run: SimLaunch | None = None
 
     def begin(self) -> None:
@@ -196,8 +196,9 @@ class SimKernel:
                     " is too small for it"
                 )
             where, place = reports.standing(run)
-            message = f"kernel {entry}: still running after {limit}{where}"
-            raise LaunchTimeout(message, Finding("endless", place, message=message))
+            late = LaunchTimeout(f"kernel {entry}: still running after {limit}{where}")
+            late.finding = Finding("endless", place, message=str(late))
+            raise late
         return run
 
     @property
@@ -207,15 +208,15 @@ class SimKernel:
 
     def lines(self, tally: Tally | None) -> list[dict[str, Any]]:
         """These sums for each access and branch."""
-        if tally is None:
-            return []
-        if self._names is None:  # which buffer or variable an access reaches, where the code tells
-            code = self.code
-            given = zip(code.kernel.parameters, self.kernel.arguments, strict=True)
-            buffers = {name: argument for name, argument in given if isinstance(argument, str)}
-            variables = {name: readable(name) for name in code.kernel.variables}
-            self._names = targets(code.blocks, variables, buffers)
-        return tally.lines(self._names)
+        return tally.lines(self._names) if tally else []
+
+    @cached_property
+    def _names(self) -> dict[Instruction, str]:
+        """Which buffer or variable an access reaches, where the code tells."""
+        parameters, variables = self.code.kernel.parameters, self.code.kernel.variables
+        given = zip(parameters, self.kernel.arguments, strict=True)
+        buffers = {name: argument for name, argument in given if isinstance(argument, str)}
+        return targets(self.code.blocks, {name: readable(name) for name in variables}, buffers)
 
 
 class SimPlan(Prepared):

@@ -27,12 +27,12 @@ TEXT = {
     Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
     Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
     Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
-    Fault.INACTIVE_SOURCE: "reads the value of a lane that does not take part",
+    Fault.INACTIVE_SOURCE: "reads a lane that does not take part (source lane {address})",
     Fault.TRAP: "trap",
     Fault.SPACE: "an atomic on local memory",
-    Fault.ASSERTION: "assertion failed",
+    Fault.ASSERTION: "assertion failed: {text}",
     Fault.DEPTH: f"recursion deeper than {STACK_BYTES} bytes of stack",
-    Fault.NOT_A_FUNCTION: "call of an address that is no function's",
+    Fault.NOT_A_FUNCTION: "call of an address that is no function's ({address:#x})",
 }
 
 
@@ -64,22 +64,17 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
         if finding.space == "shared" and not run.geometry.shared_bytes:
             said += "; the study gives no `shared:` for what is `extern __shared__`"
     else:
-        said = TEXT[kind]
+        said = TEXT[kind].format(address=address, text=_text(run, address))
     if kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
         said += " (a grid sync in a launch that is not cooperative)"
-    elif kind is Fault.ASSERTION:
-        said += f": {_text(run, address)}"
-    elif kind is Fault.NOT_A_FUNCTION:
-        said += f" ({address:#x})"
-    elif kind is Fault.INACTIVE_SOURCE:
-        said += f" (source lane {address})"
     who = f"block {block}, thread {thread}, warp {warp}, lane {lane}"
     return _stopped(entry, f"{said}; {who}; {_where(instruction)}", finding)
 
 
 def _stopped(entry: str, said: str, finding: Finding) -> KernelFault:
-    message = f"kernel {entry}: {said}"
-    return KernelFault(message, replace(finding, message=message))
+    error = KernelFault(f"kernel {entry}: {said}")
+    error.finding = replace(finding, message=str(error))
+    return error
 
 
 def _access(run: SimLaunch, kind: Fault, i: Instruction, address: int) -> Finding:

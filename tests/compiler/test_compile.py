@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -170,32 +167,6 @@ def test_a_cache_that_cannot_be_written_stops_nothing(
     monkeypatch.setenv(CACHE_ENVIRONMENT, str(tmp_path / "file"))
     assert not compile_ptx(source, "fill<5>", "sm_90").cached
     assert not compile_ptx(source, "fill<5>", "sm_90").cached
-
-
-def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path) -> None:
-    """Processes write and read the same few entries at the same time."""
-    script = textwrap.dedent("""
-        import sys
-        from pathlib import Path
-        from nqbench.compiler.cache import Compiled, read_entry, write_entry
-        seed = int(sys.argv[1])
-        for turn in range(100):
-            key = f"{turn % 3:064x}"
-            whole = Compiled(bytes([turn % 3]) * 200_000, f"symbol{turn % 3}", "log")
-            found = read_entry(key)
-            assert found is None or found == whole, "half an entry"
-            assert write_entry(key, whole)
-            assert read_entry(key) == whole, "lost an entry"
-    """)
-    workers = [
-        subprocess.Popen([sys.executable, "-c", script, str(seed)], stderr=subprocess.PIPE)
-        for seed in range(3)
-    ]
-    for worker in workers:
-        _, errors = worker.communicate()
-        assert worker.returncode == 0, errors.decode()
-    files = [p for p in cache.rglob("*") if p.is_file()]
-    assert len(files) == 3  # and no temporary file is left
 
 
 def test_keys_and_entries_keep_any_text(cache: Path) -> None:

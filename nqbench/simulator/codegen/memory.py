@@ -112,7 +112,7 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
     type_ = vector(f"i{kind.bits}")
     slots = [k.f.zeroed(type_) for _ in targets]
     for active, a in visits(k, i, i.operands[1], kind.bits, i.elements):
-        with visiting(k, i, active), watch.watched(k, a, watch.load_of(i, a.space)):
+        with visiting(k, i, active), watch.watched(k, a, watch.what_of(i, a.space)):
             values = _called(k, a, []) if _outlined(k, a) else fetched(k, a, places(k, a))
             if a.space == "global" and k.undefined:
                 reach.check_defined(k, a, values)
@@ -131,7 +131,7 @@ def store(k: writer.KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i)
     values = [k.read(item, kind.bits, kind.name) for item in items]
     for active, a in visits(k, i, i.operands[0], kind.bits, i.elements):
-        with visiting(k, i, active), watch.watched(k, a, watch.store_of(i, a.space), values):
+        with visiting(k, i, active), watch.watched(k, a, watch.what_of(i, a.space), values):
             if _outlined(k, a):
                 _called(k, a, values)
             else:

@@ -86,15 +86,12 @@ ENTRY: Final = 5
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
-def load_of(i: Instruction, space: str) -> int:
-    """Whether a load may race: volatile ones of shared memory do, which warps once relied on."""
+def what_of(i: Instruction, space: str) -> int:
+    """What a load or store is. Volatile ones of shared memory, which warps once relied on, race."""
     strong = not STRONG.isdisjoint(i.modifiers) or (space == "global" and "volatile" in i.modifiers)
+    if i.opcode == "st":
+        return STRONG_STORE if strong else STORE
     return STRONG_LOAD if strong else LOAD
-
-
-def store_of(i: Instruction, space: str) -> int:
-    """The same for a store."""
-    return STRONG_STORE if load_of(i, space) == STRONG_LOAD else STORE
 
 
 @contextmanager
@@ -135,20 +132,15 @@ def at_barrier(
     """Tell the watcher about a barrier; nothing outside the checked mode. ``place`` is the
     instruction where all threads of the block must meet."""
     if k.watched:
-        where = None if place is None else k.place(place)
-        call_barrier(k.f, k.context, k.warp, lanes, number, how, where)
+        where = () if place is None else (k.place(place),)
+        call_barrier(k.f, k.context, k.warp, lanes, number, how, *where)
 
 
 def call_barrier(
-    f: Function,
-    context: Value,
-    warp: Value,
-    lanes: Value,
-    number: int,
-    how: int,
-    where: Value | None = None,
-) -> None:
+    f: Function, context: Value, warp: Value, lanes: Value, number: int, how: int,
+    where: Value = const(I64, -1),
+) -> None:  # fmt: skip
     """The call itself."""
     state = f.pointer(f.load(I64, f.offset(context, 8 * Context.WATCH), 8))
-    which = (const(I64, number), where or const(I64, -1), const(I64, how))
+    which = const(I64, number), where, const(I64, how)
     f.call("void", BARRIER, state, context, warp, lanes, *which)

@@ -131,15 +131,12 @@ class KernelWriter:
         if instruction.guard is None:
             yield
             return
-        lanes, active = self.lanes, self.active
         holds = self.predicate(instruction.guard, instruction.guard_negated)
-        self.active = self.f.and_(active, holds)
-        self.lanes = self.f.as_bits(self.active)
-        self.count(self.site(instruction, ""), self.lanes)
-        self.narrowed = True
-        yield
-        self.narrowed = False
-        self.lanes, self.active = lanes, active
+        with self.only(self.f.and_(self.active, holds)):
+            self.count(self.site(instruction, ""), self.lanes)
+            self.narrowed = True
+            yield
+            self.narrowed = False
 
     # registers and operands
 
