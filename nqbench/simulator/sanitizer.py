@@ -15,7 +15,7 @@ from nqbench.simulator.calls import STACK
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.findings import Finding, Spaces, Thread
-from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory
+from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
 from nqbench.simulator.liveness import behind, by_register, smallest_access
@@ -61,7 +61,6 @@ class LaunchWatch:
             Field.JOINS: np.zeros(slots * BARRIERS * warps, np.int32),
             Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
             Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
-            Field.GRID_SYNCS: np.zeros(slots, np.int64),
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.DEPENDS: _depends(code),
@@ -85,9 +84,6 @@ class LaunchWatch:
             if variable.space == "local" and name.startswith(STACK):
                 numbers[Field.STACK_LOW] = low = code.symbols.addresses[name]
                 numbers[Field.STACK_HIGH] = low + variable.nbytes
-        if GRID_SYNC.name in memory.by_name:
-            span = memory.by_name[GRID_SYNC.name]
-            numbers |= {Field.GRID_LOW: span.low, Field.GRID_HIGH: span.high}
         numbers |= {field: array.ctypes.data for field, array in self._arrays.items()}
         for field, number in numbers.items():
             self.header[field] = number

@@ -9,8 +9,8 @@ threads took part in:
 - lanes of a warp have vector clocks, joined at ``__syncwarp`` (``MEET``). Votes and shuffles are no
   memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
   is joined at these too (``CONVERGE``);
-- threads that used the same atomic variable one after the other are ordered by it, as in a lock;
-- the blocks of a cooperative launch are ordered by grid sync.
+- threads that used the same atomic variable one after the other are ordered by it, as in a lock or
+  in a grid sync.
 
 Importing this module imports numba (half a second).
 """
@@ -38,7 +38,6 @@ THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
 SAME: Final = 4 * watch.ROLE  # several lanes of the writer's warp wrote the same value
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
-GRID_SHIFT: Final = 24
 LOCKS_OF_SHARED: Final = 1 << 50
 
 C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
@@ -48,10 +47,9 @@ C_PAGES, C_LOW, C_HIGH = int(Context.PAGES), int(Context.PAGE_LOW), int(Context.
 W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
 W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
- LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
- GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT, MEETINGS, BLOCK_RINGS, COPY, COPIED, COPIES, COPY_KNOWN,
-) = map(constant, [*watch.Field][:-1])  # fmt: skip
+ LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
+ SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS,
+ COPY, COPIED, COPIES, COPY_KNOWN) = map(constant, [*watch.Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
     constant(kind) for kind in watch.FindingKind
@@ -125,7 +123,6 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
         nbytes = warps * 32 * h[LOCAL_BYTES]
         _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
-        _longs(h, GRID_SYNCS)[slot] = 0
         _fill(_longs(h, MEETINGS, 2 * slot * BARRIERS), 2 * BARRIERS, 0)
     return slot
 
@@ -239,7 +236,7 @@ def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) ->
     owner = _longs(h, OWNERS)[slot]
     t = thread - owner
     o = other - owner
-    epoch = cells[at + EPOCH] & ((1 << GRID_SHIFT) - 1)
+    epoch = cells[at + EPOCH]
     if 0 <= o < h[THREADS]:
         warps = h[WARPS]
         epochs = _ints(h, EPOCHS, slot * warps * warps)
@@ -256,8 +253,6 @@ def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) ->
                 return True
     elif space == SHARED:
         return True  # of the block that was in the slot before
-    elif _longs(h, GRID_SYNCS)[slot] > cells[at + EPOCH] >> GRID_SHIFT:
-        return True
     warp, warps = t >> 5, h[WARPS]
     now = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
     return _by_atomics(h, other, epoch, cells[at + WHEN], thread, now)
@@ -272,9 +267,8 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
     epochs = _ints(h, EPOCHS, slot * warps * warps)
     matrix = 2 * (slot * warps + warp) + _reads(at)
     lanes = _ints(h, LANES, matrix * 1024)
-    grid = _longs(h, GRID_SYNCS)[slot]
     cells[at + THREAD] = thread
-    cells[at + EPOCH] = epochs[warp * warps + warp] | (grid << GRID_SHIFT)
+    cells[at + EPOCH] = epochs[warp * warps + warp]
     cells[at + LANE] = lanes[33 * (t & 31)]
     cells[at + WHERE] = where
     cells[at + WHEN] = h[TIME]
@@ -439,8 +433,6 @@ def _lane(
     if strong:
         place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
         _remember_atomic(h, thread, slot, place, what == watch.STRONG_LOAD)
-        if space == GLOBAL and what >= watch.ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
-            _longs(h, GRID_SYNCS)[slot] += 1
     step = max(1 << shift, 1)
     for e in range(count):
         old = _number(memory, offset + e * size, size)

@@ -43,24 +43,21 @@ class Field(IntEnum):
     EPOCHS = 14  # slot, warp, warp
     JOINS = 15  # slot, barrier, warp
     LANES = 16  # slot, warp, writers or readers, lane, lane
-    GRID_SYNCS = 17  # slot
-    GRID_LOW = 18
-    GRID_HIGH = 19
-    RINGS = 20  # thread, entries about its last atomics
-    TIME = 21
-    SHARED_SHIFT = 22  # bytes of a cell, as a power of two
-    GLOBAL_SHIFT = 23
-    DEPENDS = 24  # instruction, instruction: whether what one stores comes from what one loads
-    INSTRUCTIONS = 25
-    FOUND = 26  # rows of ``Found``
-    FOUND_COUNT = 27
-    MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
-    BLOCK_RINGS = 29
-    COPY = 30  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 31  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 32  # how many such loads there are
-    COPY_KNOWN = 33  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 34
+    RINGS = 17  # thread, entries about its last atomics
+    TIME = 18
+    SHARED_SHIFT = 19  # bytes of a cell, as a power of two
+    GLOBAL_SHIFT = 20
+    DEPENDS = 21  # instruction, instruction: whether what one stores comes from what one loads
+    INSTRUCTIONS = 22
+    FOUND = 23  # rows of ``Found``
+    FOUND_COUNT = 24
+    MEETINGS = 25  # slot, barrier: instruction and thread of who waits there
+    BLOCK_RINGS = 26
+    COPY = 27  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 28  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 29  # how many such loads there are
+    COPY_KNOWN = 30  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 31
 
 
 Found = IntEnum(
@@ -83,6 +80,7 @@ CELL: Final = 4 * ROLE + 1
 RING, BLOCK_RING = 8, 16
 ENTRY: Final = 5
 """Numbers about an atomic: see ``watcher._ring``."""
+NOWHERE = const(I64, -1)
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
@@ -138,7 +136,7 @@ def at_barrier(
 
 def call_barrier(
     f: Function, context: Value, warp: Value, lanes: Value, number: int, how: int,
-    where: Value = const(I64, -1),
+    where: Value = NOWHERE,
 ) -> None:  # fmt: skip
     """The call itself."""
     state = f.pointer(f.load(I64, f.offset(context, 8 * Context.WATCH), 8))
