@@ -66,7 +66,6 @@ class SassRow(StaticRow):
 def static_report(
     plans: Sequence[tuple[str, Kernel]],
     chips: Sequence[DeviceFacts],
-    workers: int | None = None,
     listener: Progress | None = None,
     *,
     sass: bool = False,
@@ -87,7 +86,7 @@ def static_report(
     )  # fmt: skip
     if listener is not None:
         listener.stage("compiling kernels", len(wanted))
-    results = compile_many(wanted, workers, listener.advanced if listener else None)
+    results = compile_many(wanted, done=listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
     rows = []
     for chip in chips:

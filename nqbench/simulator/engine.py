@@ -38,13 +38,6 @@ MAX_COUNT_BYTES: Final = 1 << 31
 PRINT_ROOM: Final = 4096
 """Calls of ``printf`` in a launch whose text is kept."""
 
-STATE_OF_A_LAUNCH: Final = (
-    Context.NEXT_BLOCK, Context.LIVE_SLOTS, Context.STEPS, Context.FAULT_KIND,
-    Context.FAULT_INSTRUCTION, Context.FAULT_LANE, Context.FAULT_ADDRESS, Context.FAULT_WARP,
-    Context.FAULT_LANES, Context.PRINTED,
-)  # fmt: skip
-"""Fields of the context that a launch changes; all start as 0."""
-
 
 class SimLaunch:
     """One launch, or several of the same kernel in a row: its state, its counters.
@@ -171,8 +164,7 @@ class SimLaunch:
         self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
         self._show_parameters()
         self.l1[:] = self.l2[:] = 0
-        for field in STATE_OF_A_LAUNCH:
-            self.context[field] = 0
+        self.context[Context.NEXT_BLOCK : Context.PRINTED + 1] = 0
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Counts of basic blocks, shape (warps, blocks, ``BLOCK_STRIDE // 8``), and of sites, shape

@@ -113,7 +113,6 @@ class Function:
         self.lines: list[str] = []
         self.stack: list[str] = []
         self.count = 0
-        self.current = "entry"
         module.define(self)
 
     def text(self) -> str:
@@ -299,7 +298,6 @@ class Function:
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
-        self.current = name
 
     def jump(self, name: str) -> None:
         self.do(f"br label %{name}")

@@ -30,6 +30,9 @@ KEPT_FROM: Final = 100_000
 code alone: below, translating again is as fast as reading."""
 
 
+Source = tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Translation:
     """``instructions`` are those that may fault, by the number that a fault records."""
@@ -44,7 +47,7 @@ class Translation:
     native: NativeKernel
     rules: SectorRules
     assembled: Assembled
-    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+    source: Source
     """What it was built from: PTX, entry, memory rules, CPU, whether reads of undefined memory are
     faults, whether the watcher is called."""
 
@@ -94,9 +97,6 @@ def build(
             write_entry(key, Compiled(_packed(parts, image), "", ""))
     code = native.link((_common(memory, cpu), image), cpu)
     return Translation(**parts, native=code, source=source)
-
-
-Source = tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
 
 
 def _translated(

@@ -129,7 +129,7 @@ def test_chips_that_no_longer_compile_take_registers_of_the_oldest_that_does(sou
 def test_a_kernel_is_compiled_once_for_many_plans(source: Path) -> None:
     steps = Mock()
     plans = [(str(block), plan(source, "other", block)) for block in (32, 64, 128)]
-    rows = static_report(plans, chips(["sm_90"]), 2, steps)
+    rows = static_report(plans, chips(["sm_90"]), steps)
     assert [row.block_size for row in rows] == [32, 64, 128]
     assert steps.mock_calls == [call.stage("compiling kernels", 1), call.advanced()]
 

@@ -185,10 +185,8 @@ def _stop(
     f: Function, context: Fields, kind: Fault, site: Value, warp: Value, lanes: Value
 ) -> None:
     """Record a fault at a barrier, and leave."""
-    context.set(Context.FAULT_KIND, kind)
-    context.set(Context.FAULT_INSTRUCTION, site)
-    context.set(Context.FAULT_WARP, warp)
-    context.set(Context.FAULT_LANES, f.resize(lanes, 64))
+    known = const(I64, kind), site, lanes, const(I64, 0)
+    f.call("void", "sim_fault", context.record, f.pointer(warp), *known)
     f.leave(const(I64, kind))
 
 

@@ -13,7 +13,7 @@ from nqbench.simulator.codegen.caches import define_caches
 from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
 from nqbench.simulator.ir import I32, I64, LANES, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
-from nqbench.simulator.layout import BlockSlot, Context, Fault, Outcome, State, Step, Warp
+from nqbench.simulator.layout import BlockSlot, Context, Outcome, State, Step, Warp
 from nqbench.simulator.rules import SectorRules
 
 
@@ -149,7 +149,7 @@ def _run(module: Module) -> None:
             with f.when(f.nonzero(step)):
                 with f.when(f.compare("eq", step, const(I32, Step.FAULT)), likely=False):
                     f.leave(const(I32, Outcome.FAULT))
-                _idle(f, context, at, warp, f.op("udiv", number, per))
+                _idle(f, context, warp, f.op("udiv", number, per))
     for answer, test in (
         (Outcome.DONE, f.compare("eq", context.get(Context.LIVE_SLOTS), const(I64, 0))),
         (Outcome.DEADLOCK, f.compare("eq", f.load(I64, ran, 8), const(I64, 0))),
@@ -160,7 +160,7 @@ def _run(module: Module) -> None:
     f.jump("round")
 
 
-def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -> None:
+def _idle(f: Function, context: Fields, warp: Fields, index: Value) -> None:
     """A warp has nothing to run: it has ended, waits at a barrier, or is stuck."""
     slot = f.pointer(warp.get(Warp.SLOT))
     fields = Fields(f, slot)
@@ -184,8 +184,6 @@ def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -
     f.jump(f"{after}release")
     f.label(waits)
     with f.when(f.compare("eq", warp.get(Warp.WAITING), const(I64, 0)), likely=False):
-        context.set(Context.FAULT_KIND, Fault.STUCK)
-        context.set(Context.FAULT_WARP, f.address(at))
         f.leave(const(I32, Outcome.DEADLOCK))
     warp.set(Warp.STATE, State.PARKED)
     f.jump(f"{after}release")
