@@ -31,7 +31,7 @@ measure: {rounds: 2, budget: 1s}
 """
 VALUES: list[object] = [None, True, -1, 1e300, math.nan, math.inf, "x", "", [], {}, [1], {"a": 1}]
 VALUES.append(10**30)
-DAMAGES = 300
+DAMAGES = 120
 
 
 @pytest.fixture(scope="module")

@@ -229,6 +229,7 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
         "distributed.comm.timeouts.connect": f"{CONNECT_S:g}s",
         # In place of OMP_NUM_THREADS=1 and the like, which CPU systems and programs would inherit.
         "distributed.nanny.pre-spawn-environ": SILENT if workers else {},
+        "distributed.worker.profile.enabled": False,  # nobody reads it
         **dict.fromkeys(PAGES, ()),
     }
     with config.set(settings):
