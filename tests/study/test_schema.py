@@ -101,4 +101,4 @@ def test_factors_and_systems_are_spelt_out(real: dict[str, Any]) -> None:
 
 
 def test_no_form_is_written_out_at_every_factor(real: dict[str, Any]) -> None:
-    assert len(json.dumps(real)) < 115_000
+    assert len(json.dumps(real)) < 100_000
