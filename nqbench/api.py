@@ -178,12 +178,10 @@ def run(
 
     loaded = _study(study)
     spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
-    command = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
-    if loaded.source.in_memory:
-        command = ["nqbench.run", loaded.name, spec]
-    budget_s = _seconds(budget)
+    words = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
+    command = ["nqbench.run", loaded.name, spec] if loaded.source.in_memory else words
     outcome = measured(
-        loaded, spec, command, out=out, fresh=fresh, budget_s=budget_s, listener=listener
+        loaded, spec, command, out=out, fresh=fresh, budget=budget, listener=listener
     )
     if outcome.interrupted:
         raise KeyboardInterrupt
@@ -197,7 +195,7 @@ def measured(
     *,
     out: Path | str | None = None,
     fresh: bool = False,
-    budget_s: float | None = None,
+    budget: float | str | None = None,
     listener: Listener | None = None,
 ) -> RunOutcome:
     """Measure a study on the device ``spec``; the run says that ``command`` made it."""
@@ -213,7 +211,7 @@ def measured(
         spec,
         Path(out) if out is not None else local_folder(study.name, spec),
         fresh=fresh,
-        budget_s=budget_s,
+        budget_s=_seconds(budget),
         listener=listener,
         command=command,
     )

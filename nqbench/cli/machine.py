@@ -81,7 +81,7 @@ def selftest(
     elif (spec := choose(device)).startswith("sim"):  # before 48 points are run for nothing
         raise StudyError(f"{spec} {UNTIMED}")
     else:
-        run = measure(load_study(STUDY), spec, out=out, fresh=True, budget_s=budget).path
+        run = measure(load_study(STUDY), spec, out=out, fresh=True, budget=budget).path
         show.console.note(f"records: {run}")
     rates = list(judged(run))
     show.console.show_table(HEADS, [rate.cells() for rate in rates])

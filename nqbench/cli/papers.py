@@ -72,7 +72,7 @@ def _reproduce(
 
     study = load_study(paper_folder(name) / "study.yaml")
     spec = measuring.choose(device, study=study.name)
-    outcome = measuring.measure(study, spec, budget_s=budget)
+    outcome = measuring.measure(study, spec, budget=budget)
     show.results.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.

@@ -102,7 +102,7 @@ def run(
         spec = ""
     else:
         spec = choose(study.device(device), study.needs, study.name)
-        outcomes = [measure(study, spec, out=out, fresh=fresh, budget_s=budget)]
+        outcomes = [measure(study, spec, out=out, fresh=fresh, budget=budget)]
     races = show.results.look_for_races(study, config, outcomes, "" if no_check else spec)
     conclude(outcomes, draw=not no_report, as_json=as_json, races=races)
     if any(outcome.interrupted for outcome in outcomes):

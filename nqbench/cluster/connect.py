@@ -236,15 +236,6 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
         yield
 
 
-def need_dask() -> None:
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise DeviceUnavailable(
-            "dask.distributed is not installed; pip install 'nqbench[cluster]'"
-        ) from error
-
-
 @contextmanager
 def _client(target: Any) -> Iterator[Client]:
     """A client of a scheduler's address, or of a cluster that was started here."""

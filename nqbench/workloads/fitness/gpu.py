@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,6 +168,13 @@ def _made(levels: Levels, device: DeviceFacts, boards: Board | None = None) -> M
     return _pairwise(levels, boards)
 
 
+def pair_buffer(n: int, *, filled: bool) -> Buffer:
+    """Room for all pairs, and them in it if wanted."""
+    size = 2 * max(1, counts.pairs(n))  # a buffer must not be empty
+    listed = pair_list(n).reshape(-1) if filled and n > 1 else np.zeros(size * filled, np.int32)
+    return Buffer(PAIRS, "int32", size, data=listed if filled else None)
+
+
 def pair_list(n: int) -> NDArray[np.int32]:
     """All pairs (p, q) with p < q in lexicographic order, shape ``(n(n-1)/2, 2)`` (Algorithm 7)."""
     listed = np.empty((counts.pairs(n), 2), np.int32)
@@ -205,14 +213,9 @@ def _pairwise(levels: Levels, boards: Board | None) -> Made:
         # All may be pending at once: a kernel ends only after those that it launched.
         pending_launches=counts.sub_kernels(n, *nesting[:2]) if nested else 0,
     )
-    buffers = [board_buffer(n, boards), Buffer(CONFLICTS, "uint64", 2 if nested else 1)]
-    if scheme == "gpu_fine1":
-        size = 2 * max(1, int(pairs))  # a buffer must not be empty
-        listed = None
-        if boards is not None:
-            listed = pair_list(n).reshape(-1) if pairs else np.zeros(size, np.int32)
-        buffers.insert(1, Buffer(PAIRS, "int32", size, data=listed))
-    return {entry.partition("<")[0]: kernel}, tuple(buffers)
+    listed = [pair_buffer(n, filled=boards is not None)] if scheme == "gpu_fine1" else []
+    results = Buffer(CONFLICTS, "uint64", 2 if nested else 1)
+    return {entry.partition("<")[0]: kernel}, (board_buffer(n, boards), *listed, results)
 
 
 def _histogram(levels: Levels, boards: Board | None, device: DeviceFacts) -> Made:
@@ -221,29 +224,26 @@ def _histogram(levels: Levels, boards: Board | None, device: DeviceFacts) -> Mad
     n, batch, block = number(levels, "n"), counts.batch_of(levels), number(levels, "block_size")
     columns = _fours(n)
     board, results = board_buffer(columns, boards, batch), Buffer(CONFLICTS, "uint64", batch)
-    shape = (BOARD, np.int32(n), np.int32(columns))
-
-    def kernel(
-        entry: str, blocks: int, *arguments: Argument, shared: int = 0, static: int = STATIC_BYTES
-    ) -> Kernel:
-        return Kernel(HISTOGRAM, entry, arguments, (blocks, 1, 1), (block, 1, 1), shared, static)
-
+    shape = BOARD, np.int32(n), np.int32(columns)
+    kernel = partial(Kernel, HISTOGRAM, block=(block, 1, 1), static_shared_bytes=STATIC_BYTES)
     if levels["counters"] == "shared":
         given = (*shape, np.int32(words), CONFLICTS)
         entry, shared = f"count_shared<Full, {per_word}>", counts.WORD_BYTES * words
-        return {"count": kernel(entry, batch, *given, shared=shared)}, (board, results)
+        count = kernel(entry, given, grid=(batch, 1, 1), shared_bytes=shared)
+        return {"count": count}, (board, results)
     # A thread counts four queens. A thread of "clear" clears four counters: there are at least as
     # many as boards, whose results are cleared with them.
     blocks, quads = -(-columns // (4 * block)), words * batch // 4
     kernels = {
         "count": kernel(
-            *("count_global<Full>", blocks * batch),
-            *(*shape, np.int32(blocks), np.int64(words), COUNTERS, CONFLICTS),
+            "count_global<Full>",
+            (*shape, np.int32(blocks), np.int64(words), COUNTERS, CONFLICTS),
+            grid=(blocks * batch, 1, 1),
         ),
         "clear": kernel(
-            *("clear", -(-quads // block)),
-            *(COUNTERS, np.int64(quads), CONFLICTS, np.int32(batch)),
-            static=0,
+            *("clear", (COUNTERS, np.int64(quads), CONFLICTS, np.int32(batch))),
+            grid=(-(-quads // block), 1, 1),
+            static_shared_bytes=0,
         ),
     }
     return kernels, (board, Buffer(COUNTERS, "uint32", words * batch), results)
