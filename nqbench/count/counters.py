@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 PathPlan = tuple[int, KernelPlan | MultiLaunchPlan]
-CountChunks = Callable[[ChunkedBoard, range, bool], ChunkSum]
 
 CPU: Final = "cpu"
 LAUNCH_S: Final = 1.0
