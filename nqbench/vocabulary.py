@@ -61,6 +61,10 @@ def plain_name(name: str) -> tuple[str, str]:
     return plain, kernel
 
 
+SUMS: Final = {"off_chip_sectors": ("local_sectors", "global_sectors")}
+"""Counters that are sums of others: a study may name them, records have their parts."""
+
+
 def is_counter(name: str) -> bool:
     """Whether a name is a counter, or one kernel's part of a counter."""
     known = {**COUNTERS, **PROGRAM_COUNTERS, **CACHE_COUNTERS, **TIME_COUNTERS}

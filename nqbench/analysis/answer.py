@@ -31,6 +31,7 @@ from nqbench.analysis.factorial.effects import (
 )
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
+from nqbench.system.suggest import listing
 from nqbench.vocabulary import BETTER
 
 ANSWERING: Final = ("off_chip_sectors", "warp_instructions", "lane_efficiency", "bank_conflicts")
@@ -136,6 +137,18 @@ class Answer:
             for s in self.data.sweeps
         }
         return max(crossed, key=lambda s: crossed[s], default="")
+
+    @cached_property
+    def question(self) -> str:
+        """The study's question; else, of what its answering sweep varies. Empty if it varies
+        nothing."""
+        about = " ".join(str(self.data.study.get("about") or "").split())
+        if about.endswith("?"):
+            return about
+        varied = list(swept_factors(self.data, self.sweep)) if self.sweep else []
+        worth = ", and what is each change worth" if set(varied) - {*NO_CHANGE} else ""
+        verb = "are" if varied[1:] else "is"
+        return f"Which {listing(varied, 'and')} {verb} best{worth}?" if varied else ""
 
     @cached_property
     def best(self) -> list[Best]:

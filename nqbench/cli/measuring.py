@@ -51,11 +51,13 @@ def conclude(
     as_json: bool = False,
     items: Sequence[ReportItem] = (),
     races: Races | None = None,
+    config: Path | None = None,
 ) -> None:
     """Show how runs ended, tables of them (``items``), their numbers and where their files are.
 
     ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
     want to wait for figures. ``races``: what is known of those in kernels of the user's own.
+    ``config``: the study that ``run`` was given.
     """
     from nqbench.report.items import read_run
 
@@ -65,7 +67,7 @@ def conclude(
         measured = bool(complete and outcome.counts.get("ok", 0))
         run = read_run(outcome.path) if measured or as_json else None
         if not as_json:
-            _show(outcome, run, items, races)
+            _show(outcome, run, items, races, config)
         report = _report_measured(run, outcome) if run and draw and measured else None
         if not as_json:
             show.results.show_files(report, outcome.path)
@@ -80,7 +82,11 @@ def conclude(
 
 
 def _show(
-    outcome: RunOutcome, run: ReadRun | None, items: Sequence[ReportItem], races: Races | None
+    outcome: RunOutcome,
+    run: ReadRun | None,
+    items: Sequence[ReportItem],
+    races: Races | None,
+    config: Path | None,
 ) -> None:
     """What did not run, the tables, the answer of a ``run`` that has one, races, what is next."""
     show.results.show_outcome(outcome, ending=run is None)
@@ -96,8 +102,8 @@ def _show(
         show.console.say("")
     if races and races.own:
         show.console.say(races.line())
-    if run:
-        show.answer.show_next(run.answer, checked=bool(races and races.found))
+    if run and config:
+        show.answer.show_next(run.answer, config, checked=bool(races and races.found))
 
 
 def print_runs(

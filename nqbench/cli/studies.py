@@ -104,7 +104,7 @@ def run(
         spec = choose(study.device(device), study.needs, study.name)
         outcomes = [measure(study, spec, out=out, fresh=fresh, budget=budget)]
     races = show.results.look_for_races(study, config, outcomes, "" if no_check else spec)
-    conclude(outcomes, draw=not no_report, as_json=as_json, races=races)
+    conclude(outcomes, draw=not no_report, as_json=as_json, races=races, config=config)
     if any(outcome.interrupted for outcome in outcomes):
         raise typer.Exit(EXIT_INTERRUPTED)
     if races and races.mistakes and quiet:

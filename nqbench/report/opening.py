@@ -8,9 +8,7 @@ from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED, Answer, Best
-from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.analysis.findings import gains, superlative, undecided
 from nqbench.report.figures import effects, ranking
 from nqbench.report.figures.style import Drawing, styled
@@ -27,16 +25,6 @@ SHARE: Final = 0.6
 """Part of the width that all points take, beside what each change is worth."""
 PANELS: Final = 3
 """Counters beside each other."""
-
-
-def title_of(data: Dataset, answer: Answer) -> str:
-    """The study's question; else its name and what it compares."""
-    about = " ".join(str(data.study.get("about") or "").split())
-    if about.endswith("?"):
-        return about
-    factors = swept_factors(data, answer.sweep) if answer.sweep else ()
-    compared = ", ".join("systems" if factor == "system" else factor for factor in factors)
-    return f"{data.name}: {compared}" if compared else data.name
 
 
 def cards(answer: Answer) -> list[Card]:

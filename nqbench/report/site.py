@@ -127,7 +127,6 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
         if kind not in SECTIONS:
             own = str(data.study.get("workload", "")).startswith(f"{KERNEL}:")
             kind = "examples" if own else "other"
-        asked = " ".join(str(data.study.get("about") or "").split())
         title, figure = (
             f"{data.name} on {data.chip}",
             thumbnail(run.answer, f"thumbnail-{len(taken)}"),
@@ -136,7 +135,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
         if data.name == SELFTEST:  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):
                 said = tuple(wording.verdicts(compare_datasets([data], by="sweep=a,b")))
-        yield Tile(kind, title, link, data.provenance, asked, said, figure)
+        yield Tile(kind, title, link, data.provenance, run.answer.question, said, figure)
 
 
 def thumbnail(answer: Answer, name: str) -> str:

@@ -146,7 +146,7 @@ class _RunPage:
     def _opening(self) -> None:
         """The question, the answer, the figures, the findings."""
         data, page, answer = self.data, self.page, self.run.answer
-        title = opening.title_of(data, answer)
+        title = answer.question or data.name
         page.heading(title, 1, short=data.name)
         about = str(data.study.get("about") or "").strip()
         if about and " ".join(about.split()) != title:

@@ -42,7 +42,7 @@ from nqbench.point import Point, labels
 from nqbench.record import CONDITIONS, Record
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.files import DISK_ERRORS
-from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
+from nqbench.vocabulary import COUNTERS, KERNEL_PHASES, SUMS
 from nqbench.workloads import KERNEL, launch_factors, phases
 
 if TYPE_CHECKING:
@@ -157,10 +157,11 @@ def _derived(
     columns = {"time": "value_s", **{phase: f"{phase}_s" for phase in phases()}}
     names: dict[str, Any] = {}
     for name in parsed.names:
-        value = row.get(columns.get(name, name), row.get(f"{FACTOR}{name}"))
-        if value is None:
+        parts = SUMS.get(name, (columns.get(name, name),))
+        values = [row.get(part, row.get(f"{FACTOR}{name}")) for part in parts]
+        if None in values:
             return math.nan
-        names[name] = value
+        names[name] = values[0] if len(values) == 1 else sum(values)
     try:
         found = float(expressions.value_in_study(parsed, names, device))
     except (StudyError, TypeError, ValueError, OverflowError):

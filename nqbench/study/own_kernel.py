@@ -26,7 +26,7 @@ from nqbench.point import MEASURING
 from nqbench.study.check import check_level, check_number
 from nqbench.system.suggest import nearest_file, shown, suggestion
 from nqbench.system.yaml_marks import Key, ParsedFile, innermost
-from nqbench.vocabulary import COUNTERS
+from nqbench.vocabulary import COUNTERS, SUMS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays
 from nqbench.workloads.own.block import BRACES, NUMPY_FILE, is_text
@@ -350,9 +350,9 @@ class _KernelChecks:
             self.text(file.source, "source")
         for index, option in enumerate(file.options):
             self.text(option, "options", index)
-        readable = [*self.known, TIME, *phases(), *COUNTERS]
+        readable = [*self.known, TIME, *phases(), *COUNTERS, *SUMS]
         for name, metric in file.metrics.items():
-            if name in (TIME, *phases(), *COUNTERS):
+            if name in (TIME, *phases(), *COUNTERS, *SUMS):
                 raise self.error(f"'{name}' has a meaning already; rename it", "metrics", name)
             self.number(metric.value, readable, "metrics", name)
 

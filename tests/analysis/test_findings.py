@@ -213,6 +213,15 @@ def test_what_is_said_of_a_run(builder: Callable[[], Builder], said: str, unsaid
     assert unsaid not in told
 
 
+def test_a_run_without_a_question_asks_what_it_varies() -> None:
+    asked = Answer(ablation().data()).question
+    assert asked == (
+        "Which memory, layout, loop and assignment are best, and what is each change worth?"
+    )
+    assert Answer(by_system().data()).question == "Which system is best?"
+    assert Answer(alone().data()).question == ""
+
+
 def test_throttled_rounds_are_named() -> None:
     """The points have other rounds, so nothing else tells."""
     run = factorial()

@@ -14,7 +14,15 @@ from typing import Any, Final, Literal
 from nqbench.errors import AnalysisError
 from nqbench.runs import frame
 from nqbench.system.suggest import suggestion
-from nqbench.vocabulary import BETTER, COUNTERS, PLAIN, PROGRAM_COUNTERS, is_counter, plain_name
+from nqbench.vocabulary import (
+    BETTER,
+    COUNTERS,
+    PLAIN,
+    PROGRAM_COUNTERS,
+    SUMS,
+    is_counter,
+    plain_name,
+)
 from nqbench.workloads import KERNEL, phases
 
 FRACTIONS: Final = ("lane_efficiency", "l1_hit_percent", "l2_hit_percent", "modelled_ms")
@@ -86,7 +94,7 @@ CYCLES: Final = Quantity(
 )
 """Kernel time x SM clock while it was timed: what is left of a difference at another clock."""
 OFF_CHIP: Final = Quantity(
-    "off_chip_sectors", "off-chip sectors", ("local_sectors", "global_sectors"), "counter"
+    "off_chip_sectors", "off-chip sectors", SUMS["off_chip_sectors"], "counter"
 )
 SHOWN_COUNTERS: Final = (
     "warp_instructions",
@@ -108,7 +116,7 @@ def metrics_of(study: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, 
         given = metrics[name]
         about = given if isinstance(given, Mapping) else {}
         better = about.get("better", "higher")
-        timed = not frame.parse_metric(given).names & COUNTERS.keys()
+        timed = not frame.parse_metric(given).names & {*COUNTERS, *SUMS}
         found[name] = Quantity(
             name, name, (), "counter", better=better, formula=formula, measured=timed
         )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED, Answer, FactorStep
 from nqbench.analysis.findings import gains, interaction, opening, programs, superlative
 from nqbench.cli.show import console
+from nqbench.system.files import from_here, printable
 
 WIDTH: Final = 100
 """Columns of the screen that the answer is made for."""
@@ -31,9 +34,8 @@ def show_answer(answer: Answer, ending: str = "") -> None:
     right = ", ".join(filter(None, [f"{ok} of {len(data.points)} points right", ending]))
     head = f"{data.name} on {data.device_short}: {manner(answer)}"
     console.say(f"{head:<{WIDTH - len(right) - 2}}  {right}")
-    about = " ".join(str(data.study.get("about") or "").split())
-    if about.endswith("?"):
-        console.say(about)
+    if answer.question:
+        console.say(answer.question)
     if answer.best and not data.simulated:
         console.say("")
         console.say(opening(answer))
@@ -57,13 +59,12 @@ def show_answer(answer: Answer, ending: str = "") -> None:
         console.say("Nothing to compare yet: no two points of one size finished.")
 
 
-def show_next(answer: Answer, *, checked: bool = False) -> None:
-    """Commands that go on from here: a time, the races (unless ``checked``), the lines behind the
-    numbers."""
-    words = [*answer.data.command.split(), "", ""]
-    study = words[2]
-    if words[1] != "run" or study[:1] in ("", "-") or answer.data.programs_only:
-        return  # another command, or nothing to look into
+def show_next(answer: Answer, config: Path, *, checked: bool = False) -> None:
+    """Commands that go on with a study: a time, the races (unless ``checked``), the lines behind
+    the numbers."""
+    if answer.data.programs_only:
+        return  # nothing to look into
+    study = shlex.quote(from_here(printable(config)))
     model = answer.data.spec.removeprefix("sim:").partition(":")[0]
     steps = {"find races": f"nqbench check {study}", "by source line": f"nqbench explain {study}"}
     if answer.data.simulated and MODELLED not in {q.name for q in answer.quantities}:

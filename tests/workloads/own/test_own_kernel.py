@@ -281,6 +281,10 @@ def test_a_metric_that_is_no_number_is_left_out(value: str) -> None:
     [metric] = metrics_of({"kernel": {"metrics": {"m": value}}}, {}).values()
     assert metric.formula is not None
     assert math.isnan(metric.formula({"factor_n": 8}))
+    [metric] = metrics_of({"kernel": {"metrics": {"m": "off_chip_sectors / n"}}}, {}).values()
+    assert metric.formula is not None
+    assert metric.formula({"factor_n": 8, "local_sectors": 8, "global_sectors": 16}) == 3
+    assert not metric.measured
 
 
 SWAPPED = """
