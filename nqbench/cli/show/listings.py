@@ -139,15 +139,17 @@ def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source
 
 
 def _show_lines(table: ReportTable) -> None:
-    """The first rows of a table, and some of its columns, the source cut to the terminal."""
-    chosen = [i for i, column in enumerate(table.columns) if column.name not in PAGE_ONLY]
+    """The first rows of a table, without columns that are empty or alike in A and B."""
     rows = [[Path(row[0]).name, *row[1:]] for row in islice(table.texts(), SHOWN)]
-    heads = [table.columns[i].heading for i in chosen]
-    cells = [[row[i] for i in chosen] for row in rows]
-    taken = sum(max(map(len, column)) + 2 for column in zip(heads[:-1], *cells, strict=False))
-    room = max(20, console.console().width - taken)
+    columns = zip(table.columns, zip(*rows, strict=True), strict=False)
+    cells = {column.heading: found for column, found in columns}
+    heads = [name for name in cells if name not in PAGE_ONLY and {*cells[name]} != {console.EMPTY}]
+    for name in [name for name in heads if name.endswith(" A")]:
+        if cells[name] == cells.get(other := f"{name[:-1]}B"):
+            heads = [head for head in heads if head not in (name, other)]
     console.say(f"{table.title} ({table.source})")
-    console.show_table(heads, [[*row[:-1], row[-1][:room]] for row in cells])
+    if rows:
+        console.show_table(heads, list(zip(*(cells[name] for name in heads), strict=True)))
     more = len(table.rows) - len(rows)
     for note in (*table.notes, *([f"{many(more, 'more line')}: `--out DIR`"] * bool(more))):
         console.say(note)
