@@ -32,7 +32,6 @@ from nqbench.analysis.factorial.effects import (
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.system.suggest import listing
-from nqbench.vocabulary import BETTER
 
 ANSWERING: Final = ("off_chip_sectors", "warp_instructions", "lane_efficiency", "bank_conflicts")
 """Counters that answer for a simulated run: traffic, work, how full the warps are, conflicts. No
@@ -40,8 +39,13 @@ single one is the cost, so all of them are shown."""
 MODELLED: Final = "modelled_ms"
 NO_CHANGE: Final = ("system", "seed", PART)
 """Factors that change no kernel: a system is many changes at once, a seed is chance."""
-EXPLAINING: Final = ("divergent_branches", "shared_replays", "l1_miss_sectors", "dram_bytes")
-"""Further counters that say why one point is better than another."""
+REASONS: Final = (
+    ("off_chip_sectors", "dram_bytes", "l1_miss_sectors"),
+    ("warp_instructions",),
+    ("lane_efficiency", "divergent_branches"),
+    ("bank_conflicts", "shared_replays"),
+)
+"""Why one point is better than another, each by the counters that tell the same of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,22 +271,22 @@ class Answer:
 
     @cached_property
     def reasons(self) -> list[str]:
-        """The two counters in which the best point differs most from the worst."""
+        """The two things in which the best point differs most from the worst."""
         if not self.best or self.best[0].worst is None:
             return []
         first, worst = self.best[0].point, self.best[0].worst
-        found = []
-        for name in (*ANSWERING, *EXPLAINING):
-            what = quantity(name)
-            rows = (next(iter(p.measurements.values()), {}) for p in (first, worst))
-            own, other = map(what.of, rows)  # also of timed points that were profiled
-            if what == self.best[0].what or not (own > 0 and other > 0):
-                continue
-            gain = Estimate(own / other, exact=True)
-            less = BETTER.get(name, "lower") == "lower"
-            if (gain.value < 1) == less and gain.distance >= math.log(DECISIVE):
-                found.append((gain.distance, wording.named(gain, what)))
-        return [text for _, text in sorted(found, reverse=True)[:2]]
+        gains: list[tuple[float, str]] = []
+        for names in (names for names in REASONS if self.best[0].what.name not in names):
+            told = []
+            for what in map(quantity, names):
+                rows = (next(iter(p.measurements.values()), {}) for p in (first, worst))
+                own, other = map(what.of, rows)  # also of timed points that were profiled
+                gain = Estimate(own / other if own > 0 and other > 0 else 1.0, exact=True)
+                less = what.better == "lower"
+                if (gain.value < 1) == less and gain.distance >= math.log(DECISIVE):
+                    told.append((gain.distance, wording.named(gain, what)))
+            gains += told[:1]
+        return [text for _, text in sorted(gains, reverse=True)[:2]]
 
 
 def _turn(effect: FactorEffect, against: Sequence[int], since: int) -> str:

@@ -13,6 +13,7 @@ from nqbench.study.model import Axis, Condition, PlacedValue, ProgramSystem, Stu
 from nqbench.study.report_items import ReportItem
 from nqbench.system.suggest import shown, suggestion
 from nqbench.system.yaml_marks import KeyPath, ParsedFile, innermost
+from nqbench.workloads import KERNEL
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 
@@ -66,6 +67,12 @@ class _StudyChecks:
     workload: Workload
     programs: Collection[str]
 
+    @property
+    def hint(self) -> str:
+        """What a study of programs may lack."""
+        alone = self.programs and not {"workload", KERNEL} & self.source.data.keys()
+        return "; a study of programs alone says `workload: programs`" if alone else ""
+
     def sweep(self, sweep: Sweep) -> None:
         for group in ("fixed", "matrix", "zip"):
             for name, axis in getattr(sweep, group).items():
@@ -88,7 +95,9 @@ class _StudyChecks:
         if name not in factors:
             known = [*factors, *(["system"] if group != "fixed" else [])]
             hint = self.workload.removed.get(name) or suggestion(name, known)
-            raise self.source.error(f"unknown factor '{name}' under '{group}'; {hint}", path)
+            raise self.source.error(
+                f"unknown factor '{name}' under '{group}'; {hint}{self.hint}", path
+            )
         return factors[name]
 
     def sizes(self, axis: Axis) -> None:
@@ -135,7 +144,8 @@ class _StudyChecks:
             self.expression(factor, str(value), item.path)
         elif said := factor.problem(value):
             told = self.workload.removed.get(factor.name)
-            raise self.source.error(f"{said}; {told}" if told else said, item.path)
+            said = f"{said}; {told}" if told else said
+            raise self.source.error(f"{said}{self.hint}", item.path)
 
     def expression(self, factor: Factor, text: str, path: KeyPath) -> None:
         if text.isidentifier() and text not in self.workload.factors:
