@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from nqbench.papers import forms
 from nqbench.papers.forms import ClaimFormula, DeviceName, SystemName, Words
@@ -248,7 +248,7 @@ class Counterpart(_Part):
 class PaperTable(_Part):
     """A table as printed. ``data`` names its data file, ``notes`` explain what is shown here.
 
-    ``reproduce``  how it is made again (``none``: it is not, and ``note`` says why); once ``twin``
+    ``reproduce``  how it is made again (``none``: it is not, and ``note`` says why)
     ``after``      what our title adds to the paper's
     """
 
@@ -261,7 +261,7 @@ class PaperTable(_Part):
     n: list[int] = []
     columns: list[str] = []
     rows: list[list[str | list[str]]] = []
-    reproduce: forms.Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
+    reproduce: forms.Reproduction
     after: str = ""
     data: forms.DataName = ""
     series: list[Series] = []

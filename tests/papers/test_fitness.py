@@ -20,7 +20,7 @@ from nqbench.papers.schema import Paper
 from nqbench.report.papers.tables import reproduced_table
 from nqbench.report.papers.write import FIGURES, joint_source
 from tests.builders import MINI, Builder
-from tests.papers.runs import FITNESS, ON_CPU, column, fitness, fitness_levels, published, value_of
+from tests.papers.runs import FITNESS, column, fitness, fitness_levels, published, value_of
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -93,20 +93,6 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     assert found["coarse_max_speedup"].word == "no effect"
     assert found["cpu_max_order"].word == "not measured"
     assert "no size of 10,000 or more has times of" in found["cpu_max_order"].reason
-
-
-def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
-    made = Builder(rounds=3)
-    times_s = {"serial": (4.0, 40.0), "threads": (1.0, 9.0), "tbb": (1.5, 13.5), "forkjoin": (8, 4)}
-    for name, both in times_s.items():
-        for n, time_s in zip((10000, 30000), both, strict=True):
-            own = fitness_levels(n, f"cpu_{name}")
-            made.time("schemes", own, time_s, f"fitness_schemes.cpu_{name}", **ON_CPU)
-    found = judged(paper, made)
-    assert value_of(found["cpu_max_forkjoin"]) == pytest.approx(10.0, rel=0.02)
-    assert value_of(found["cpu_max_order"]) == pytest.approx(10.0 / (40 / 9), rel=0.02)
-    assert found["cpu_max_order"].word == "holds"
-    assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
 
 
 def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:

@@ -120,14 +120,6 @@ def test_a_system_that_is_used_and_not_listed_is_named(tmp_path: Path) -> None:
         read_paper(file)
 
 
-def test_the_key_twin_of_older_files_is_read(tmp_path: Path) -> None:
-    folder = shutil.copytree(paper_folder("tanaka2011"), tmp_path / "tanaka2011")
-    file = folder / "published.yaml"
-    text = file.read_text(encoding="utf-8").replace("  reproduce: ", "  twin: ")
-    file.write_text(text, encoding="utf-8")
-    assert read_paper(file) == load_paper("tanaka2011")
-
-
 ZHANG = "zhang2011/published.yaml"
 FITNESS = "fitness_schemes/published.yaml"
 TIMES = "fitness_schemes/times.csv"
