@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import typer
 
 from nqbench.cli import EXIT_INTERRUPTED, exit_code, measuring, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import FolderRefused, NothingRuns, StudyError
+
+OWN: Final = "sim:own"
+"""In the place of a device: models of all GPUs that the paper has."""
 
 
 def reproduce(
@@ -21,7 +25,10 @@ def reproduce(
     full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run a paper's experiments again: tables, figures, verdicts."""
+    """Run a paper's experiments again: tables, figures, verdicts.
+
+    --device sim:own runs its kernels on models of its own GPUs, with modelled times.
+    """
     from nqbench.papers import paper_folder
 
     show.console.hush(quiet)
@@ -46,7 +53,10 @@ def reproduce(
     worst, left_out = 0, 0
     for name in papers:
         try:
-            worst = max(worst, _reproduce(name, device, out, budget, full, cpu))
+            if device == OWN:
+                worst = max(worst, _on_own_gpus(name, out, budget))
+            else:
+                worst = max(worst, _reproduce(name, device, out, budget, full, cpu))
         except NothingRuns as error:
             left_out += 1
             if left_out == len(papers):
@@ -83,6 +93,34 @@ def _reproduce(
         made = write_paper(load_paper(name), own, out, beside=beside, full=full)
         show.results.show_paper(made, outcome.path)
     return exit_code(outcome)
+
+
+def _on_own_gpus(name: str, out: Path | None, budget_s: float | None) -> int:
+    """Run a paper's kernels on models of its own GPUs; the exit code is the worst of ``run``."""
+    from nqbench.analysis.data.observed import observe
+    from nqbench.cli.show import results
+    from nqbench.papers import load_paper, paper_folder
+    from nqbench.report.papers.write import write_own
+    from nqbench.runs.reading import PLOTS
+    from nqbench.simulator.models import is_model
+    from nqbench.study import load_study
+
+    paper, file = load_paper(name), paper_folder(name) / "own.yaml"
+    if not file.is_file():
+        raise NothingRuns(f"{name} has no study {file.name} for models of its own GPUs")
+    study = load_study(file)
+    cards = [card.id for card in paper.hardware if card.kind == "gpu" and is_model(card.id)]
+    mode = "cache:time" if study.workload == "counting" else "cache"  # programs have no such time
+    outcomes = []
+    for card in cards:
+        spec = measuring.choose(f"sim:{card}:{mode}", study=study.name)
+        outcomes.append(measuring.measure(study, spec, budget_s=budget_s))
+        results.show_outcome(outcomes[-1])
+    runs = [observe(one.path) for one in outcomes if one.counts.get("ok", 0)]
+    if runs:
+        made = write_own(paper, runs, out or PLOTS / "local" / "own" / name)
+        results.show_paper(made)
+    return max(map(exit_code, outcomes))
 
 
 def claims(

@@ -13,7 +13,14 @@ from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
 from nqbench.analysis.claims.robust import NO_WAYS, by_chance, robust
 from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
+from nqbench.analysis.data.observed import (
+    TOTAL,
+    Observed,
+    in_times_of,
+    modelled,
+    time_of,
+    with_baseline,
+)
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.expressions import parse
 from nqbench.papers import load_paper
@@ -675,3 +682,59 @@ def test_a_cpu_program_timed_beside_the_simulator_is_measured() -> None:
     for said in ('"cycles_per_job_mean"', '"warp_utilization_mean", probe="clocks"'):
         cycles = {"expr": f'counter("low_divergence", {said})', "expect": "value > 0"}
         assert "counts issued instructions" in verdict(cycles, builder.observed("zhang2011")).reason
+
+
+def modelled_run(card: str, ms: dict[str, float]) -> Observed:
+    """A run on a model of a GPU with these modelled times, and a CPU program timed beside it."""
+    identity = {"name": f"model of GeForce {card.upper()}"}
+    builder = Builder(MINI | {"spec": f"sim:{card}:cache:time", "identity": identity})
+    for name, time_ms in ms.items():
+        counts = counters_of({"n": 10}) | {"modelled_ms": time_ms, "bank_conflicts": 7.0}
+        builder.count("kernels", levels(15), counts, f"zhang2011.{name}")
+    builder.time("kernels", levels(15), 5.0, "cpu.somers", device="cpu")
+    return modelled(builder.observed("zhang2011"))
+
+
+TODAY = {"expr": RATIO, "expect": "value > 2"}
+ON_OWN = modelled_run("gtx480", {"naive_l1_16k": 1.3, "naive_l1_48k": 1.0})
+HARDLY = modelled_run("gtx480", {"naive_l1_16k": 1.04, "naive_l1_48k": 1.0})
+OLDER = modelled_run("gtx275", {"naive_l1_16k": 0.7, "naive_l1_48k": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("claim", "run", "word", "said"),
+    [
+        ({}, ON_OWN, "holds", ""),
+        ({"today": TODAY}, ON_OWN, "holds", ""),  # the paper's form, as it is the paper's GPU
+        ({"today": TODAY}, OLDER, "fails", ""),
+        ({}, HARDLY, "unclear", "the model does not tell effects below 5% apart"),
+        ({"n": ["15", "16"]}, ON_OWN, "holds", "asked at N=15 alone"),
+        ({"n": ["19"]}, ON_OWN, "holds", "simulated at N=15, while the paper has N=19"),
+        ({"expr": 'time("cpu.somers") / time("naive_l1_48k")'}, ON_OWN, "not measured", ""),
+        ({"expr": 'counter("naive_l1_48k", "bank_conflicts")'}, ON_OWN, "holds", ""),
+    ],
+)
+def test_modelled_times_are_judged_in_the_papers_own_form(
+    claim: dict[str, Any], run: Observed, word: str, said: str
+) -> None:
+    """Times of a model are exact and marked; nothing measured is set against them."""
+    own = {"hardware": ["gtx480"], "architecture_dependent": "false"} | GREATER | claim
+    found = verdict(own, run)
+    assert (found.word, said in found.reason) == (word, True)
+    timed = "counter" not in found.formula and word != "not measured"
+    assert found.provenance == ("modelled" if timed else "simulated")
+    moved = claim.get("n") == ["19"]
+    assert not moved or not found.size, "a printed number of another size is no measure"
+
+
+def test_each_gpu_of_a_paper_is_asked_what_the_paper_says_of_it() -> None:
+    """And a sentence that compares two of them is asked of both together."""
+    of_one = GREATER | {"hardware": ["gtx480"]}
+    both = 'time("naive_l1_16k", hw="gtx480") > time("naive_l1_16k", hw="gtx275")'
+    of_two = {"expr": both, "expect": "value", "hardware": ["gtx480", "gtx275"]}
+    found = judge(tiny_paper(of_one, of_two), [OLDER, ON_OWN])
+    assert [(v.claim.id, v.word, v.provenance) for v in found] == [
+        ("claim_0", "holds", "modelled"),
+        ("claim_1", "holds", "modelled"),
+    ]
+    assert "gtx480" in found[0].device

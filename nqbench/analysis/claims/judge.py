@@ -141,6 +141,10 @@ OF_RUN: Final = frozenset({"counter", "recorded", "hw", "devices", "sizes", "log
 """What else a formula reads of a run, besides times."""
 ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
+MODELLED: Final = "modelled"
+"""Provenance of a verdict on modelled times: neither measured nor, as counters are, exact."""
+TOLD: Final = 1.05
+"""The modelled time is judged by the signs of effects above 5% (docs/simulator.md)."""
 ON_CPU: Final = " (timed beside the simulator)"
 """After the CPU that a simulated run timed programs on."""
 
@@ -174,6 +178,7 @@ class Verdict:
 
     ``asked_of``  the compute capability it was tested on, where the sentence is about another GPU
                   and depends on the architecture
+    ``own``       whether it was tested in the paper's own form, on the paper's own GPU
     """
 
     claim: Claim
@@ -183,6 +188,7 @@ class Verdict:
     sizes: tuple[SizeVerdict, ...]
     reason: str = ""
     asked_of: str = ""
+    own: bool = False
 
     @property
     def size(self) -> SizeWord:
@@ -193,17 +199,18 @@ class Verdict:
     @property
     def tested(self) -> str:
         """The condition that was tested, as written in ``published.yaml``."""
-        return (self.claim.today or self.claim).expect
+        return ((not self.own and self.claim.today) or self.claim).expect
 
     @property
     def formula(self) -> str:
         """The formula behind the value."""
-        return (self.claim.today or self.claim).expr
+        return ((not self.own and self.claim.today) or self.claim).expr
 
     @property
     def sampled(self) -> bool:
         """Whether it rests on times, which vary from round to round."""
-        return bool(_Form.of(self.claim, 1.0).names & (OF_TIME - UNSAMPLED))
+        form = _Form.of(self.claim, 1.0, own=self.own)
+        return bool(form.names & (OF_TIME - UNSAMPLED))
 
     @property
     def simulated(self) -> bool:
@@ -244,7 +251,9 @@ def judge(
     names = device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
-        form = _Form.of(claim, way.limits)
+        own_cards = {name for name in claim.hardware if paper.device(name).kind == "gpu"}
+        there = own_cards <= {run.hardware(paper) for run in runs}
+        form = _Form.of(claim, way.limits, own=bool(own_cards) and there)
         if form.enumerated:
             verdicts.append(_verdict(claim, form, Values(paper, runs, full=full), None))
         elif form.across:
@@ -254,6 +263,10 @@ def judge(
         else:
             found = []
             for run, resamples, name in zip(runs, own, names, strict=True):
+                hw = run.hardware(paper)
+                if run.modelled and paper.about_others(claim, hw):
+                    continue  # another of the paper's GPUs is modelled for it
+                form = _Form.of(claim, way.limits, own=hw in claim.hardware)
                 verdict = _verdict(claim, form, Values(paper, (run,), resamples), run)
                 cpu = verdict.device.endswith(ON_CPU)
                 found.append(verdict if cpu else replace(verdict, device=name))
@@ -265,9 +278,10 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A claim as it is tested: in the paper's words, or in those for other devices.
+    """A claim as it is tested: in the paper's words on its own devices, else in those for others.
 
     ``limits``  what the limits of its condition, of its size and of no effect are multiplied by
+    ``own``     whether it is in the paper's words
     """
 
     expr: Expression
@@ -276,16 +290,18 @@ class _Form:
     note: str
     n: list[int]
     limits: float
+    own: bool
 
     @classmethod
-    def of(cls, claim: Claim, limits: float) -> _Form:
-        today, asked = claim.today, claim.today or claim
+    def of(cls, claim: Claim, limits: float, *, own: bool = False) -> _Form:
+        today = None if own else claim.today
+        asked = today or claim
         n = claim.n if asked.n is None else asked.n
         expect = parse(asked.expect, CLAIMS) if asked.expect else None
         if expect and limits != 1:
             expect = with_limits(expect, limits, claim.kind, claim.unit)
         devices, note = (today.devices, today.note) if today else (1, "")
-        return cls(parse(asked.expr, CLAIMS), expect, devices, note, n, limits)
+        return cls(parse(asked.expr, CLAIMS), expect, devices, note, n, limits, own)
 
     @property
     def names(self) -> frozenset[str]:
@@ -347,38 +363,41 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     if form.across and len(values.runs) > 1:
         device = "; ".join(dict.fromkeys(r.data.device_short for r in values.runs))
     if lacking := _cannot_be_judged(claim, form, values):
-        return Verdict(claim, device, provenance, LACKING, (), lacking)
-    sizes = list(form.n) if run is None or form.n else run.sizes
+        return Verdict(claim, device, provenance, LACKING, (), lacking, own=form.own)
+    sizes, few = list(form.n) if run is None or form.n else run.sizes, ""
+    if run is not None and run.modelled and (own := [n for n in sizes if n in run.sizes]):
+        few = f"asked at N={', '.join(map(str, own))} alone" if own != sizes else ""
+        sizes = own
     if form.n or form.sized:
         found = tuple(_size(claim, form, values, n) for n in sizes)
     else:  # one value over all sizes: asked once, at none in particular
         sizes, one = [0], _size(claim, form, values, 0)
         found = (replace(one, n=None, paper=claim.published(None)),)
+    timed = bool(form.names & (OF_TIME - UNSAMPLED))
     moved, counted = "", "counter" in form.names and not form.names & OF_TIME
+    counted |= run is not None and run.modelled and timed
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         # What was counted at the run's largest size, as it has none of the paper's.
         elsewhere = (_size(claim, form, values, n) for n in reversed(run.sizes) if counted)
         if there := next((size for size in elsewhere if size.word != LACKING), None):
             paper = ", ".join(map(str, claim.n))
-            found, moved = (there,), f"simulated at N={there.n}, while the paper has N={paper}"
+            found = (replace(there, size="", effect=None),)
+            moved = f"simulated at N={there.n}, while the paper has N={paper}"
     elif not form.n and "counter" in form.names:
         # A profiler counts the sizes that the study asks it for; the claim names none.
         found = tuple(size for size in found if size.word != LACKING) or found
     word, reason = _combine(found)
     caveat = f"see caveat {claim.caveat}" if claim.caveat else ""
-    reason = "; ".join(n for n in (reason, form.note, moved, *values.notes, caveat) if n)
+    reason = "; ".join(n for n in (reason, form.note, few, moved, *values.notes, caveat) if n)
     asked_of = ""
     if run is not None and word != LACKING and values.paper.about_others(claim, values.hardware):
         have = sorted({run.compute_capability for run in values.runs})
         asked_of = f"compute capability {', '.join(have)}"
-    if (
-        run is not None
-        and run.data.simulated
-        and form.names & (OF_TIME - UNSAMPLED)
-        and word != LACKING
-    ):
+    if run is not None and run.data.simulated and timed and word != LACKING:
         device, provenance, asked_of = f"{run.cpu}{ON_CPU}", run.data.cpu_provenance, ""
-    return Verdict(claim, device, provenance, word, found, reason, asked_of)
+        if run.modelled:
+            device, provenance = run.data.device, MODELLED
+    return Verdict(claim, device, provenance, word, found, reason, asked_of, form.own)
 
 
 def _cannot_be_judged(claim: Claim, form: _Form, values: Values) -> str:
@@ -405,7 +424,9 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     values.n = n
     values.edges.clear()
     size = SizeVerdict(n, LACKING, paper=claim.published(n))
-    exact = not form.names & (OF_TIME - UNSAMPLED)
+    timed = bool(form.names & (OF_TIME - UNSAMPLED))
+    model = timed and values.runs[values.run].modelled
+    exact = model or not timed
     try:
         results = _evaluated(form, values, exact)
     except NotMeasured as error:
@@ -421,6 +442,10 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     if exact:
         true = results[0][1]
         size = replace(size, word="holds" if true else "fails", share=float(true))
+        near = isinstance(shown, Estimate) and shown.distance < math.log(TOLD)
+        if model and form.against_one and near:
+            reason = f"the model does not tell effects below {TOLD - 1:.0%} apart"
+            size = replace(size, word="unclear", reason=reason)
     elif len(found) == 1:
         reason = "only one round: a verdict on a time needs at least two"
         size = replace(size, word="unclear", reason=reason)

@@ -203,7 +203,12 @@ def scorecard(
     """
     own = [run for run in runs if not run.data.simulated] or runs
     every = sorted([*beside, *own], key=lambda run: run.data.simulated)
-    chips = [_name(run, own, beside) for run in every]
+    chips = [
+        f"{chip(paper.device(run.hardware(paper)).name)}, modelled"
+        if run.modelled
+        else _name(run, own, beside)
+        for run in every
+    ]
     names = dict(zip(device_names(every), chips, strict=True))
     main = paper.model_copy(update={"claims": [c for c in paper.claims if c.headline]})
     judged: dict[str, dict[str, Verdict]] = {}

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class Observed:
     """One run. ``probes`` (instrumented kernels) and ``profiles`` (a profiler's launches) are rows
     of the run's frame that have counters only, never times; ``baseline`` is the run whose CPU
-    programs stand in the place of its own.
+    programs stand in the place of its own. ``modelled``: its times are those of a model
+    (:func:`modelled`).
     """
 
     path: Path
@@ -38,6 +39,7 @@ class Observed:
     probes: tuple[Mapping[str, Any], ...] = ()
     profiles: tuple[Mapping[str, Any], ...] = ()
     baseline: Observed | None = None
+    modelled: bool = False
 
     @property
     def cpu(self) -> str:
@@ -223,6 +225,33 @@ TOTALS: Final = (
 """For the notes of tables."""
 
 
+def modelled(run: Observed) -> Observed:
+    """The simulated run with its modelled times in the place of times. Its counters stay, as those
+    of a profiler do; what was timed on the CPU is left out: a modelled time is set against no
+    measured one."""
+    points, rows = [], list[Mapping[str, Any]]()
+    for point in (p for p in run.data.points if not p.cpu):
+        times = {
+            number: {"value_s": row["modelled_ms"] / 1e3, "kernel_s": row["modelled_ms"] / 1e3}
+            for number, row in point.measurements.items()
+            if not missing(row.get("modelled_ms"))
+        }
+        plain = {
+            number: {k: v for k, v in row.items() if not k.endswith("_s")} | times.get(number, {})
+            for number, row in point.measurements.items()
+        }
+        rows += plain.values()
+        points.append(replace(point, measurements=plain, timed=bool(times)))
+    data = replace(run.data, points=tuple(points))
+    return replace(run, data=data, profiles=(*run.profiles, *rows), modelled=True)
+
+
+def of_own_gpu(paper: Paper, run: Observed) -> bool:
+    """Whether a run is of a model of one of the paper's own GPUs."""
+    own = {device.id for device in paper.hardware if device.kind == "gpu"}
+    return run.data.simulated and run.hardware(paper) in own
+
+
 def in_times_of(paper: Paper, run: Observed) -> Observed:
     """The run with the times that are comparable with the paper's own.
 
@@ -232,7 +261,7 @@ def in_times_of(paper: Paper, run: Observed) -> Observed:
     measurement without one has no time. Phases stay what they are, and so do CPU programs and
     programs of several kernels, whose time is whole anyway.
     """
-    return in_phase(run, "total") if paper.timed == "total" else run
+    return in_phase(run, "total") if paper.timed == "total" and not run.modelled else run
 
 
 def in_phase(run: Observed, phase: str) -> Observed:

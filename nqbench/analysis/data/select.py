@@ -109,8 +109,8 @@ class Asked:
 
     def check_timed(self) -> None:
         """Refuse a kernel's time in a simulated run: only CPU programs are timed there."""
-        on_cpu = any(point.cpu for point in self.data.points if point.system == self.system)
-        if self.data.simulated and not on_cpu:
+        own = (p for p in self.data.points if p.system == self.system)
+        if self.data.simulated and not any(p.cpu or p.timed for p in own):
             raise NotMeasured(no_time(self.data, self.system))
 
     def remedy(self) -> str:

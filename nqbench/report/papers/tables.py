@@ -517,8 +517,8 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
 
 
 def device_text(verdict: Verdict) -> str:
-    """Device, marked where it is simulated."""
-    mark = f" ({verdict.provenance})" if verdict.simulated else ""
+    """Device, marked where it is a model."""
+    mark = f" ({verdict.provenance})" if verdict.provenance in ("simulated", "modelled") else ""
     return f"{verdict.device}{mark}"
 
 
