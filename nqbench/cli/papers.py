@@ -95,10 +95,9 @@ def _reproduce(
     return exit_code(outcome)
 
 
-def _on_own_gpus(name: str, out: Path | None, budget_s: float | None) -> int:
+def _on_own_gpus(name: str, out: Path | None, budget: float | None) -> int:
     """Run a paper's kernels on models of its own GPUs; the exit code is the worst of ``run``."""
     from nqbench.analysis.data.observed import observe
-    from nqbench.cli.show import results
     from nqbench.papers import load_paper, paper_folder
     from nqbench.report.papers.write import write_own
     from nqbench.runs.reading import PLOTS
@@ -114,12 +113,12 @@ def _on_own_gpus(name: str, out: Path | None, budget_s: float | None) -> int:
     outcomes = []
     for card in cards:
         spec = measuring.choose(f"sim:{card}:{mode}", study=study.name)
-        outcomes.append(measuring.measure(study, spec, budget_s=budget_s))
-        results.show_outcome(outcomes[-1])
+        outcomes.append(measuring.measure(study, spec, budget=budget))
+        show.results.show_outcome(outcomes[-1])
     runs = [observe(one.path) for one in outcomes if one.counts.get("ok", 0)]
     if runs:
         made = write_own(paper, runs, out or PLOTS / "local" / "own" / name)
-        results.show_paper(made)
+        show.results.show_paper(made)
     return max(map(exit_code, outcomes))
 
 

@@ -89,6 +89,22 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert "did you mean 'zhang2011'" in wrong.err
 
 
+def test_a_paper_runs_on_models_of_its_own_gpus(project: Path) -> None:
+    """Its claims are judged by modelled times, and by nothing that was measured."""
+    folder = project / "experiments" / "zhang2011"
+    done = call("reproduce", "zhang2011", "--device", "sim:own", cwd=project)
+    assert (done.code, "has no study own.yaml" in done.err) == (2, True)
+    (folder / "own.yaml").write_text(SMALL, encoding="utf-8")
+    done = call("reproduce", "zhang2011", "--device", "sim:own", cwd=project)
+    assert done.code == 0, done.err
+    assert list(project.glob("results/local/sim-gtx480-cache-time/zhang2011/manifest.json"))
+    text = (project / "plots" / "local" / "own" / "zhang2011" / "own.md").read_text("utf-8")
+    row = next(line for line in text.splitlines() if line.startswith("| bank\\_conflict |"))
+    assert "(modelled)" in row
+    assert "simulated at N=8" in row
+    assert "38 of 40 effects have the measured sign" in text
+
+
 def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
     study = project / "experiments" / "zhang2011" / "study.yaml"
     study.write_text(SMALL.replace("rounds: 2, budget: 1s", "rounds: 2"), encoding="utf-8")
