@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from nqbench.report.writer import RunReport
 
 StudyLike = Study | Mapping[str, Any] | Path | str
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
-"""What ``static`` compiles for if nothing else is asked."""
 
 
 class Run:
@@ -304,7 +302,7 @@ def explain(
 
 
 def static(
-    study: StudyLike, arch: str | Sequence[str] = ARCHITECTURES, *, sass: bool = False
+    study: StudyLike, arch: str | Sequence[str] = "sm_75,sm_80,sm_90,sm_120", *, sass: bool = False
 ) -> pd.DataFrame:
     """What the compiler makes of every kernel of a study, without a GPU: one row per kernel and
     architecture.

@@ -68,15 +68,12 @@ def test_chances_of_acceptance_are_metropolis() -> None:
 def test_the_difference_of_every_exchange_is_exact(data: st.DataObject, n: int) -> None:
     board = np.array(data.draw(st.permutations(range(n))), np.int32)
     i, j = data.draw(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(_differ))
-    rising, falling = np.zeros((2, 2 * n - 1), np.int32)
-    before = walks.count_diagonals(board, rising, falling)
+    rising, falling, before = walks.diagonals_of(board)
     assert before == brute_force(board)
     change = walks.change_of(board, rising, falling, i, j)
     walks.exchange(board, rising, falling, i, j)
     assert before + change == brute_force(board)
-    again = np.zeros((2, 2 * n - 1), np.int32)
-    walks.count_diagonals(board, again[0], again[1])
-    assert np.array_equal(again, [rising, falling])
+    assert np.array_equal(walks.diagonals_of(board)[:2], [rising, falling])
 
 
 def _differ(pair: tuple[int, int]) -> bool:

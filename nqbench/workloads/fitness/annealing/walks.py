@@ -91,9 +91,11 @@ def accepts(change: Whole, table: Words, level: int, key: np.uint64, step: int) 
 
 
 @compiled
-def count_diagonals(board: Words, rising: Words, falling: Words) -> Whole:
-    """Queens of every diagonal, shape ``(2n - 1,)`` each; returns the conflicts."""
+def diagonals_of(board: Words) -> tuple[Words, Words, Whole]:
+    """Queens of every rising and falling diagonal, shape ``(2n - 1,)`` each, and the conflicts."""
     n = board.size
+    rising = np.zeros(2 * n - 1, np.int32)
+    falling = np.zeros(2 * n - 1, np.int32)
     for column in range(n):
         rising[column + board[column]] += 1
         falling[column - board[column] + n - 1] += 1
@@ -101,7 +103,7 @@ def count_diagonals(board: Words, rising: Words, falling: Words) -> Whole:
     for diagonal in range(2 * n - 1):
         total += rising[diagonal] * (rising[diagonal] - 1) // 2
         total += falling[diagonal] * (falling[diagonal] - 1) // 2
-    return total
+    return rising, falling, total
 
 
 @compiled
@@ -153,9 +155,7 @@ def delta_walk(
     and accepted ones.
     """
     n = board.size
-    rising = np.zeros(2 * n - 1, np.int32)
-    falling = np.zeros(2 * n - 1, np.int32)
-    conflicts = count_diagonals(board, rising, falling)
+    rising, falling, conflicts = diagonals_of(board)
     step = 0
     accepted = 0
     while conflicts > 0 and step < limit:
@@ -185,9 +185,7 @@ def attacked_walk(
     in conflict.
     """
     n = board.size
-    rising = np.zeros(2 * n - 1, np.int32)
-    falling = np.zeros(2 * n - 1, np.int32)
-    conflicts = count_diagonals(board, rising, falling)
+    rising, falling, conflicts = diagonals_of(board)
     step = 0
     accepted = 0
     while conflicts > 0 and step < limit:
