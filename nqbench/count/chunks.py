@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
 from nqbench.workloads.counting import border
-from nqbench.workloads.counting.middle.groups import dealt, groups
+from nqbench.workloads.counting.middle.groups import dealt, dealt_groups
 
 CHUNKS: Final = 1024
 """Of a board of up to ``LAST_SHALLOW_N`` queens: a tenth of a percent of the work each. From there
@@ -59,13 +59,13 @@ class ChunkedBoard:
         """The board of ``n >= 7`` queens, by its first rows or by ``halves``."""
         jobs: NDArray[Any]
         if halves:
-            depth, jobs = 0, groups(n)
+            depth, jobs = 0, dealt_groups(n)
         else:
             depth = SHALLOW + (n > LAST_SHALLOW_N)
-            jobs = border.jobs(n, depth).reshape(-1, 3)
+            jobs = dealt(border.jobs(n, depth).reshape(-1, 3))
         chunks = min(len(jobs), CHUNKS << 3 * max(0, n - LAST_SHALLOW_N))
         edges = np.linspace(0, len(jobs), chunks + 1).astype(np.int64)
-        return cls(n, depth, dealt(jobs), edges)
+        return cls(n, depth, jobs, edges)
 
     @property
     def chunks(self) -> int:

@@ -68,9 +68,8 @@ def count_middle(n: int, all_cores: bool = False) -> int:
 
     if n < cpu.MIN_N:
         return count_somers(n)
-    every = groups.groups(n)
-    dealt = groups.dealt(every) if all_cores else every  # neighbours are alike
-    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), dealt)
+    every = groups.dealt_groups(n) if all_cores else groups.groups(n)  # neighbours are alike
+    count = partial(cpu.solutions_of_groups, paths()[-1], cpu.board_of(n), every)
     return _summed(count, len(every), n, all_cores)
 
 

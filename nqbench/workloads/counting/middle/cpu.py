@@ -1,9 +1,12 @@
 """Counting from the middle on the CPU: half boards listed, ordered and paired, group by group.
 
-A half board is one word of the diagonals that it shares with other quarters and halves. Those at
-the seam that a solution may use on both sides are ordered by how often a sample of both lists has
-them. A list is kept as words of ``STEP`` bits per look-up, most used diagonals first, with their
-rank in the Gray code above bit ``RANK``: sorted by it, neighbours have diagonals in common.
+A half board is listed as one word of its diagonals at the seam. Those that a solution may use on
+both sides are ordered by how often a sample of both lists has them. A list is then made words of
+``STEP`` bits per look-up, most used diagonals first, with their rank in the Gray code above bit
+``RANK``: sorted by it, neighbours have diagonals in common.
+
+The groups of an odd board need each set of columns with many queens of the middle row. Its half
+boards are listed once for neighbouring groups, and every group takes those that its queen allows.
 
 Everything between the lists of quarters and the number of pairs is compiled by numba.
 """
@@ -23,7 +26,7 @@ from nqbench.workloads.compiled import compiled, compiled_part
 from nqbench.workloads.counting.middle import vectors
 from nqbench.workloads.counting.middle.groups import (
     NO_ROW,
-    QuarterLists,
+    columns_apart,
     quarter_lists,
     subsets,
 )
@@ -49,16 +52,14 @@ RANK: Final = 48
 """First bit of a half board's rank; the diagonals below it are at most 40, at n = 22 and 23."""
 _CROSSED: Final = 60
 """First bit of the distance between the queen of the middle column and the middle row, if n is
-odd, of quarter and half boards."""
+odd, of half boards as they are listed."""
 _MOST_RANKED: Final = 12
 """Diagonals by which a list is sorted, at most: 4,096 counters are half of a first-level cache."""
-_SAMPLED: Final = 8
-"""Splits whose half boards are sampled: some hundreds, at n = 17 some dozens."""
-_MOST_COUNTED: Final = 255
-"""As many as a byte counts."""
+_FARTHEST: Final = 15
+_SAMPLED: Final = 256
+"""Half boards of a side whose diagonals are counted."""
 
 _U = np.uint64
-_RANKS = _U((1 << _MOST_RANKED) - 1)
 _ONE = _U(1)
 _FULL = (_ONE << _U(RANK)) - _ONE
 _BYTE = _U(255)
@@ -69,10 +70,12 @@ _BYTES = np.array([0x00FF00FF00FF00FF, 0x0000FFFF0000FFFF, 0x00000000FFFFFFFF], 
 
 class Quarters(NamedTuple):
     """Quarter boards by set of columns: those of set k are ``starts[k] .. starts[k + 1] - 1``, and
-    k is the sum of ``low`` and ``high`` for the lower and the upper half of the columns."""
+    k is the sum of ``low`` and ``high`` for the lower and the upper half of the columns. ``words``
+    are all diagonals, ``images`` those that a half board keeps."""
 
     starts: Numbers
     words: Words
+    images: Words
     low: Numbers
     high: Numbers
 
@@ -80,20 +83,16 @@ class Quarters(NamedTuple):
 class Board(NamedTuple):
     """What all groups of a board share.
 
-    Words have ``field`` bits of the diagonals towards smaller columns, then as many of those
-    towards larger columns; the ``2 * seam`` bits from ``first`` on are those at the seam.
-    ``splits`` are the ways to split a set of columns between the quarters of a half. ``room`` is
-    enough for the quarters on any set of columns, and a vector more.
+    A listed half board has the diagonals towards smaller columns, then those towards larger ones,
+    ``seam`` of each; on odd boards one more before and after them, which meet only the middle row.
+    ``splits`` are the ways to split a set of columns between the quarters of a half.
     """
 
     n: int
-    field: int
-    first: int
     seam: int
     upper: Quarters
     lower: Quarters
     splits: Numbers
-    room: int
 
 
 @cache
@@ -101,31 +100,32 @@ def board_of(n: int) -> Board:
     """The lists of a board of ``MIN_N`` to ``MAX_N`` queens."""
     h = n // 2
     q = h // 2
-    field = n - 1 + h - q
-    upper = _quarters(quarter_lists(n, q), n, q, field, 0)
-    lower = _quarters(quarter_lists(n, h - q), n, h - q, field, q)
-    room = 8 + max(int(np.diff(quarters.starts).max()) for quarters in (upper, lower))
-    return Board(n, field, n - h - q, 2 * h - 1, upper, lower, _spread(subsets(h, q)), room)
+    upper, lower = _quarters(n, q, 0, 1), _quarters(n, h - q, q, max(LANES))
+    return Board(n, 2 * h - 1, upper, lower, subsets(h, q).astype(np.int64))
 
 
-def _spread(splits: NDArray[np.uint32]) -> Numbers:
-    """In an order in which any consecutive ones are a sample."""
-    step = next(s for s in range(len(splits) * 5 // 8, 0, -1) if np.gcd(s, len(splits)) == 1)
-    return splits[np.arange(len(splits)) * step % len(splits)].astype(np.int64)
-
-
-def _quarters(lists: QuarterLists, n: int, rows: int, field: int, row: int) -> Quarters:
-    h = n // 2
-    mask = np.uint64((1 << field) - 1)
+def _quarters(n: int, rows: int, row: int, unit: int) -> Quarters:
+    """The quarters of so many rows from ``row`` on; the list of each set is filled up to a multiple
+    of ``unit`` with words that meet every other."""
+    lists, h = quarter_lists(n, rows), n // 2
     falling = lists.falling.astype(np.uint64)
     rising = lists.rising.astype(np.uint64)
     if row == 0:  # as the rows of the lower quarter meet them
         falling >>= np.uint64(rows)
         rising <<= np.uint64(h - rows)
-    words = falling & mask | (rising & mask) << np.uint64(field)
+    field = n - 1 + h - h // 2
+    mask = np.uint64((1 << field) - 1)
+    own = falling & mask | (rising & mask) << np.uint64(field)
+    first, width = field - 2 * h + 1 - n % 2, 4 * h - 2 + 2 * (n % 2)
+    kept = own >> np.uint64(first) & np.uint64((1 << width) - 1)
     if n % 2:
         apart = np.where(lists.crossed == NO_ROW, 0, h - row - lists.crossed.astype(np.int64))
-        words |= apart.astype(np.uint64) << np.uint64(_CROSSED)
+        kept |= apart.astype(np.uint64) << np.uint64(_CROSSED)
+    sizes = np.diff(lists.starts.astype(np.int64))
+    starts = np.concatenate([[0], np.cumsum(-(-sizes // unit) * unit)])
+    places = np.arange(len(own)) + np.repeat(starts[:-1] - lists.starts[:-1], sizes)
+    words, images = np.full((2, starts[-1]), ~np.uint64(0))
+    words[places], images[places] = own, kept
     half = (n + 1) // 2
     sets = subsets(n, rows)
     positions = np.arange(len(sets))
@@ -135,15 +135,7 @@ def _quarters(lists: QuarterLists, n: int, rows: int, field: int, row: int) -> Q
     high_starts[found] = firsts
     low_places = np.zeros(1 << half, np.int64)
     low_places[sets & np.uint32((1 << half) - 1)] = positions - high_starts[above]
-    return Quarters(lists.starts.astype(np.int64), words, low_places, high_starts)
-
-
-class Rule(NamedTuple):
-    """Which half boards are listed: those with none of the diagonals ``barred``, whose queen in the
-    middle column, if any, is ``least`` rows from the middle one, or more."""
-
-    barred: np.uint64
-    least: np.uint64
+    return Quarters(starts, words, images, low_places, high_starts)
 
 
 @compiled_part
@@ -159,30 +151,8 @@ def _tables(images: Words) -> Words:
 
 
 @compiled_part
-def _kept(
-    quarters: Quarters, k: int, rule: Rule, first: int, tables: Words, words: Words, images: Words
-) -> int:
-    """Copy the quarters of set k by the rule, with their images; returns how many."""
-    count = 0
-    for i in range(quarters.starts[k], quarters.starts[k + 1]):
-        word = quarters.words[i]
-        apart = word >> _U(_CROSSED)
-        seam = word >> _U(first)
-        image = tables[0, seam & _BYTE]
-        for t in range(1, tables.shape[0]):
-            image ^= tables[t, seam >> _U(8 * t) & _BYTE]
-        words[count], images[count] = word, image ^ apart << _U(_CROSSED)
-        passes = (apart == _U(0)) | (apart >= rule.least)
-        count += int(passes & (word & rule.barred == _U(0)))
-    return count
-
-
-@compiled_part
-def _listed(
-    path: int, board: Board, columns: int, rule: Rule, tables: Words, step: int, guess: int
-) -> Words:
-    """Images of the half boards on a set of columns, in the order of the splits; of every
-    ``step``-th split. About ``guess`` are expected."""
+def _listed(path: int, board: Board, columns: int, guess: int) -> Words:
+    """The half boards on a set of columns, of which about ``guess`` are expected."""
     h, half = board.n // 2, (board.n + 1) // 2
     sets = np.zeros((2, 1 << (h + 1) // 2), np.int64)  # of the lower and upper half of the columns
     left = columns
@@ -192,38 +162,31 @@ def _listed(
         side, k = (0, i) if i < h // 2 else (1, i - h // 2)
         for below in range(1 << k):
             sets[side, 1 << k | below] = sets[side, below] | column
-    most = board.room
-    uppers, upper_images = np.empty(most, np.uint64), np.empty(most, np.uint64)
-    lowers, lower_images = np.empty(most, np.uint64), np.empty(most, np.uint64)
     out = np.empty(guess, np.uint64)
     count = 0
+    upper, lower = board.upper, board.lower
     board_half, set_half = (1 << half) - 1, (1 << h // 2) - 1
-    for s in range(0, board.splits.size, step):
-        split = board.splits[s]
+    for split in board.splits:
         above = sets[0, split & set_half] | sets[1, split >> h // 2]
         below = columns ^ above
-        upper, lower = board.upper, board.lower
         k = upper.low[above & board_half] + upper.high[above >> half]
-        upper_count = _kept(upper, k, rule, board.first, tables, uppers, upper_images)
+        first, uppers = upper.starts[k], upper.starts[k + 1] - upper.starts[k]
         k = lower.low[below & board_half] + lower.high[below >> half]
-        lower_count = _kept(lower, k, rule, board.first, tables, lowers, lower_images)
-        needed = count + upper_count * lower_count + 8
+        second, lowers = lower.starts[k], lower.starts[k + 1] - lower.starts[k]
+        needed = count + uppers * lowers + 8
         if needed > out.size:
             grown = np.empty(2 * needed, np.uint64)
-            for i in range(count):
-                grown[i] = out[i]
+            grown[:count] = out[:count]
             out = grown
-        for i in range(lower_count, lower_count + 8):
-            lowers[i] = ~_U(0)
         count += joined(
             (
                 path,
-                uppers.ctypes.data,
-                upper_images.ctypes.data,
-                upper_count,
-                lowers.ctypes.data,
-                lower_images.ctypes.data,
-                lower_count,
+                upper.words.ctypes.data + 8 * first,
+                upper.images.ctypes.data + 8 * first,
+                uppers,
+                lower.words.ctypes.data + 8 * second,
+                lower.images.ctypes.data + 8 * second,
+                lowers,
                 out.ctypes.data + 8 * count,
             )
         )
@@ -231,14 +194,25 @@ def _listed(
 
 
 @compiled_part
-def _uses(words: Words, counts: Numbers) -> int:
-    """Count the bits of a sample of the words; returns its size."""
-    size = min(words.size, _MOST_COUNTED)
-    for i in range(size):
-        word = words[i * words.size // size]
+def _allowed(words: Words, barred: Any, least: int, most: int) -> Words:
+    """The half boards with none of the diagonals ``barred``, whose queen in the middle column is
+    ``least`` to ``most`` rows from the middle one."""
+    out = np.empty(words.size, np.uint64)
+    count = 0
+    for word in words:
+        out[count] = word
+        apart = word >> _U(_CROSSED)
+        passes = (word & barred == _U(0)) & (apart >= _U(least)) & (apart <= _U(most))
+        count += int(passes)
+    return out[:count]
+
+
+@compiled_part
+def _uses(words: Words, step: int, counts: Numbers) -> None:
+    """Count the diagonals of every ``step``-th word."""
+    for i in range(0, words.size, step):
         for bit in range(counts.size):
-            counts[bit] += np.int64(word >> _U(bit) & _ONE)
-    return size
+            counts[bit] += np.int64(words[i] >> _U(bit) & _ONE)
 
 
 @compiled_part
@@ -250,13 +224,14 @@ def _possible(board: Board, columns: int) -> Any:
         rising |= _U(columns) << _U(board.n // 2 - 1 - row)
     seam = (_ONE << _U(board.seam)) - _ONE
     falling = falling >> _U(board.n - board.n // 2) & seam
-    return falling | (rising & seam) << _U(board.seam)
+    return (falling | (rising & seam) << _U(board.seam)) << _U(board.n % 2)
 
 
 @compiled_part
 def _turned(board: Board, bit: int) -> int:
     """A diagonal at the seam as the other half has it: its rows are flipped."""
-    return (bit + board.seam) % (2 * board.seam)
+    odd = board.n % 2
+    return (bit - odd + board.seam) % (2 * board.seam) + odd
 
 
 @compiled_part
@@ -266,7 +241,7 @@ def _order(board: Board, possible: Any, counts: Numbers) -> Numbers:
     order = np.empty(2 * board.seam, np.int64)
     keys = np.empty(2 * board.seam, np.int64)
     size = 0
-    for bit in range(2 * board.seam):
+    for bit in range(board.n % 2, board.n % 2 + 2 * board.seam):
         other = _turned(board, bit)
         if possible[0] >> _U(bit) & possible[1] >> _U(other) & _ONE:
             key = counts[0, bit] * counts[1, other]
@@ -281,8 +256,8 @@ def _order(board: Board, possible: Any, counts: Numbers) -> Numbers:
 
 @compiled_part
 def _ranking(path: int, board: Board, order: Numbers, ranked: int, side: int) -> Words:
-    """Tables that take the diagonals at the seam to their places and to the rank."""
-    images = np.zeros(2 * board.seam, np.uint64)
+    """Tables that take the diagonals of a half board to their places and to the rank."""
+    images = np.zeros(2 * (board.seam + board.n % 2), np.uint64)
     bits, step = BITS[path], STEP[path]
     for place in range(order.size):
         image = _ONE << _U(step * (place // bits) + place % bits)
@@ -294,19 +269,26 @@ def _ranking(path: int, board: Board, order: Numbers, ranked: int, side: int) ->
 
 
 @compiled_part
-def _sorted(words: Words, ranked: int, multiple: int) -> Words:
-    """The words by rank, filled up to a multiple with words that meet every diagonal."""
+def _sorted(words: Words, tables: Words, ranked: int, multiple: int) -> Words:
+    """The images of the words by rank, filled up to a multiple with words that meet every
+    diagonal."""
+    images = np.empty(words.size, np.uint64)
     ends = np.zeros((1 << ranked) + 1, np.int64)
     for i in range(words.size):
-        ends[(words[i] >> _U(RANK) & _RANKS) + _ONE] += 1
+        word = words[i]
+        image = tables[0, word & _BYTE]
+        for t in range(1, tables.shape[0]):
+            image ^= tables[t, word >> _U(8 * t) & _BYTE]
+        images[i] = image
+        ends[(image >> _U(RANK)) + _ONE] += 1
     for rank in range(1 << ranked):
         ends[rank + 1] += ends[rank]
     out = np.empty(-(-words.size // multiple) * multiple, np.uint64)
     for i in range(words.size, out.size):
         out[i] = _FULL
-    for i in range(words.size):
-        rank = words[i] >> _U(RANK) & _RANKS
-        out[ends[rank]] = words[i]
+    for image in images:
+        rank = image >> _U(RANK)
+        out[ends[rank]] = image
         ends[rank] += 1
     return out
 
@@ -317,7 +299,7 @@ def _without_diagonals(words: Words) -> int:
     they have rank 0."""
     found = 0
     for word in words:
-        if word >> _U(RANK) & _RANKS:
+        if word >> _U(RANK):
             break
         found += int(word & _FULL == _U(0))
     return found
@@ -398,16 +380,23 @@ def _pairs_by_words(a_words: Words, a_masks: Words, b_words: Words, b_masks: Wor
 
 
 @compiled_part
-def _disjoint(path: int, lookups: int, many: Words, few: tuple[Words, Words], ranked: int) -> int:
-    """Disjoint pairs of a list with two others; those with the first one count twice."""
+def _disjoint(
+    path: int, order: Numbers, many: Words, few: tuple[Words, Words], tables: Any, ranked: int
+) -> int:
+    """Disjoint pairs of a list with two others; those with the first one count twice. ``tables``
+    are of the list, then of the others."""
+    lookups = 0
+    for some in LOOKUPS[path]:
+        if not lookups and some * BITS[path] >= order.size:
+            lookups = some
     width, block = 8 * LANES[path], 8 * BLOCKS[path]
-    a_words = _sorted(many, ranked, width)
+    a_words = _sorted(many, tables[0], ranked, width)
     a_masks = _masks(a_words, width)
     a_bare, a_tiles = _without_diagonals(a_words), a_words.size // width
     planes = a_words if path == PORTABLE else _planes(path, a_words, lookups)
     total = 0
     for k in range(2):
-        b_words = _sorted(few[k], ranked, block)
+        b_words = _sorted(few[k], tables[1], ranked, block)
         found = (many.size - a_words.size) * _without_diagonals(b_words)
         found += (few[k].size - b_words.size) * a_bare
         b_masks = _masks(b_words, block)
@@ -433,74 +422,63 @@ def _disjoint(path: int, lookups: int, many: Words, few: tuple[Words, Words], ra
 
 
 @compiled_part
-def _in_group(path: int, board: Board, identity: Words, upper: int, lower: int, middle: int) -> int:
-    """Solutions of a group, those counted twice that stand for their transposed ones."""
-    h = board.n // 2
-    barred, least = _U(0), _U(0)
+def _in_group(path: int, board: Board, group: Numbers, above: Words, below: Words) -> int:
+    """Solutions of a group, those counted twice that stand for their transposed ones; ``above`` and
+    ``below`` are the half boards on its columns."""
+    twice = above[:0]
     if board.n % 2:
-        barred |= _ONE << _U(h + middle - h // 2)
-        if middle:
-            barred |= _ONE << _U(board.field + middle - 1)
-        least = _U(h - middle)
-    sets = (upper, lower)
-    rules = (Rule(barred, least), Rule(barred, _U(0)))
-
-    counts = np.zeros((2, 2 * board.seam), np.int64)
-    expected = np.zeros(2, np.int64)
-    sampled = board.splits.size // min(board.splits.size, _SAMPLED)
-    side, step = 0, sampled
-    while side < 2:
-        sample = _listed(path, board, sets[side], rules[side], identity, step, 512)
-        if sample.size:
-            _uses(sample, counts[side])
-            expected[side] = sample.size * step
-            side, step = side + 1, sampled
-        elif step > 1:
-            step = 1
-        else:
-            return 0
-    order = _order(board, (_possible(board, upper), _possible(board, lower)), counts)
-
-    lookups = 0
-    for some in LOOKUPS[path]:
-        if not lookups and some * BITS[path] >= order.size:
-            lookups = some
+        nearest = board.n // 2 - group[2]
+        barred = _ONE << _U(group[2])
+        if group[2]:
+            barred |= _ONE << _U(board.seam + group[2])
+        below = _allowed(below, barred, 0, _FARTHEST)
+        if nearest:
+            twice = _allowed(above, barred, nearest + 1, _FARTHEST)
+        above = _allowed(above, barred, nearest, nearest or _FARTHEST)
+    size = max(twice.size + above.size, below.size)
+    counts = np.zeros((2, 2 * (board.seam + 1)), np.int64)
+    _uses(twice, 1 + (twice.size + above.size) // _SAMPLED, counts[0])
+    _uses(above, 1 + (twice.size + above.size) // _SAMPLED, counts[0])
+    _uses(below, 1 + below.size // _SAMPLED, counts[1])
+    order = _order(board, (_possible(board, group[0]), _possible(board, group[1])), counts)
     ranked = min(order.size, 4)
-    while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < max(expected[0], expected[1]):
+    while ranked < min(order.size, _MOST_RANKED) and 2 << ranked < size:
         ranked += 1
-    above = below = np.empty(0, np.uint64)
-    for side in range(2):
-        tables = _ranking(path, board, order, ranked, side)
-        guess = 2 * expected[side] + 512
-        above = below
-        below = _listed(path, board, sets[side], rules[side], tables, 1, guess)
-    if least == _U(0):
-        if below.size < above.size:
-            above, below = below, above
-        return _disjoint(path, lookups, below, (above[:0], above), ranked)
-    farther, alike = np.empty(above.size, np.uint64), np.empty(above.size, np.uint64)
-    many = few = 0
-    for word in above:
-        farther[many] = alike[few] = word
-        is_farther = int(word >> _U(_CROSSED) > least)
-        many, few = many + is_farther, few + 1 - is_farther
-    return _disjoint(path, lookups, below, (farther[:many], alike[:few]), ranked)
+    upper = _ranking(path, board, order, ranked, 0)
+    lower = _ranking(path, board, order, ranked, 1)
+    if below.size < above.size and not twice.size:
+        return _disjoint(path, order, above, (twice, below), (upper, lower), ranked)
+    return _disjoint(path, order, below, (twice, above), (lower, upper), ranked)
+
+
+piece_of = compiled_part(columns_apart)
 
 
 def _compiled_with(code: int) -> Callable[[int, Board, Numbers, int, int], int]:
     """Cached under the digest of all code that it is made from: numba looks at one file alone."""
 
     @compiled
-    def solutions_of_groups(path: int, board: Board, sets: Numbers, begin: int, end: int) -> int:
+    def solutions_of_groups(path: int, board: Board, groups: Numbers, begin: int, end: int) -> int:
         """Solutions of the groups ``begin .. end - 1`` (``groups``), times their weights."""
-        images = np.empty(2 * board.seam, np.uint64)
-        for bit in range(images.size):
-            images[bit] = _ONE << _U(bit)
-        identity = _tables(images)
-        found = 0 * code
+        size = piece_of(board.n)
+        lists = [np.empty(0, np.uint64) for _ in range(2 << size if board.n % 2 else 2)]
+        listed = np.zeros(len(lists), np.int64)
+        found, guess = 0 * code, 512
         for group in range(begin, end):
-            upper, lower, middle = sets[group, 0], sets[group, 1], sets[group, 2]
-            found += sets[group, 3] * _in_group(path, board, identity, upper, lower, middle)
+            slot = 0
+            for side in range(2):
+                columns = groups[group, side]
+                other, slot = slot, side
+                if board.n % 2:  # by what neighbouring groups differ in
+                    shift = groups[group, 2] // size * size
+                    slot += 2 * (columns >> shift & (1 << size) - 1)
+                if listed[slot] != columns:
+                    lists[slot] = _listed(path, board, columns, guess)
+                    listed[slot] = columns
+                    guess = lists[slot].size * 5 // 4 + 512
+            found += groups[group, 3] * _in_group(
+                path, board, groups[group], lists[other], lists[slot]
+            )
         return found
 
     return solutions_of_groups

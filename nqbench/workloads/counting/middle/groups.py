@@ -31,6 +31,8 @@ NO_COLUMN: Final = 31
 """The ``middle`` of groups of even boards, which have no middle row."""
 NO_ROW: Final = 7
 """``QuarterLists.crossed`` of a quarter without a queen in a middle column."""
+_RUN: Final = 256
+"""Groups of an odd board that are dealt out together, since they share lists."""
 GOLDEN: Final = 0.6180339887498949
 """Steps of this share of a circle spread evenly, however many they are."""
 _AT_ONCE: Final = 1 << 22
@@ -73,7 +75,22 @@ def groups(n: int, symmetry: Symmetry = "quarter") -> Groups:
         if symmetry != "mirror":
             sets = sets[(sets >> np.uint32(n // 2) & np.uint32(1)).astype(bool)]
         parts.append(_group(sets, n, middle, np.full_like(sets, 2 if symmetry == "mirror" else 4)))
-    return np.concatenate(parts)
+    return _near(np.concatenate(parts), n)
+
+
+def columns_apart(n: int) -> int:
+    """Columns in which neighbouring groups of an odd board differ, the middle queen's among them:
+    so few that the lists of all sets that differ there alone fit into a cache."""
+    h = n // 2
+    return h if h < 10 else (h + 1) // 2
+
+
+def _near(every: Groups, n: int) -> Groups:
+    """In an order in which groups with a set of columns in common are near each other."""
+    size = columns_apart(n)
+    piece = every[:, 2] // size
+    fixed = every[:, 0] & ~(((1 << size) - 1) << piece * size)
+    return every[np.lexsort((every[:, 0], fixed, piece))]
 
 
 def _centred(sets: Words, n: int, middle: int, symmetry: Symmetry) -> Groups:
@@ -96,12 +113,20 @@ def _others(upper: Words, n: int, middle: int) -> Words:
     return np.uint32((1 << n) - 1 & ~(1 << middle if middle != NO_COLUMN else 0)) ^ upper
 
 
-def dealt(rows: NDArray[Any]) -> NDArray[Any]:
-    """Rows in an order in which neighbours are far apart, so that consecutive ones are alike."""
-    stride = int(GOLDEN * len(rows))
-    while gcd(stride, len(rows)) > 1:
+def dealt_groups(n: int) -> Groups:
+    """The groups of a board, dealt out (``dealt``)."""
+    return dealt(groups(n), _RUN if n % 2 else 1)
+
+
+def dealt(rows: NDArray[Any], run: int = 1) -> NDArray[Any]:
+    """Rows in an order in which neighbours are far apart, so that consecutive ones are alike; those
+    of a ``run`` stay together."""
+    count = -(-len(rows) // run)
+    stride = int(GOLDEN * count)
+    while gcd(stride, count) > 1:
         stride += 1
-    return rows[np.arange(len(rows)) * stride % len(rows)]
+    places = (np.arange(count) * stride % count * run)[:, None] + np.arange(run)
+    return rows[places[places < len(rows)]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
