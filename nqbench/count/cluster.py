@@ -21,6 +21,7 @@ from nqbench.count.counters import AHEAD, CPU, ChunkSlot, KernelLauncher, chunk_
 from nqbench.devices.registry import facts_for
 from nqbench.errors import DeviceLost, NqbenchError
 from nqbench.facts import DeviceFacts
+from nqbench.workloads.counting.factors import MIDDLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,17 @@ CountJob = tuple[ChunkSlot, ChunkRequest]
 class ClusterCounter(counters.ChunkCounter):
     """Chunks on the devices of a cluster: ``wanted`` is ``cuda``, ``cpu`` or a simulator's spec."""
 
-    def __init__(self, cluster: Cluster, wanted: str) -> None:
+    def __init__(self, cluster: Cluster, wanted: str, n: int = 0) -> None:
+        """``n``: the board that its GPUs will count."""
         self._cluster, self._wanted = cluster, wanted
         self._site = ClusterSite(cluster, wanted)
         self._jobs: RemoteJobs[CountJob, ChunkRequest, ChunkSum | str]
         self._jobs = RemoteJobs(cluster, count_part)
         self.launches = wanted != CPU
         self.halves_n = () if self.launches else counters.HALVES_N
+        if wanted == "cuda":
+            chosen = {choice_for(gpu.hello.facts, n)[0].system for gpu in self._site.devices()}
+            self.halves_n = (n,) * (chosen == {MIDDLE})
         self.timed = not wanted.startswith("sim")
         self.name = f"{wanted} on a cluster"
         self.check_name = "another path on the same device"
@@ -153,7 +158,7 @@ def count_on(
         return solutions.count_solutions(n, CPU, log)
     with connected(target, notice) as cluster:
         kind = wanted(cluster, device, CPU)
-        counter = ClusterCounter(cluster, kind)
+        counter = ClusterCounter(cluster, kind, n)
         try:
             return solutions.in_chunks(n, counter, f"{kind} on a cluster", log, progress)
         except DeviceLost as lost:

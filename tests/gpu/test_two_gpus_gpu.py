@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from nqbench.count.chunks import ChunkedBoard, CountLog
 from nqbench.devices.cuda.query import find_gpus
 from nqbench.errors import DeviceUnavailable
 from nqbench.runs.reading import read_manifest, read_records
@@ -33,6 +35,11 @@ def test_a_sweep_is_measured_on_both(tmp_path: Path) -> None:
     assert len({device["identity"]["uuid"] for device in known}) == 2
 
 
-def test_a_count_over_both_is_right() -> None:
-    done = process("count", 20, "--gpus", "all")
+@pytest.mark.parametrize("halves", [False, True])
+def test_a_count_over_both_is_right(halves: bool, tmp_path: Path) -> None:
+    """By jobs, or by groups of half boards, as the file was begun."""
+    log = tmp_path / "log"
+    with closing(CountLog(log, ChunkedBoard.of(20, halves).head)):
+        pass
+    done = process("count", 20, "--gpus", "all", "--log", log)
     assert (done.code, "a(20) = 39029188884" in done.out) == (0, True), done.err

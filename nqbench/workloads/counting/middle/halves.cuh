@@ -1,9 +1,8 @@
-// Lists the half boards of a side of a group: an upper half on the columns C, or a lower half on the
-// others, seen from below. Both are lists of the same kind, so that one kernel makes them.
+// Lists the half boards on sets of columns, as upper halves of the board: a lower half is one that is
+// flipped, so that one list serves both sides, and with odd N all queens of the middle row.
 //
-// A half board is one word of 2 N bits: the diagonals that it attacks between the halves (even N) or
-// in the middle row (odd N), those towards larger columns from above in the low N bits. Two halves
-// make a solution if their words share no bit. Bits 62 and 63 are the weight.
+// A half board is one word of 2 N bits: the diagonals that it attacks in the row below, those towards
+// larger columns in the low N bits. From bit 58 on stands the row of its queen in the middle column.
 #pragma once
 
 #include "../../warp.cuh"
@@ -38,7 +37,8 @@ struct Middle {
 using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
 
-constexpr unsigned kWeight = 62;
+constexpr unsigned kRow = 58;
+constexpr unsigned kAnyRow = 15;
 constexpr unsigned kCrossed = 29;
 constexpr unsigned kNowhere = 7;
 constexpr unsigned kListThreads = 128;
@@ -46,13 +46,6 @@ constexpr unsigned kStaged = 256;  // halves of a warp
 constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
-
-// A set of groups, the quarter lists of the board, and where halves go: `room` to each side.
-struct Groups {
-    const unsigned* __restrict__ upper;
-    const unsigned* __restrict__ lower;
-    const unsigned* __restrict__ middle;
-};
 
 struct Quarters {
     const unsigned* __restrict__ starts;
@@ -76,28 +69,15 @@ __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
 template <Middle C> struct Lister {
     static constexpr unsigned kOuter = C.outer(), kInner = C.inner();
     Quarters outer, inner;
-    unsigned middle;  // column of the middle row's queen
-    bool lower;
     Half* halves;
     unsigned room;
     unsigned* found;
     Half* stage;  // of this warp
     Half seen = 0;
 
-    // Whether half boards are weighed by the row of their queen in the middle column.
-    __device__ bool weighs() const {
-        return C.symmetry == Symmetry::middle && C.odd() && !lower && middle < C.half();
-    }
     // The word of a half whose last row meets these diagonals.
     __device__ Half word(unsigned rising, unsigned falling) const {
-        rising &= C.board();
-        const unsigned ahead = (rising << 1) & C.board(), behind = falling >> 1;
-        if (!lower) return ahead | Half(behind) << C.n;
-        return (C.odd() ? behind : falling) | Half(C.odd() ? ahead : rising) << C.n;
-    }
-    // `row`: of the queen in the middle column.
-    __device__ Half weight(unsigned row) const {
-        return Half(lower ? 0 : 1 + (weighs() && row != middle)) << kWeight;
+        return ((rising & C.board()) << 1 & C.board()) | Half(falling >> 1) << C.n;
     }
     // Every half below the placements of the first two rows that this lane takes, depth first.
     __device__ void walk(unsigned set, const unsigned* columns) {
@@ -130,34 +110,20 @@ template <Middle C> struct Lister {
         }
     }
     __device__ void add(unsigned rising, unsigned falling, unsigned crossed) {
-        if (C.odd() && ((rising << 1 | falling >> 1) >> middle & 1)) return;
-        if (weighs() && crossed > middle) return;
         const Half half = word(rising, falling);
         seen |= half;
         const unsigned place = atomicAdd(found, 1);
-        if (place < room) halves[place] = half | weight(crossed);
+        if (place < room) halves[place] = half | Half(crossed) << kRow;
     }
     // All pairs of two quarters: a lane has one below, and tries 32 above it.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
                             unsigned below_end) {
         const unsigned lane = lane_number();
-        constexpr unsigned kRow = 1u << kCrossed;
         for (; below < below_end; below += kWarp) {
-            bool tried = below + lane < below_end;
+            const bool tried = below + lane < below_end;
             const Quarter own = tried ? __ldg(inner.boards + below + lane) : Quarter{0, 0};
-            const unsigned crossed = own.x >> kCrossed;
-            unsigned rising = own.x % kRow, falling = own.y;
-            if constexpr (C.odd()) {
-                const unsigned queen = 1u << middle;
-                tried &= ((rising << 1 | falling >> kInner) & queen) == 0;
-            }
-            if (weighs()) tried &= crossed == kNowhere || kOuter + crossed <= middle;
-            rising >>= kInner;
-            falling = (falling & C.board()) << kOuter;
-            if constexpr (C.odd()) {  // what is above attacks the middle row's queen
-                if (middle > kInner) rising |= 1u << (middle - kInner - 1);
-                falling |= middle + C.half() < 32 ? 1u << (middle + C.half()) : 0;
-            }
+            const unsigned rising = own.x % (1u << kCrossed) >> kInner;
+            const unsigned falling = (own.y & C.board()) << kOuter;
             for (unsigned first = above; first < above_end; first += kWarp)
                 try_32(first, above_end, tried, rising, falling, own);
         }
@@ -165,11 +131,6 @@ template <Middle C> struct Lister {
     __device__ void try_32(unsigned first, unsigned end, bool tried, unsigned rising,
                            unsigned falling, Quarter own) {
         const unsigned lane = lane_number();
-        bool allowed = first + lane < end;
-        if (weighs() && allowed) {
-            const unsigned crossed = __ldg(&outer.boards[first + lane].x) >> kCrossed;
-            allowed = crossed == kNowhere || crossed <= middle;
-        }
         unsigned hits = 0;
         for (unsigned k = 0; k < min(kWarp, end - first); k += kAtOnce) {  // may read beyond `end`
             unsigned some = 0;
@@ -180,8 +141,8 @@ template <Middle C> struct Lister {
             }
             hits |= some << k;
         }
-        const unsigned all = __ballot_sync(kAllLanes, allowed);
-        hits = tried ? hits & all : 0;
+        if (end - first < kWarp) hits &= (1u << (end - first)) - 1;
+        hits = tried ? hits : 0;
         if (!__any_sync(kAllLanes, hits)) return;
         unsigned total, base = 0;
         const unsigned own_place = before(__popc(hits), total);
@@ -193,7 +154,8 @@ template <Middle C> struct Lister {
                                    (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
             const unsigned row = other.x >> kCrossed;
             seen |= half;
-            put(base, place, half | weight(row != kNowhere ? row : kOuter + (own.x >> kCrossed)));
+            const unsigned crossed = row != kNowhere ? row : kOuter + (own.x >> kCrossed);
+            put(base, place, half | Half(crossed) << kRow);
         }
         __syncwarp();
         for (unsigned place = lane; place < min(total, kStaged); place += kWarp)
@@ -207,12 +169,11 @@ template <Middle C> struct Lister {
     }
 };
 
-// A block lists one side: 2 k is the upper, 2 k + 1 the lower one of group `first + k`. A side of
-// more than `room` halves has only so many written, and its true size.
+// A block lists the half boards on a set of columns: of `count` from `first` on. A list of more than
+// `room` halves has only so many written, and its true size.
 template <Middle C>
 __global__ void __launch_bounds__(kListThreads, 8)
-    list(const unsigned* __restrict__ upper, const unsigned* __restrict__ lower,
-         const unsigned* __restrict__ middle, const unsigned* __restrict__ binomials,
+    list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
          const unsigned* __restrict__ picks, unsigned pick_count,
          const unsigned* __restrict__ outer_starts, const Quarter* __restrict__ outer_boards,
          const unsigned* __restrict__ inner_starts, const Quarter* __restrict__ inner_boards,
@@ -223,11 +184,10 @@ __global__ void __launch_bounds__(kListThreads, 8)
     __shared__ Half stage[kListThreads / kWarp][kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
-    const unsigned side = blockIdx.x, lane = lane_number();
-    if (side == 0 && threadIdx.x == 0) *taken = 0;  // for `order`
-    if (side >= 2 * count) return;
-    const unsigned group = first + side / 2;
-    const unsigned set = (side % 2 ? lower : upper)[group];
+    const unsigned number = blockIdx.x, lane = lane_number();
+    if (number == 0 && threadIdx.x == 0) *taken = 0;  // for `order`
+    if (number >= count) return;
+    const unsigned set = sets[first + number];
     for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kListThreads)
         binomial[i] = __ldg(binomials + i);
     if (threadIdx.x < C.n && (set >> threadIdx.x & 1))
@@ -236,9 +196,7 @@ __global__ void __launch_bounds__(kListThreads, 8)
     __syncthreads();
     Lister<C> lister{{outer_starts, outer_boards},
                      {inner_starts, inner_boards},
-                     middle[group],
-                     side % 2 == 1,
-                     halves + size_t(side) * room,
+                     halves + size_t(number) * room,
                      room,
                      &found,
                      stage[threadIdx.x / kWarp]};
@@ -275,5 +233,5 @@ __global__ void __launch_bounds__(kListThreads, 8)
                      Half(warp_all(unsigned(lister.seen >> 32), either)) << 32;
     if (lane == 0) atomicOr(&seen, all);
     __syncthreads();
-    if (threadIdx.x == 0) sizes[side] = found, useful[side] = seen;
+    if (threadIdx.x == 0) sizes[number] = found, useful[number] = seen;
 }

@@ -12,19 +12,36 @@
 
 #include "halves.cuh"
 
+constexpr unsigned kWeight = 62;
 constexpr unsigned kSample = 1024;  // of each list
 constexpr unsigned kDropped = 64;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
 constexpr unsigned kOrBits = 5;
 constexpr Half kOrMask = (Half(1) << kOrBits) - 1;
 
-// The members of a side of a cell, as they were listed.
-struct Members {
+// A listed half as the lower one of the board: flipped, as the row below the upper one meets it.
+template <Middle C> __device__ Half flipped(Half half) {
+    const Half ahead = half & C.board(), behind = half >> C.n;
+    if constexpr (C.odd()) return behind | ahead << C.n;
+    return behind << 1 | ahead >> 1 << C.n;
+}
+
+// The members of a side of a cell, in a list of half boards. Of an odd board, upper halves with a
+// queen of the middle column in row `last` count once and those with one above it twice.
+template <Middle C> struct Members {
     const Half* list;
     unsigned size;
-    Half has = 0, lacks = 0;
-    __device__ bool operator()(Half half) const {
-        return (half & has) == has && (half & lacks) == 0;
+    bool lower;
+    unsigned last;
+    Half has, lacks;
+    // Makes a listed half one of this side, with its weight; whether it is a member.
+    __device__ bool take(Half& half) const {
+        const unsigned row = half >> kRow;
+        half &= (Half(1) << 2 * C.n) - 1;
+        if (lower) half = flipped<C>(half);
+        const bool member = (half & has) == has && (half & lacks) == 0 && row <= last;
+        half |= Half(lower ? 0 : 1 + (last != kAnyRow && row != last)) << kWeight;
+        return member;
     }
 };
 
@@ -37,17 +54,17 @@ template <Middle C> struct Permutation {
 
     // How often a sample has each bit, and the places of those in `both`, the most decisive first.
     // All threads of the block.
-    __device__ void rank(const Members sides[2], Half both) {
+    __device__ void rank(const Members<C> sides[2], Half both) {
         const unsigned lane = lane_number();
         for (unsigned i = threadIdx.x; i < 2 * kBits; i += kThreads) (&often[0][0])[i] = 0;
         __syncthreads();
         const unsigned most = min(max(sides[0].size, sides[1].size), kSample);
         for (unsigned part = threadIdx.x / kWarp; part / 2 * kWarp < most;
              part += kThreads / kWarp) {
-            const Members& side = sides[part % 2];
+            const Members<C>& side = sides[part % 2];
             const unsigned number = part / 2 * kWarp + lane, taken = min(side.size, kSample);
             Half half = number < taken ? side.list[number * (side.size / taken)] : 0;
-            if (!side(half)) half = 0;
+            if (number >= taken || !side.take(half)) half = 0;
             for (unsigned bit = 0; bit < kBits; ++bit) {
                 const unsigned count = __popc(__ballot_sync(kAllLanes, half >> bit & 1));
                 if (lane == 0 && count != 0) atomicAdd(&often[part % 2][bit], count);
@@ -67,13 +84,13 @@ template <Middle C> struct Permutation {
         return C.order == Order::none || of_a == of_b ? a < b : of_a > of_b;
     }
     // Cuts the cell `number` out of a group; returns the diagonals that cut. `rank` came before.
-    __device__ Half cut(Members sides[2], unsigned number) const {
+    __device__ Half cut(Members<C> sides[2], unsigned number) const {
         Half cuts = 0;
         for (unsigned bit = 0; bit < kBits; ++bit) {
             const unsigned depth = place[bit];
             if (depth >= C.split) continue;
             const Half diagonal = Half(1) << bit;
-            Members &first = sides[depth % 2], &second = sides[1 - depth % 2];
+            Members<C>&first = sides[depth % 2], &second = sides[1 - depth % 2];
             if (number >> depth & 1) first.has |= diagonal, second.lacks |= diagonal;
             else first.lacks |= diagonal;
             cuts |= diagonal;
@@ -146,7 +163,7 @@ template <Middle C> struct Sorter {
     unsigned staged;
 
     // Calls `use` with every member, permuted, and its key. Four words are under way at a time.
-    template <class Use> __device__ void each(const Members& side, Use use) const {
+    template <class Use> __device__ void each(const Members<C> side, Use use) const {
         constexpr unsigned kAtOnce = 4;
         for (unsigned base = threadIdx.x; base < side.size; base += kAtOnce * kThreads) {
             Half half[kAtOnce];
@@ -158,14 +175,14 @@ template <Middle C> struct Sorter {
 #pragma unroll
             for (unsigned k = 0; k < kAtOnce; ++k) {
                 const unsigned i = base + k * kThreads;
-                if (i >= side.size || !side(half[k])) continue;
+                if (i >= side.size || !side.take(half[k])) continue;
                 const Half permuted = permute(half[k]);
                 use(permuted, key_of<C>(permuted, i, side.size));
             }
         }
     }
     // Counts the members of each bin; how many there are in all.
-    __device__ unsigned count(const Members& side) const {
+    __device__ unsigned count(const Members<C>& side) const {
         for (unsigned i = threadIdx.x; i < kBins; i += kThreads) bins[i] = 0;
         __syncthreads();
         each(side, [&](Half, unsigned key) { atomicAdd(bins + key, 1); });
@@ -184,7 +201,7 @@ template <Middle C> struct Sorter {
         return low;
     }
     // After `count`, which found `size`.
-    __device__ void sort(const Members& side, unsigned size, Half* to) const {
+    __device__ void sort(const Members<C>& side, unsigned size, Half* to) const {
         for (unsigned bin = 0, begin = 0; begin < size;) {
             const unsigned last = last_bin(bin, begin + staged, size);
             const unsigned end = last < kBins ? bins[last] : size;
@@ -240,23 +257,35 @@ struct Place {
 };
 
 // A block orders the lists of cell `blockIdx.y` of group `first + blockIdx.x`, and takes what they
-// need of the `tiles` of `ordered`, of which `taken` are. The last tile of a list is filled with
+// need of the `tiles` of `ordered`, of which `taken` are. Its lists are those that `list_of` names from
+// group `at` on. The last tile of a list is filled with
 // words without weight. A group whose lists found no room is `spilled`.
 template <Middle C>
 __global__ void __launch_bounds__(C.order_threads(), 1)
-    order(unsigned first, unsigned count, unsigned room, const Half* halves, const unsigned* sizes,
-          const Half* useful, unsigned staged, unsigned tiles, unsigned* taken, Half* ordered,
-          Half* masks, Half* tops, Place* places, unsigned* widths, unsigned* next,
-          unsigned* spilled) {
+    order(unsigned first, unsigned count, unsigned at, unsigned room, const unsigned* middle,
+          const unsigned* list_of, const Half* halves, const unsigned* sizes, const Half* useful,
+          unsigned staged, unsigned tiles, unsigned* taken, Half* ordered, Half* masks, Half* tops,
+          Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
     extern __shared__ Half stage[];
     __shared__ Permutation<C> permute;
     __shared__ unsigned bins[Sorter<C>::kBins];
     __shared__ unsigned tile;
     const unsigned group = blockIdx.x, cell = group * gridDim.y + blockIdx.y;
     if (group >= count) return;
-    Members sides[2];
-    for (unsigned side = 0; side < 2; ++side)
-        sides[side] = {halves + size_t(2 * group + side) * room, sizes[2 * group + side]};
+    Members<C> sides[2];
+    Half barred = 0, both = ~Half(0);
+    unsigned last = kAnyRow;
+    if constexpr (C.odd()) {  // the middle row's queen
+        barred = (Half(1) << C.n | 1) << middle[first + group];
+        if (C.symmetry == Symmetry::middle && middle[first + group] < C.half())
+            last = middle[first + group];
+    }
+    for (unsigned side = 0; side < 2; ++side) {
+        const unsigned k = list_of[2 * (at + group) + side];
+        sides[side] = {halves + size_t(k) * room, sizes[k], side == 1,
+                       side ? kAnyRow : last,     0,        barred};
+        both &= side ? flipped<C>(useful[k]) : useful[k] & ~barred;
+    }
     const bool fits = max(sides[0].size, sides[1].size) <= room;
     if (threadIdx.x == 0) {
         if (!fits) spilled[first + group] = 1;
@@ -264,7 +293,6 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
         next[cell] = 0;
     }
     if (!fits || min(sides[0].size, sides[1].size) == 0) return;
-    Half both = useful[2 * group] & useful[2 * group + 1];
     if constexpr (C.split > 0) {
         permute.rank(sides, both);
         both &= ~permute.cut(sides, blockIdx.y);

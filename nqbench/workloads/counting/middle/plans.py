@@ -5,11 +5,12 @@ Groups are counted in batches: list the halves of both sides, order them, count 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from math import comb
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,18 +130,26 @@ def make_plan(
     found = groups_of.groups(n, symmetry) if some is None else some
     lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
+    sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
+    most = max(len(sets) for sets, _ in sides)
     copies = 1 + number(levels, "split") // 2  # of a half, in the cells that it is in
-    most = -(-room // _WARP**2) * _WARP  # tiles of a list, which begins at a multiple of 32
-    numbers |= {"batch": batch, "tiles": copies * 2 * batch * most}
+    tiles = -(-room // _WARP**2) * _WARP  # of a list, which begins at a multiple of 32
+    numbers |= {"batch": batch, "lists": most, "tiles": copies * 2 * batch * tiles}
     return MultiLaunchPlan(
         _kernels(levels, numbers),
-        (*_inputs(n, found, lists), *_work_space(levels, numbers, len(found))),
+        (*_inputs(n, found, sides, lists), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found[:, 3].astype(np.uint64), batch, room),
+        (found, batch, room, [len(sets) for sets, _ in sides]),
         split_s=split_s,
         about={**numbers, "n": n, "symmetry": symmetry},
     )
+
+
+def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sets of columns of a batch, and of the sides of its groups their numbers among these."""
+    sets, numbers = np.unique(some[:, :2], return_inverse=True)
+    return sets, numbers.reshape(-1)
 
 
 @lru_cache(2)
@@ -154,10 +163,15 @@ def _rows(n: int) -> tuple[int, int]:
     return half // 2, half - half // 2
 
 
-def _inputs(n: int, found: Groups, lists: Mapping[int, groups_of.QuarterLists]) -> list[Buffer]:
+def _inputs(
+    n: int, found: Groups, sides: list[Any], lists: Mapping[int, groups_of.QuarterLists]
+) -> list[Buffer]:
     binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
+    sets, numbers = map(np.concatenate, zip(*sides, strict=True))
     data: dict[str, NDArray[np.uint32]] = {
-        **dict(zip(("upper", "lower", "middle"), found.T.astype(np.uint32), strict=False)),
+        "sets": sets.astype(np.uint32),
+        "list_of": numbers.astype(np.uint32),
+        "middle": found[:, 2].astype(np.uint32),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
     }
@@ -173,12 +187,12 @@ Numbers = Mapping[str, int | float | str]
 
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
-    sides, room, tiles = 2 * int(numbers["batch"]), int(numbers["room"]), int(numbers["tiles"])
+    lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     cells = int(numbers["batch"]) << number(levels, "split")
     return [
-        Buffer("halves", "uint64", sides * room),
-        Buffer("sizes", "uint32", sides),
-        Buffer("useful", "uint64", sides),
+        Buffer("halves", "uint64", lists * room),
+        Buffer("sizes", "uint32", lists),
+        Buffer("useful", "uint64", lists),
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
@@ -201,7 +215,7 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
     batch, staged = int(numbers["batch"]), int(numbers["staged"])
     words = [_word(name, str(levels[name])) for name in _CONFIG]
     config = ", ".join([str(n), *words, str(levels["split"])])
-    first, count, room = (Variable(name, "uint32") for name in ("first", "count", "room"))
+    first, count, at, room = (Variable(k, "uint32") for k in ("first", "count", "at", "room"))
     outer, inner = _rows(n)
     parts = -(-int(numbers["room"]) // (_ENTRIES_PER_BLOCK * cells))
 
@@ -219,47 +233,65 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
             *("ordered", "masks", "tops", "places", "widths", "next", "spilled", "sums"),
         ),
         "list": kernel(
-            *("list", (2 * batch, 1), _LIST_THREADS, "upper", "lower", "middle", "binomials"),
+            *("list", (int(numbers["lists"]), 1), _LIST_THREADS, "sets", "binomials"),
             *("picks", np.uint32(comb(n // 2, outer)), f"starts{outer}", f"boards{outer}"),
             *(f"starts{inner}", f"boards{inner}", first, count, room),
             *("halves", "sizes", "useful", "taken"),
         ),
         "order": kernel(
-            *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, room),
-            *("halves", "sizes", "useful", np.uint32(staged), np.uint32(numbers["tiles"])),
+            *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, at, room),
+            *(
+                "middle",
+                "list_of",
+                "halves",
+                "sizes",
+                "useful",
+                np.uint32(staged),
+                np.uint32(numbers["tiles"]),
+            ),
             *("taken", "ordered", "masks", "tops", "places", "widths", "next", "spilled"),
         ),
     }
 
 
-def count(context: ProgramContext, weight: NDArray[np.uint64], batch: int, room: int) -> None:
+def count(
+    context: ProgramContext, groups: Groups, batch: int, room: int, lists: Sequence[int]
+) -> None:
     """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with
-    a list that was longer than its room; these are counted again, with more.
+    a list that was longer than its room; these are counted again, with more. ``lists``: how many
+    each batch has.
     """
     for name in ("spilled", "sums"):
         context.clear(name)
-    for first in range(0, len(weight), batch):
-        _count_batch(context, first, min(batch, len(weight) - first), room)
+    begins = (0, *accumulate(lists))
+    for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
+        context.launch("list", first=begin, count=listed, room=room)
+        _pair(context, first, min(batch, len(groups) - first), first, room)
     spilled = first_spilled = np.flatnonzero(context.download("spilled"))
+    most = max(lists) * room // 2
     while spilled.size:
-        if batch == 1:
+        if room == most:
             raise DeviceError(
                 f"{spilled.size} groups have more than {room} half boards on a side, all that the"
                 " device has room for; count a smaller board"
             )
-        fewer = max(1, batch // 4)
-        batch, room = fewer, room * (batch // fewer)
+        room = min(most, 4 * room)
         context.clear("spilled")
+        context.upload("list_of", np.arange(2))
         for group in spilled:
-            _count_batch(context, int(group), 1, room)
+            context.upload("sets", groups[group, :2])
+            context.launch("list", first=0, count=2, room=room)
+            _pair(context, int(group), 1, 0, room)
         spilled = np.flatnonzero(context.download("spilled"))
+    if first_spilled.size:
+        context.upload("list_of")
+        context.upload("sets")
     sums = context.download("sums")
     context.keep("sums", sums)
     context.keep("spilled", first_spilled)
-    context.keep("answer", np.array([np.dot(sums, weight)], np.uint64))
+    context.keep("answer", np.array([np.dot(sums, groups[:, 3].astype(np.uint64))], np.uint64))
 
 
-def _count_batch(context: ProgramContext, first: int, groups: int, room: int) -> None:
-    context.launch("list", first=first, count=groups, room=room)
-    context.launch("order", first=first, count=groups, room=room)
+def _pair(context: ProgramContext, first: int, groups: int, at: int, room: int) -> None:
+    context.launch("order", first=first, count=groups, at=at, room=room)
     context.launch("join", first=first, count=groups)

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 
+from nqbench.workloads.counting.cpu import count_middle_multicore
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.middle import cpu, groups, vectors
 from tests.workloads.counting import oracle
@@ -24,6 +25,12 @@ def test_every_path_counts_every_board(name: str) -> None:
     if path not in vectors.paths():
         pytest.skip(f"this CPU has no {name}")
     assert [counted(path, n) for n in CASES] == [SOLUTIONS[n] for n in CASES]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("n", range(8, 18))
+def test_boards_counted_whole_on_all_cores(n: int) -> None:
+    assert count_middle_multicore(n) == SOLUTIONS[n]
 
 
 @pytest.mark.parametrize("n", [16, 17, 20, 21])
