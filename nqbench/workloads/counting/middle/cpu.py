@@ -121,7 +121,7 @@ def _quarters(n: int, rows: int, row: int, unit: int) -> Quarters:
     if n % 2:
         apart = np.where(lists.crossed == NO_ROW, 0, h - row - lists.crossed.astype(np.int64))
         kept |= apart.astype(np.uint64) << np.uint64(_CROSSED)
-    sizes = np.diff(lists.starts.astype(np.int64))
+    sizes: Numbers = np.diff(lists.starts).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(-(-sizes // unit) * unit)])
     places = np.arange(len(own)) + np.repeat(starts[:-1] - lists.starts[:-1], sizes)
     words, images = np.full((2, starts[-1]), ~np.uint64(0))
@@ -281,8 +281,8 @@ def _sorted(words: Words, tables: Words, ranked: int, multiple: int) -> Words:
             image ^= tables[t, word >> _U(8 * t) & _BYTE]
         images[i] = image
         ends[(image >> _U(RANK)) + _ONE] += 1
-    for rank in range(1 << ranked):
-        ends[rank + 1] += ends[rank]
+    for k in range(1 << ranked):
+        ends[k + 1] += ends[k]
     out = np.empty(-(-words.size // multiple) * multiple, np.uint64)
     for i in range(words.size, out.size):
         out[i] = _FULL

@@ -126,7 +126,8 @@ def dealt(rows: NDArray[Any], run: int = 1) -> NDArray[Any]:
     while gcd(stride, count) > 1:
         stride += 1
     places = (np.arange(count) * stride % count * run)[:, None] + np.arange(run)
-    return rows[places[places < len(rows)]]
+    found: NDArray[Any] = rows[places[places < len(rows)]]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from nqbench.device import Device
@@ -21,7 +23,7 @@ def device() -> Device:
     return open_device("sim:mini")
 
 
-def _counted(device: Device, n: int, times: int = 1, **levels: Level) -> Outputs:
+def _counted(device: Device, n: int, levels: Mapping[str, Level], times: int = 1) -> Outputs:
     """The outputs, of which the answer is right after each of so many launches."""
     return run(WORKLOAD, device, {"n": n, **levels}, SYSTEM, times).outputs
 
@@ -43,20 +45,20 @@ MORE = [
 
 @pytest.mark.parametrize(("n", "levels"), CASES)
 def test_counts_are_right(device: Device, n: int, levels: dict[str, Level]) -> None:
-    _counted(device, n, **levels)
+    _counted(device, n, levels)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("n", "levels"), MORE)
 def test_counts_of_all_levels_are_right(device: Device, n: int, levels: dict[str, Level]) -> None:
-    _counted(device, n, **levels)
+    _counted(device, n, levels)
 
 
 def test_groups_without_room_are_counted_again(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plans, "longest", lambda _: 32)
-    outputs = _counted(device, 10, times=2)
+    outputs = _counted(device, 10, {}, times=2)
     assert 0 < outputs["spilled"].size < outputs["sums"].size
 
 
@@ -70,7 +72,7 @@ def test_groups_of_an_odd_board_share_lists() -> None:
 
 @pytest.mark.parametrize("n", [8, 9])
 def test_every_group_has_the_solutions_of_the_definition(device: Device, n: int) -> None:
-    outputs = _counted(device, n, symmetry="quarter")
+    outputs = _counted(device, n, {"symmetry": "quarter"})
     expected = oracle.from_the_middle(n)
     pairs = [(upper, middle) for upper, _, middle, _ in groups.groups(n).tolist()]
     assert outputs["sums"].tolist() == [expected[pair] for pair in pairs]
