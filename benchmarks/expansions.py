@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import heapq
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -107,17 +108,24 @@ def length_of(instruction: str, operands: int, letter: str, arch: str) -> int:
 
 def table() -> Iterator[str]:
     """The lines of the file."""
-    yield "# Machine instructions of one PTX instruction, on the way that ordinary operands take."
-    yield f"# python -m benchmarks.expansions, NVRTC {compiler_version()}"
+    found: dict[str, dict[str, int]] = {}
     for instruction, operands, letter in OPERATIONS:
         kind = {"h": "u16", "r": "u32", "l": "u64", "f": "f32", "d": "f64"}[letter]
-        found = {
+        found[instruction] = {
             arch: length_of(instruction, operands, letter, arch)
             - length_of(f"mov.{kind}", 1, letter, arch)
             for arch in REPRESENTATIVES
         }
-        cells = ", ".join(f"{arch} = {count}" for arch, count in found.items())
-        yield f'"{instruction}" = {{ {cells} }}'
+    usual = {name: statistics.mode(counts.values()) for name, counts in found.items()}
+    yield "# Machine instructions of one PTX instruction, on the way that ordinary operands take."
+    yield f"# python -m benchmarks.expansions, NVRTC {compiler_version()}"
+    yield "[usual]"
+    yield from (f'"{name}" = {count}' for name, count in usual.items())
+    for arch in REPRESENTATIVES:
+        own = {name: counts[arch] for name, counts in found.items() if counts[arch] != usual[name]}
+        if own:
+            yield f"[{arch}]"
+            yield from (f'"{name}" = {count}' for name, count in own.items())
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from nqbench.point import labels, varied
 from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
+from nqbench.simulator.models import PTXAS
 from nqbench.simulator.ptx import Where
 from nqbench.study import Study, expand
 from nqbench.study.asked import smallest
@@ -138,7 +139,7 @@ def explain_points(points: Sequence[Point], spec: str) -> list[list[Explained]]:
 
     Raises ``InfeasibleError`` for a point without a kernel, and what a launch raises.
     """
-    device = open_simulator(spec)
+    device = _counting(spec)
     names = labels(points, launch_factors(points[0].workload))
     return [_explained(*one, device) for one in zip(names, points, strict=True)]
 
@@ -155,6 +156,13 @@ def _explained(label: str, point: Point, device: SimDevice) -> list[Explained]:
     return found
 
 
+def _counting(spec: str) -> SimDevice:
+    """The simulator, counting as the assembler leaves the code: a division is not one instruction.
+
+    Raises ``DeviceUnavailable``."""
+    return open_simulator(f"{open_simulator(spec).spec}:{PTXAS}")
+
+
 def side_by_side(
     sides: Sequence[Sequence[Point]], spec: str, listener: Progress | None = None
 ) -> tuple[list[Point], str]:
@@ -168,7 +176,7 @@ def side_by_side(
     points = [point for group in groups for point in group]
     if len(points) == len(sides) <= 2 or len(points) == 2:
         return points, ""
-    device, rows, refused = open_simulator(spec), {}, []
+    device, rows, refused = _counting(spec), {}, []
     listener = listener or Listener()
     listener.stage("count every candidate in the simulator", len(points))
     for point in points:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
+from nqbench.simulator.codegen.caches import CONTENDED, L1_WAYS, L2_WAYS, set_bytes
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
 from nqbench.simulator.codegen.writer import SITE_FIELDS
@@ -25,6 +25,7 @@ from nqbench.simulator.layout import (
     Outcome,
     align,
 )
+from nqbench.simulator.ptx import ATOMICS
 from nqbench.simulator.rules import LINE_BITS
 from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.translation import Translation
@@ -91,6 +92,8 @@ class SimLaunch:
         self.l1 = self._zeros(Context.L1, g.multiprocessors * sets[0] * set_bytes(L1_WAYS))
         self.l2 = self._zeros(Context.L2, sets[1] * set_bytes(L2_WAYS))
         self.cache_counts = self._zeros(Context.CACHE_COUNTS, 8 * CacheCount.END).view(np.int64)
+        atomics = code.rules.timed and any(s.instruction.opcode in ATOMICS for s in code.sites)
+        self.contended = self._zeros(Context.CONTENDED, 8 * CONTENDED * atomics).view(np.int64)
         self._describe(stride)
         self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None
@@ -182,6 +185,7 @@ class SimLaunch:
         self.block_counts[:] = 0
         self.site_counts[:] = 0
         self.cache_counts[:] = 0
+        self.contended[:] = 0
 
     def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""

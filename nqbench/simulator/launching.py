@@ -315,7 +315,10 @@ class SimPrepared(SimPlan):
             hit1, hit2 = (
                 counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")
             )
-            self._work = timing.work_of(self.code, *run.counts(), simulation.model, (hit1, hit2))
+            most = int(run.contended.max(initial=0))
+            self._work = timing.work_of(
+                self.code, *run.counts(), simulation.model, (hit1, hit2), most
+            )
             time = self.modelled(simulation.model)
             counters["modelled_ms"] = 1e3 * time.seconds
             detail["modelled_clocks"] = dict(time.clocks)

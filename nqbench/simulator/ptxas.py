@@ -1,17 +1,21 @@
 """What NVIDIA's assembler makes of the PTX, as far as counters show it: adjacent accesses to shared
-memory become one wide access, and short branches become predicated instructions.
+memory become one wide access, short branches become predicated instructions, and divisions and
+roots become sequences (``expansions.toml``, by ``benchmarks/expansions.py``).
 
-Both rules were read off the SASS that CUDA 13.5's compiler makes of small kernels for compute
+The rules were read off the SASS that CUDA 13.5's compiler makes of small kernels for compute
 capability 9.0; ``tests/simulator/test_ptxas.py`` compares them with it. Only what is counted
 changes: the code itself runs as the PTX says.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from nqbench.simulator import ptx
@@ -42,11 +46,13 @@ class Assembled:
     ``wide``        the access that is counted for each merged group
     ``dropped``     the others of these groups
     ``predicated``  by the block of a predicated branch its head, which ends with the branch
+    ``expanded``    machine instructions of those that are several
     """
 
     wide: dict[ptx.Instruction, Merged] = field(default_factory=dict)
     dropped: set[ptx.Instruction] = field(default_factory=set)
     predicated: dict[int, int] = field(default_factory=dict)
+    expanded: dict[ptx.Instruction, int] = field(default_factory=dict)
 
     def closing(self, block: BasicBlock) -> list[ptx.Instruction]:
         """The instruction that ends a block, unless it is a branch that is predicated away."""
@@ -57,15 +63,30 @@ class Assembled:
         """The instructions of a block without those that are merged into others."""
         return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
 
+    def length(self, i: ptx.Instruction) -> int:
+        """Machine instructions of an instruction."""
+        return self.expanded.get(i, 1)
 
-def assemble(blocks: list[BasicBlock], symbols: Symbols) -> Assembled:
-    """Find the accesses that are merged and the branches that are predicated."""
-    found = Assembled()
+
+def assemble(blocks: list[BasicBlock], symbols: Symbols, arch: str) -> Assembled:
+    """Find the accesses that are merged, the branches that are predicated and the instructions
+    that an architecture does not have."""
+    found, lengths = Assembled(), _expansions(arch)
+    every = (i for block in blocks for i in block.instructions)
+    found.expanded = {i: lengths[i.full_opcode] for i in every if i.full_opcode in lengths}
     alignment = _Alignment(blocks, symbols)
     for block in blocks:
         _Merging(found, alignment).run(block.instructions)
     _predicate(found, blocks, symbols)
     return found
+
+
+@functools.cache
+def _expansions(arch: str) -> dict[str, int]:
+    """Machine instructions by PTX opcode."""
+    text = Path(__file__).with_name("expansions.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    return {**tables["usual"], **tables.get(arch, {})}
 
 
 # Merging.
@@ -278,7 +299,7 @@ def _is_short(found: Assembled, block: BasicBlock, most: int, shared: set[str]) 
         if i.opcode in ("add", "sub", "shl", "shr") and not _WIDE.isdisjoint(i.modifiers)
     ]  # fmt: skip
     # Wide ones are two machine instructions each; two of logic are one LOP3.
-    return len(others) + len(wide) + math.ceil(len(logic) / 2) <= most
+    return sum(map(found.length, others)) + len(wide) + math.ceil(len(logic) / 2) <= most
 
 
 def _predicable(i: ptx.Instruction, shared: set[str]) -> bool:

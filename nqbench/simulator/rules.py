@@ -75,10 +75,14 @@ class SectorRules:
     """Shared memory that the rules describe: number of banks, bytes of a bank's word."""
 
     def __init__(
-        self, bank_bytes: int = 4, *, caches: bool = False, l1_holds_global: bool = True
+        self,
+        bank_bytes: int = 4,
+        *,
+        caches: bool = False,
+        l1_holds_global: bool = True,
+        timed: bool = False,
     ) -> None:
-        self.bank_bytes = bank_bytes
-        self.caches = caches
+        self.bank_bytes, self.caches, self.timed = bank_bytes, caches, timed
         self.l1_holds_global = l1_holds_global
 
     def define(self, module: ir.Module) -> None:
@@ -540,4 +544,5 @@ def memory_rules(memory: Mapping[str, int | str]) -> SectorRules:
             f" {banks} banks of {nbytes} bytes and {sector}-byte sectors"
         )
     holds = "global" in str(memory.get("l1_holds", "local, global"))
-    return rules(int(nbytes), caches="cache" in memory, l1_holds_global=holds)
+    modes = {"caches": "cache" in memory, "timed": "time" in memory}
+    return rules(int(nbytes), l1_holds_global=holds, **modes)

@@ -48,7 +48,9 @@ class Simulation:
         if models.CACHE in self.modes and (chip.l1_shared_bytes or chip.l2_bytes):
             rules |= {"cache": "on", "l1_holds": ", ".join(chip.l1_holds or ())}
         if models.PTXAS in self.modes or models.TIME in self.modes:
-            rules[models.PTXAS] = "on"
+            rules[models.PTXAS] = self.facts.arch
+        if models.TIME in self.modes:
+            rules[models.TIME] = "on"
         return tuple(sorted(rules.items()))
 
     def identity(self) -> Mapping[str, object]:

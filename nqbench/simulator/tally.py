@@ -65,12 +65,14 @@ class Tally:
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
         blocks = self.code.blocks
-        lengths = np.array([len(self.code.assembled.left(block)) for block in blocks])
+        assembled = self.code.assembled
+        lengths = np.array([sum(map(assembled.length, assembled.left(b))) for b in blocks])
         warp = int(self.issued @ lengths)
         thread = int(self.lanes @ lengths)
         for site in self.code.sites:
             if site.space == "":  # predicated: only the lanes whose guard holds
-                thread -= int(self.lanes[site.block] - self.sites[site.index, 1])
+                missed = int(self.lanes[site.block] - self.sites[site.index, 1])
+                thread -= missed * assembled.length(site.instruction)
         done = [self._operations(of) for of in (float_operations, integer_operations)]
         branches = [b.index for b in self._branches()]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
@@ -194,6 +196,7 @@ class Tally:
         ``SOURCE_COUNTS``. Their sums are the counters of the launch. Instructions of no line have
         an empty file."""
         found: dict[tuple[str, int], dict[str, int]] = {}
+        assembled = self.code.assembled
 
         def at(instruction: Instruction) -> dict[str, int]:
             where = instruction.where
@@ -202,10 +205,10 @@ class Tally:
 
         for block in self.code.blocks:
             runs, lanes = int(self.issued[block.index]), int(self.lanes[block.index])
-            for instruction in self.code.assembled.left(block):
-                entry = at(instruction)
-                entry["warp_instructions"] += runs
-                entry["thread_instructions"] += lanes
+            for instruction in assembled.left(block):
+                entry, length = at(instruction), assembled.length(instruction)
+                entry["warp_instructions"] += runs * length
+                entry["thread_instructions"] += lanes * length
         for block in self._branches():
             if block.closing is not None:
                 at(block.closing)["branches"] += int(self.executions[block.index])
@@ -215,7 +218,8 @@ class Tally:
             counts = dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
             idle = int(self.idle[site.index])
             if site.space == "":  # predicated, as in ``totals``
-                entry["thread_instructions"] -= int(self.lanes[site.block]) - counts["lanes"]
+                missed = int(self.lanes[site.block]) - counts["lanes"]
+                entry["thread_instructions"] -= missed * assembled.length(site.instruction)
             elif site.space == "shared":
                 entry["shared_requests"] += counts["requests"] + idle
                 entry["shared_passes"] += counts["passes"] + idle

@@ -4,7 +4,8 @@ The formula is in docs/simulator.md. Each warp has the time that it would take a
 in order, each when its operands are there) and the work that it asks of what the warps of a
 multiprocessor share. Blocks go to multiprocessors as the occupancy allows; warps of one
 multiprocessor go on at the same fraction of their own speed, so that nothing shared is used beyond
-its rate. The result is bounded below by the chip's L2 and memory bandwidth.
+its rate. The result is bounded below by the chip's L2 and memory bandwidth and by the atomics on a
+word; a launch itself takes a few microseconds.
 
 It is a model. Its result is called ``modelled`` and never stands with a measured time.
 """
@@ -12,7 +13,7 @@ It is a model. Its result is called ``modelled`` and never stands with a measure
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,21 +26,19 @@ from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.models import Chip, Model
-from nqbench.simulator.ptx import ATOMICS, Instruction, Name, Register
+from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Name, Register
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SECTOR_BITS
+from nqbench.simulator.tally import float_operations, integer_operations
 
 if TYPE_CHECKING:
     from nqbench.simulator.translation import Translation
 
 LANES: Final = 32
+SECTOR_BYTES: Final = 1 << SECTOR_BITS
 OFF_CHIP: Final = ("global", "local")
-NOT_ARITHMETIC: Final = frozenset(
-    {"ld", "ldu", "st", "atom", "red", "bra", "brx", "mov", "mad", "mul", "bar", "barrier", "ret",
-     "exit", "shfl", "vote", "activemask", "cvta", "cvt", "call"}
-)  # fmt: skip
-"""Opcodes that the integer lanes do not execute: memory, control flow, copies and conversions that
-ptxas removes, products (of the multiply-add lanes)."""
+PRODUCTS: Final = ("mul", "mad", "fma")
+"""Opcodes of the multiply-add lanes, of whatever type."""
 
 Float = NDArray[np.float64]
 
@@ -51,12 +50,14 @@ class KernelWork:
     ``alone``    clocks of the warp on an idle multiprocessor
     ``shared``   clocks that it takes of each thing that its multiprocessor shares, by name
     ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory, of all warps
+    ``contended``  atomics on the word of global memory that has most
     """
 
     alone: Float
     shared: Mapping[str, Float]
     l2_bytes: float
     memory_bytes: float
+    contended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def required(model: Model) -> Chip:
         *("clock_mhz", "bandwidth_gb_per_s", "schedulers", "issue_width", "issue_clocks"),
         *("integer_per_clock", "shared_clocks_per_pass", "arithmetic_latency", "shared_latency"),
         *("predicate_latency", "branch_latency", "memory_latency", "l1_shared_bytes", "l2_bytes"),
+        *("float_per_clock", "atomic_clocks", "launch_us"),
     ]
     if chip.l1_shared_bytes:
         needed += ["l1_latency", "l1_transactions_per_clock"]
@@ -95,18 +97,21 @@ def work_of(
     site_counts: NDArray[np.int64],
     model: Model,
     hits: tuple[float, float] = (1.0, 1.0),
+    contended: int = 0,
 ) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
     shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
     chip, blocks, assembled = required(model), code.blocks, code.assembled
     left = [[*block.instructions, *assembled.closing(block)] for block in blocks]
-    rates = Rates(chip, assembled.dropped)
+    rates = Rates(chip, assembled)
     executions = block_counts[:, :, 0].astype(float)
     issues = executions.copy()
     for side, head in assembled.predicated.items():
         issues[:, side] = executions[:, head]
-    issued = np.array([sum(map(rates.issues, instructions)) for instructions in left])
-    integer = np.array([sum(i.opcode not in NOT_ARITHMETIC for i in of) for of in left])
+    issued, integer, products = (
+        np.array([sum(map(of, instructions)) for instructions in left])
+        for of in (rates.issues, rates.integer, rates.products)
+    )
     best, worst = (
         issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
     )
@@ -118,7 +123,7 @@ def work_of(
         parted = executions[:, parting].sum(axis=1)
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
     apart = parted * rates.step + met * (chip.reconvergence_latency or 0)
-    loaded = stored = 0.0
+    loaded = stored = partial = 0.0
     held = set(chip.l1_holds or ()) if chip.l1_shared_bytes else set()
     for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
@@ -129,15 +134,18 @@ def work_of(
         elif site.space in OFF_CHIP:
             lines += counts[code.rules.transactions]
             again += counts[code.rules.transactions] - requests
-            bytes_ = float(counts["sectors"].sum()) * (1 << SECTOR_BITS)
-            through = site.space in held and site.instruction.opcode in ("ld", "ldu")
-            if through:
-                loaded += bytes_
-            else:
-                stored += bytes_
+            sectors = float(counts["sectors"].sum())
+            if site.space in held and site.instruction.opcode in ("ld", "ldu"):
+                loaded += sectors * SECTOR_BYTES
+                continue
+            stored += sectors * SECTOR_BYTES
+            if site.instruction.opcode == "st":
+                lanes = block_counts[:, site.block, 1] if site.always else counts["lanes"]
+                partial += _partly_written(site.instruction, float(lanes.sum()), sectors)
     hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
     memory = l2_bytes * (1 - hit2) if chip.l2_bytes else l2_bytes
+    l2_bytes += partial * SECTOR_BYTES * ((chip.l2_partial_cost or 1) - 1)
     per_pass = chip.shared_clocks_per_pass or 1
     per_line = 1 / (chip.l1_transactions_per_clock or 1)
     share = hit1 if held else (hit2 if chip.l2_bytes else 0.0)
@@ -146,20 +154,30 @@ def work_of(
         {
             "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
             "integer": issues @ integer / ((chip.integer_per_clock or LANES) / LANES),
+            "products": issues @ products / ((chip.float_per_clock or LANES) / LANES),
             "memory_pipe": passes * per_pass + lines * per_line,
         },
         l2_bytes,
         memory,
+        contended,
     )
 
 
-class Rates:
-    """How fast a chip's multiprocessor issues, and when results are there. ``dropped`` are accesses
-    that are part of a wider one: they do not issue, and their words come with it."""
+def _partly_written(i: Instruction, lanes: float, sectors: float) -> float:
+    """Sectors of a store that its lanes write in part, as if each had one lane of it: fewer than
+    there are where lanes lie side by side in a sector that is not full."""
+    width = i.elements * WIDTHS[i.modifiers[-1]] // 8
+    missing = max(0.0, sectors * SECTOR_BYTES - lanes * width)
+    return min(sectors, missing / (SECTOR_BYTES - width)) if width < SECTOR_BYTES else 0.0
 
-    def __init__(self, chip: Chip, dropped: Collection[Instruction] = ()) -> None:
+
+class Rates:
+    """How fast a chip's multiprocessor issues, and when results are there. Accesses that are part
+    of a wider one do not issue, and their words come with it."""
+
+    def __init__(self, chip: Chip, assembled: Assembled | None = None) -> None:
         self.chip = chip
-        self.dropped = dropped
+        self.assembled = assembled or Assembled()
         self.step = chip.issue_clocks or 1
         self.issue_per_clock = (chip.schedulers or 1) * (chip.issue_width or 1) / self.step
         self.branch, self.predicate = chip.branch_latency or 0, chip.predicate_latency or 0
@@ -182,15 +200,30 @@ class Rates:
             if branches:
                 predicates = [r for r in sources(i) if r.width == 1 and r in made]
                 start = max([start, *(made[r] + self.predicate for r in predicates)])
-            now = start + (self.branch if branches else self.step if self.issues(i) else 0)
+            issues = self.issues(i)
+            start += max(issues - 1, 0) * (self.chip.arithmetic_latency or 0)  # one after another
+            now = start + (self.branch if branches else self.step if issues else 0)
             for register in results(i):
                 made[register] = start
                 ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
         return max([now, *ready.values()])
 
-    def issues(self, i: Instruction) -> bool:
-        """Whether ptxas leaves an instruction."""
-        return not _copies(i) and i not in self.dropped
+    def issues(self, i: Instruction) -> int:
+        """Machine instructions that ptxas makes of an instruction."""
+        gone = _copies(i) or i in self.assembled.dropped
+        return 0 if gone else self.assembled.length(i)
+
+    def integer(self, i: Instruction) -> float:
+        """Those of the integer lanes: of the sequence of a division every second one is."""
+        if i in self.assembled.expanded:
+            return integer_operations(i) * self.assembled.length(i) / 2
+        return int(i.opcode not in PRODUCTS and (integer_operations(i) or i.opcode == "selp"))
+
+    def products(self, i: Instruction) -> float:
+        """Those of the multiply-add lanes, which also add floats."""
+        if i in self.assembled.expanded:
+            return self.assembled.length(i) - self.integer(i)
+        return int(i.opcode in PRODUCTS or float_operations(i) > 0)
 
     def _latency(self, i: Instruction, hit: bool) -> float:
         chip = self.chip
@@ -231,11 +264,12 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
         "longest_warp": float(work.alone.max(initial=0.0)),
         **{name: float(of.sum()) / multiprocessors for name, of in work.shared.items()},
         "device_memory": work.memory_bytes / (1e9 * (chip.bandwidth_gb_per_s or 1)) * hertz,
+        "atomics": work.contended * (chip.atomic_clocks or 0),
     }
     if chip.l2_gb_per_s:
         clocks["l2"] = work.l2_bytes / (1e9 * chip.l2_gb_per_s) * hertz
-    bound = max(span, clocks["device_memory"], clocks.get("l2", 0.0))
-    return Modelled(bound / hertz, clocks)
+    bound = max(span, *(clocks.get(name, 0.0) for name in ("device_memory", "l2", "atomics")))
+    return Modelled(bound / hertz + 1e-6 * (chip.launch_us or 0), clocks)
 
 
 def makespan(

@@ -115,7 +115,8 @@ def _translated(
     context, warp, _ = f.parameters
     exact = liveness.smallest_access(blocks, "shared") < 4
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
-    k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
+    arch = dict(memory).get(PTXAS)
+    k.assembled = assemble(blocks, placed, str(arch)) if arch else Assembled()
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)

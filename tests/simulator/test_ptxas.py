@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from benchmarks.expansions import length_of
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.sass import disassembler, sass_counts
 from nqbench.devices.registry import open_simulator
@@ -19,7 +20,7 @@ from nqbench.simulator.ptx import WIDTHS
 from nqbench.simulator.translation import Translation, build
 from tests.simulator.harness import RULES, Rules, counting, cuda, ptx, run
 
-PTXAS: Rules = tuple(sorted((*RULES, ("ptxas", "on"))))
+PTXAS: Rules = tuple(sorted((*RULES, ("ptxas", "sm_90"))))
 START = """
 mov.u32 %r1, %tid.x; mov.u32 %r2, box; shl.b32 %r3, %r1, 5; add.u32 %r4, %r2, %r3;
 shl.b32 %r5, %r1, 3; add.u32 %r6, %r2, %r5; mov.u32 %r7, 7; mov.u64 %rd7, 7;
@@ -139,6 +140,46 @@ def test_short_branches_are_predicated(
     assert found["branches"] == found["divergent_branches"] == (0 if predicated else 1)
     gone = (1 + bool(other)) * predicated  # the branch, and the jump over the other side
     assert plain["warp_instructions"] - found["warp_instructions"] == gone
+
+
+@pytest.mark.parametrize(
+    ("instruction", "length"),
+    [
+        ("div.u32 %r3, %r1, %r2;", 18),
+        ("rem.s32 %r3, %r1, %r2;", 23),
+        ("div.rn.f32 %f3, %f1, %f2;", 8),
+        ("sqrt.rn.f32 %f3, %f1;", 8),
+        ("add.u32 %r3, %r1, %r2;", 1),
+    ],
+)
+def test_a_division_is_a_sequence(instruction: str, length: int) -> None:
+    """In every warp that comes by, and of every lane whose guard holds."""
+    start = "mov.u32 %r1, %tid.x; mov.u32 %r2, 7; setp.lt.u32 %p1, %r1, 5;"
+    start += "mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40400000;"
+    text = ptx(f"{start} {instruction} @%p1 {instruction}", 1)
+    plain, found = (
+        run(text, [np.zeros(1, np.uint32)], rules=rules).counters for rules in (RULES, PTXAS)
+    )
+    assert found["warp_instructions"] - plain["warp_instructions"] == 2 * (length - 1)
+    assert found["thread_instructions"] - plain["thread_instructions"] == 37 * (length - 1)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "operands", "kind"), [("div.u32", 2, "r"), ("sqrt.rn.f64", 1, "d")]
+)
+@pytest.mark.parametrize("arch", ["sm_75", "sm_120"])
+def test_the_lengths_are_those_of_the_machine_code(
+    instruction: str, operands: int, kind: str, arch: str
+) -> None:
+    try:
+        disassembler()
+    except DeviceUnavailable as absence:
+        pytest.skip(str(absence))
+    move = {"r": "mov.u32", "d": "mov.f64"}[kind]
+    length = length_of(instruction, operands, kind, arch) - length_of(move, 1, kind, arch)
+    text = ptx({"r": "div.u32 %r3, %r1, %r2;", "d": "sqrt.rn.f64 %fd3, %fd1;"}[kind], 1)
+    code = build(text, "k", tuple(sorted((*RULES, ("ptxas", arch)))))
+    assert [length] == list(code.assembled.expanded.values())
 
 
 def bitonic() -> KernelPlan:

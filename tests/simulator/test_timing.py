@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from nqbench.devices.registry import SimDevice, choose_device
 from nqbench.errors import DeviceError
+from nqbench.plan import Buffer, KernelPlan
 from nqbench.simulator import engine
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
+from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.timing import KernelWork, Rates, makespan, modelled, work_of
 from nqbench.simulator.translation import build
 from nqbench.workloads.counting import Counting
@@ -62,23 +64,24 @@ def test_a_makespan_is_within_its_bounds(
 
 def test_the_chip_bounds_the_whole() -> None:
     work = KernelWork(np.array([1980.0]), {"issue": np.array([1.0])}, 0, 3_352_000)
-    assert modelled(work, H100, 1, 1).seconds == pytest.approx(1e-6)  # 3352 GB/s: 1 us as well
+    assert modelled(work, H100, 1, 1).seconds == pytest.approx(4.1e-6)  # 3352 GB/s: 1 us as well
     more = modelled(replace(work, memory_bytes=33_520_000), H100, 1, 1)
-    assert more.seconds == pytest.approx(1e-5)
+    assert more.seconds == pytest.approx(1.31e-5)
     assert more.clocks["device_memory"] == pytest.approx(19_800)
-    assert modelled(replace(work, l2_bytes=76_000_000), H100, 1, 1).seconds == pytest.approx(1e-5)
+    for bound in ({"l2_bytes": 76_000_000}, {"contended": 19_800 / 3.5}):
+        assert modelled(replace(work, **bound), H100, 1, 1).seconds == pytest.approx(1.31e-5)
 
 
 def test_a_lone_warp_by_hand() -> None:
-    """H100: shared memory 20, arithmetic 4, a predicate's branch 13, the next instruction 5."""
+    """H100: shared memory 24, arithmetic 5, a predicate's branch 13, the next instruction 5."""
     text = ptx(
         "mov.u32 %r9, %r8; ld.shared.u32 %r1, [s];\nloop:\n"
-        "ld.shared.u32 %r1, [s];"  # issues at 0, there at 20
-        "add.s32 %r2, %r1, 1;"  # 20, there at 24
+        "ld.shared.u32 %r1, [s];"  # issues at 0, there at 24
+        "add.s32 %r2, %r1, 1;"  # 24, there at 29
         "mov.u32 %r3, %r2;"  # a copy: free
-        "setp.lt.s32 %p1, %r3, 9;"  # 24
-        "ld.global.u32 %r4, [%rd1];"  # 25, there at 53 (L1) or 225 (L2)
-        "@%p1 bra loop;",  # 24 + 13 = 37; the next one at 42
+        "setp.lt.s32 %p1, %r3, 9;"  # 29
+        "ld.global.u32 %r4, [%rd1];"  # 30, there at 64 (L1) or 322 (L2)
+        "@%p1 bra loop;",  # 29 + 13 = 42; the next one at 47
         0,
         ".shared .u32 s;",
     )
@@ -87,9 +90,10 @@ def test_a_lone_warp_by_hand() -> None:
     instructions = [*block.instructions, block.closing]
     rates = Rates(H100.chip)
     assert rates.issue_per_clock == 4
-    assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (53, 225)
+    assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (64, 322)
     # A load that is part of a wider one does not issue, but its word is there no earlier.
-    assert Rates(H100.chip, {instructions[0]}).alone(instructions[:1], True) == 20
+    merged = Assembled(dropped={instructions[0]})
+    assert Rates(H100.chip, merged).alone(instructions[:1], True) == 24
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
     assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
@@ -125,6 +129,42 @@ def test_the_mode_models_a_time_and_counts_as_before() -> None:
     assert 0 < milliseconds < 1
     assert cached["modelled_ms"] >= milliseconds  # some accesses miss
     assert timed == plain
+
+
+COSTS = """
+extern "C" __global__ void store(float* p, int stride) { p[threadIdx.x * stride] = 1; }
+extern "C" __global__ void sum(float* p, int stride) { atomicAdd(p + threadIdx.x % stride, 1.0f); }
+extern "C" __global__ void count(int* p, int stride) { atomicAdd(p + threadIdx.x % stride, 1); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "stride", "bound", "clocks"),
+    [
+        # 128 bytes in four whole sectors, in eight halves, in 32 sectors of 32 bytes; 1,980 MHz, 7,600 GB/s.
+        ("store", 1, "l2", 2 * 128 * 1980 / 7.6e6),
+        ("store", 2, "l2", 2 * 256 * (1 + 1.76 * 16 / 28) * 1980 / 7.6e6),
+        ("store", 8, "l2", 2 * 1024 * 2.76 * 1980 / 7.6e6),
+        # 64 threads add floats to one word, to two words; whole numbers once per warp, or not.
+        ("sum", 1, "atomics", 64 * 3.5),
+        ("sum", 2, "atomics", 32 * 3.5),
+        ("count", 1, "atomics", 2 * 3.5),
+        ("count", 2, "atomics", 32 * 3.5),
+    ],
+)
+def test_what_l2_does_one_after_another(
+    tmp_path: Path, entry: str, stride: int, bound: str, clocks: float
+) -> None:
+    source = tmp_path / "costs.cu"
+    source.write_text(COSTS, encoding="utf-8")
+    kind = "int32" if entry == "count" else "float32"
+    words = Buffer("p", kind, 1024, zero=True, output=True)
+    plan = KernelPlan(
+        source, entry, ("p", np.int32(stride)), (1, 1, 1), (64, 1, 1), buffers=(words,)
+    )  # fmt: skip
+    with SimDevice("h100", modes=(TIME,)).prepare(plan) as prepared:
+        found = prepared.launch().detail["modelled_clocks"]
+    assert found[bound] == pytest.approx(clocks)
 
 
 def test_counters_of_every_warp_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

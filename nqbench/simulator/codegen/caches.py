@@ -12,12 +12,14 @@ from enum import IntEnum
 from typing import Final
 
 from nqbench.simulator import ir
-from nqbench.simulator.ir import I32, I64, V32, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I32, I64, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import Context, Warp
 from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_group
 
 L1_WAYS: Final = 4
 L2_WAYS: Final = 16
+CONTENDED: Final = 1 << 20
+"""Words of global memory whose atomics are counted apart: those 4 MiB apart share a count."""
 LOCAL_LINES: Final = 1 << 28
 """Numbers of the lines of local memory start here."""
 
@@ -76,6 +78,24 @@ def global_access(
     lines = f.op("lshr", sector, const(V32, 2))
     bits = f.op("shl", const(V32, 1), f.and_(sector, const(V32, SECTORS - 1)))
     f.call("void", "sim_cached", context, warp, lines, bits, lanes, f.resize(way, 32))
+
+
+def define_contended(module: Module) -> None:
+    """``sim_contended(context, offsets, lanes, once)``: an atomic at byte offsets (<32 x i64>) into
+    global memory. Counts how often each word is taken; ``once`` (i32): lanes that all take the same
+    one do it together, as the assembler lets them."""
+    parameters = f"ptr context, {V64} offsets, i32 lanes, i32 once"
+    f = Function(module, f"void sim_contended({parameters}) noinline nounwind")
+    context, offsets, lanes, once = f.parameters
+    counts = f.pointer(Fields(f, context).get(Context.CONTENDED))
+    first = f.extract(offsets, f.lowest(lanes))
+    others = f.and_(lanes, f.as_bits(f.compare("ne", offsets, f.splat(first))))
+    together = f.and_(f.nonzero(once), f.compare("eq", others, const(I32, 0)))
+    alone = f.and_(lanes, f.sub(const(I32, 0), lanes))
+    with f.each_lane(f.select(together, alone, lanes)) as lane:
+        word = f.op("lshr", f.extract(offsets, lane), const(I64, 2))
+        f.bump(f.offset(counts, f.and_(word, const(I64, CONTENDED - 1)), I64), const(I64, 1))
+    f.ret()
 
 
 class _Level:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nqbench.simulator import layout
 from nqbench.simulator.codegen.built_in import define_print
-from nqbench.simulator.codegen.caches import define_caches
+from nqbench.simulator.codegen.caches import define_caches, define_contended
 from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
 from nqbench.simulator.ir import I32, I64, LANES, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
@@ -24,6 +24,8 @@ def common_module(rules: SectorRules) -> str:
     rules.define(module)
     if rules.caches:
         define_caches(module, rules)
+    if rules.timed:
+        define_contended(module)
     define_global(module, rules)
     for write in (
         _fault_recorders,

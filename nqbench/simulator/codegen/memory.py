@@ -11,7 +11,7 @@ from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import formats, reach, watch, writer
 from nqbench.simulator.codegen.reach import Places, SpaceAccess
 from nqbench.simulator.ir import I32, V64, Function, Value, const, vector
-from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
+from nqbench.simulator.layout import CACHE_LINE, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, Fault
 from nqbench.simulator.ptx import Instruction, Memory, Operand, Register, Vector
 
 QUALIFIERS = frozenset(
@@ -264,6 +264,8 @@ def nothing(k: writer.KernelWriter, i: Instruction) -> None:
     """Fences and prefetches: memory is consistent and has no cache here."""
 
 
+REDUCED = ("add", "min", "max", "and", "or", "xor")
+"""Atomics on whole numbers that the assembler does once for a warp whose lanes share an address."""
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
@@ -299,6 +301,10 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
                 reach.mark_written(k, a, found, k.lanes)
             elif a.space == "global" and k.undefined:
                 reach.check_defined(k, a, [fetch(k, found, 0)])
+            if a.space == "global" and k.rules.timed:
+                offsets = k.f.sub(k.f.resize(a.address, 64), const(V64, GLOBAL_BASE))
+                once = const(I32, int(not floating and operation in REDUCED))
+                k.f.call("void", "sim_contended", k.context, offsets, k.lanes, once)
             for e in range(count):
                 place = k.f.offset(result, e, type_)
                 _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)

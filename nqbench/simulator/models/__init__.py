@@ -75,6 +75,9 @@ class Chip:
     ``l1_transactions_per_clock``  that an L1 cache works through
     ``l2_bytes``              0: no L2 cache
     ``l2_gb_per_s``           of the L2 cache; where nobody states it, nothing is bounded by it
+    ``l2_partial_cost``       of writing a part of a sector in L2, in whole sectors
+    ``atomic_clocks``         from an atomic on a word of global memory to the next on that word
+    ``launch_us``             of an empty kernel, from event to event
     latencies                 clocks from an instruction to its result; ``predicate``: to a branch
                               that depends on it; ``branch``: to the next instruction;
                               ``reconvergence``: of the instruction where lanes meet again, if it is
@@ -95,6 +98,9 @@ class Chip:
     l2_bytes: int | None = None
     l1_transactions_per_clock: float | None = None
     l2_gb_per_s: float | None = None
+    l2_partial_cost: float | None = None
+    atomic_clocks: float | None = None
+    launch_us: float | None = None
     arithmetic_latency: float | None = None
     predicate_latency: float | None = None
     branch_latency: float | None = None
