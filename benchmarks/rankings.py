@@ -43,7 +43,7 @@ class Ranking:
 
 
 def plan(
-    entry: str, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared: int = 0
+    entry: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, shared: int = 0
 ) -> KernelPlan:
     """A launch; an array is an input, and a type with a length an output of zeros."""
     buffers, given = list[Buffer](), list[Argument]()
@@ -52,17 +52,25 @@ def plan(
         if isinstance(argument, np.ndarray):
             buffers.append(Buffer(name, argument.dtype.name, argument.size, argument.reshape(-1)))
         elif isinstance(argument, tuple):
-            buffers.append(Buffer(name, *argument, zero=True, output=True))
+            dtype, length = argument
+            buffers.append(Buffer(name, dtype, length, zero=True, output=True))
         given.append(name if isinstance(argument, np.ndarray | tuple) else argument)
-    shapes = [(*shape, 1, 1)[:3] for shape in (grid, block)]
     return KernelPlan(
-        SOURCE, entry, tuple(given), *shapes, buffers=tuple(buffers), shared_bytes=shared
+        SOURCE, entry, tuple(given), _three(grid), _three(block), buffers=tuple(buffers),
+        shared_bytes=shared,
     )  # fmt: skip
+
+
+def _three(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*shape, 1, 1)[:3]
+    return x, y, z
 
 
 def rankings() -> Iterator[Ranking]:
     """All sets."""
     random = np.random.default_rng(0)
+    whole: tuple[Any, ...]
+    rest: tuple[Any, ...]
     n = 2048
     matrix = random.random((n, n), np.float32)
     shape = (n // 32, n // 32), (32, 8), matrix, ("float32", n * n), np.int32(n)

@@ -141,7 +141,7 @@ extern "C" __global__ void count(int* p, int stride) { atomicAdd(p + threadIdx.x
 @pytest.mark.parametrize(
     ("entry", "stride", "bound", "clocks"),
     [
-        # 128 bytes in four whole sectors, in eight halves, in 32 sectors of 32 bytes; 1,980 MHz, 7,600 GB/s.
+        # 128 bytes in four sectors, in eight halves, in 32 eighths; 1,980 MHz, 7,600 GB/s.
         ("store", 1, "l2", 2 * 128 * 1980 / 7.6e6),
         ("store", 2, "l2", 2 * 256 * (1 + 1.76 * 16 / 28) * 1980 / 7.6e6),
         ("store", 8, "l2", 2 * 1024 * 2.76 * 1980 / 7.6e6),
