@@ -276,16 +276,16 @@ class Answer:
             return []
         first, worst = self.best[0].point, self.best[0].worst
         gains: list[tuple[float, str]] = []
-        for names in (names for names in REASONS if self.best[0].what.name not in names):
+        for names in REASONS:
             told = []
-            for what in map(quantity, names):
+            for what in (quantity(name) for name in names if name != self.best[0].what.name):
                 rows = (next(iter(p.measurements.values()), {}) for p in (first, worst))
                 own, other = map(what.of, rows)  # also of timed points that were profiled
                 gain = Estimate(own / other if own > 0 and other > 0 else 1.0, exact=True)
                 less = what.better == "lower"
                 if (gain.value < 1) == less and gain.distance >= math.log(DECISIVE):
                     told.append((gain.distance, wording.named(gain, what)))
-            gains += told[:1]
+            gains += [max(told)] if told else []
         return [text for _, text in sorted(gains, reverse=True)[:2]]
 
 
