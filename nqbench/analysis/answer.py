@@ -162,6 +162,11 @@ class Answer:
         return [best for best in found if best.clear] or found[:1]
 
     @cached_property
+    def telling(self) -> tuple[Quantity, ...]:
+        """The quantities, those first that tell the points of the answering sweep apart."""
+        return tuple(dict.fromkeys([*(best.what for best in self.best), *self.quantities]))
+
+    @cached_property
     def elsewhere(self) -> list[Best]:
         """The best point of each other sweep by the first quantity that says something."""
         found = (self.best_of(s, self.quantities) for s in self.data.sweeps if s != self.sweep)

@@ -34,10 +34,10 @@ from nqbench.system.files import harmless
 from nqbench.system.suggest import shown
 
 COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
-    "Commands": (init, run, report, compare, verify, check, explain, doctor),
+    "Commands": (init, run, report, compare, check, explain, doctor),
     "Papers": (reproduce, claims),
     "Queens": (count,),
-    "More": (static, bottleneck, devices, kernels, import_, worker),
+    "More": (verify, static, bottleneck, devices, kernels, import_, worker),
 }
 """Groups of ``nqbench --help``; the first has what most people need, in the order of use."""
 ABOUT: Final = (

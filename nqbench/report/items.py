@@ -86,7 +86,7 @@ def quantities_of(data: Dataset, item: ReportItem) -> tuple[Quantity, ...]:
     usual = data.quantities(item.value)
     if item.value or not data.simulated:
         return usual
-    return tuple(dict.fromkeys((*Answer(data).quantities, *usual)))
+    return tuple(dict.fromkeys((*Answer(data).telling, *usual)))
 
 
 def largest_of(sweep: str, drawable: Sequence[PointResult], what: Quantity) -> int:

@@ -141,7 +141,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
 def thumbnail(answer: Answer, name: str) -> str:
     """The ranking of the sweep that answers, in little: a dot for each point from the best to the
     worst, its height the logarithm; ``name`` is its id. Empty where there is nothing to rank."""
-    what = next(iter(answer.quantities), None)
+    what = next(iter(answer.telling), None)
     points = [
         p for p in answer.whole if p.sweep == answer.sweep and p.cpu == answer.data.programs_only
     ]

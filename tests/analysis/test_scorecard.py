@@ -55,7 +55,7 @@ def test_recorded_runs_of_a_paper() -> None:
     assert words == sorted(words), "those that hold first"
     assert card.outcome.startswith("On H100 and H200, of 7 main claims 4 hold (stronger: ")
     (missing,) = card.missing
-    assert missing.startswith("not measured: 1 of 7 main claims; 27 queens")
+    assert missing.startswith("not measured: 1 of 7 main claims: 27 queens")
 
 
 def test_own_runs_stand_beside_recorded_ones() -> None:

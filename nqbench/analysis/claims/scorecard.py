@@ -103,7 +103,7 @@ class Score:
         if any(verdict.device == ENUMERATED for verdict in self.verdicts.values()):
             return "exact count"
         if not self.robust.ways:
-            return "not judged again"
+            return ""
         lost = self.robust.lost
         return f"fragile: {self.robust}; {lost[0]}" if lost else f"robust: {self.robust}"
 
@@ -182,7 +182,7 @@ class Scorecard:
         """A line on the claims that no run measured, and on those that a run alone did not."""
         total = many(len(self.rows), "main claim")
         lacking = [row for row in self.rows if row.word == LACKING]
-        said = [f"not measured: {len(lacking)} of {total}; {row.headline.label}: {row.reason}"
+        said = [f"not measured: {len(lacking)} of {total}: {row.headline.label} ({row.reason})"
                 for row in lacking[:1]]  # fmt: skip
         for name in self.names:
             others = sum(name not in row.verdicts and row.word != LACKING for row in self.rows)

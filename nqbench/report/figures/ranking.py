@@ -68,7 +68,7 @@ def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
 def hero(answer: Answer, width_in: float, total_in: float, panels: int) -> style.Drawing:
     """The points of the answering sweep for the opening of a page of any width, with at most so
     many ``panels`` of quantities; more points than fit lose those in the middle."""
-    data, shown = answer.data, answer.quantities[:panels]
+    data, shown = answer.data, answer.telling[:panels]
     points = hero_points(answer)
     shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
     of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
@@ -80,7 +80,7 @@ def hero_points(answer: Answer) -> list[PointResult]:
     """The points of the answering sweep at the largest size with values; empty without two."""
     if not answer.quantities:
         return []
-    first = answer.quantities[0]
+    first = answer.telling[0]
     points = [p for p in answer.whole if p.sweep == answer.sweep and p.ok and p.values(first)]
     points = [p for p in points if p.cpu == answer.data.programs_only]
     largest = [p for p in points if p.n == max(p.n for p in points)]

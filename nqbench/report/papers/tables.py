@@ -461,7 +461,7 @@ def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> 
         ),
         (Column(f"here, {listing(card.names, 'and')}"), lambda row: row.here(spread=spread)),
         (Column("verdict"), lambda row: row.verdict),
-        (Column("robust"), lambda row: row.kept),
+        (Column("judged again"), lambda row: row.kept),
     )
     asked = any(verdict.asked_of for row in shown for verdict in row.verdicts.values())
     notes = (*card.missing, *[f"* {ASKED_OF}"] * asked, ROBUST)

@@ -410,7 +410,7 @@
       const names = all("thead th", table).map((head) => head.textContent.replace(/ [↕↑↓]$/, ""));
       for (const row of table.tBodies[0].rows)
         [...row.cells].forEach((cell, i) => {
-          const first = i === 0 && !(table.closest("[data-chart]") && row.querySelector(".lead"));
+          const first = i === 0 && !cell.dataset.v && !(table.closest("[data-chart]") && row.querySelector(".lead"));
           if (!first && !cell.classList.contains("lead")) cell.dataset.label = names[i];
         });
     }
