@@ -101,6 +101,12 @@ class Prepared(ABC):
         """The answer, if the device has one without output buffers (the test device only)."""
         return None
 
+    def refill(self, data: Outputs, *, again: bool = True) -> bool:  # noqa: ARG002
+        """From now on launches begin with ``data`` in these buffers, and the next one with a fill
+        in the outputs without contents: with that of a second launch, or of the first (not
+        ``again``). False where there is nothing to fill."""
+        return False
+
     def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval.
 

@@ -20,9 +20,10 @@ CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
 Outputs = dict[str, NDArray[Any]]
 
-UNWRITTEN: Final = 0xFF
-"""Each byte of an output on a GPU before the first launch: NaN as a float, -1 or the largest number
-else. (The simulator has a word of its own.)"""
+FILLS: Final = {"fc": (0x7FF7A5A5, 0xFFF95A3C), "biu": (0x9E3779B1, 0xD1B54A33)}
+"""Words that outputs without contents hold before a launch, by the kinds of their types, and those
+of a second launch, which has no byte in the same place: NaN as a float; no mask as a whole number.
+(The simulator's first launch has the first word for all types.)"""
 PREPARE: Final = "prepare"
 """Name of the kernel that makes another one's input (``KernelPlan``)."""
 
@@ -53,6 +54,16 @@ class Buffer:
     def nbytes(self) -> int:
         """Size in bytes."""
         return self.length * np.dtype(self.dtype).itemsize
+
+    @property
+    def blank(self) -> bool:
+        """Whether a launch finds a fill in it."""
+        return self.data is None and not self.zero
+
+    def fill(self, *, again: bool = False) -> int:
+        """The word of ``FILLS`` for its type."""
+        kind = np.dtype(self.dtype).kind
+        return next(words[again] for kinds, words in FILLS.items() if kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)

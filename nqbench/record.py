@@ -19,7 +19,7 @@ from annotated_types import Ge, Le
 from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.errors import NewerRecord, StoreError
-from nqbench.vocabulary import STATUSES, Status
+from nqbench.vocabulary import MEASURED, STATUSES, Status
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -132,6 +132,11 @@ class Record:
             raise NewerRecord(
                 f"record {self.key}: unknown status {self.status!r}; a newer nqbench may know it"
             )
+
+    @property
+    def measured(self) -> bool:
+        """Whether it ended with a time or counters that count."""
+        return self.status in MEASURED
 
     def conditions(self) -> dict[str, Any]:
         """The device's state while it was timed, a number or word per name.

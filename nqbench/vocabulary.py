@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 Status = Literal[
-    "ok", "wrong", "check_error", "compile_error", "launch_error", "timeout", "crashed",
-    "throttled", "skipped",
+    "ok", "unchecked", "wrong", "check_error", "compile_error", "launch_error", "timeout",
+    "crashed", "throttled", "skipped",
 ]  # fmt: skip
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
+MEASURED: Final = ("ok", "unchecked")
+"""Of what has a time or counters; nothing was there to check an unchecked answer against."""
 
 _DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KERNEL_PHASES: Final[Mapping[str, str]] = _DATA["kernel_phases"]
@@ -33,6 +35,8 @@ TIME_COUNTERS: Final[Mapping[str, str]] = _DATA["time_counters"]
 PROGRAM_COUNTERS: Final[Mapping[str, str]] = _DATA["program_counters"]
 """Further counters of a program. Each name is a total over the kernels; ``NAME@KERNEL`` (see
 ``of_kernel``) is the part of one of them."""
+ERRORS: Final[Mapping[str, str]] = _DATA["errors"]
+"""How far the outputs of an own kernel are from the right ones."""
 _SHARED: Final = ("l1_hit_percent", "l2_hit_percent", "dram_read_bytes", "dram_write_bytes")
 PROFILER_COUNTERS: Final[Mapping[str, str]] = {
     **{name: CACHE_COUNTERS[name] for name in (*_SHARED, "dram_bytes")},

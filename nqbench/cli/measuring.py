@@ -64,7 +64,7 @@ def conclude(
     complete = not any(outcome.interrupted for outcome in outcomes)
     runs, reports = [], []
     for outcome in outcomes:
-        measured = bool(complete and outcome.counts.get("ok", 0))
+        measured = bool(complete and outcome.measured)
         run = read_run(outcome.path) if measured or as_json else None
         if not as_json:
             _show(outcome, run, items, races, config)

@@ -84,7 +84,7 @@ def _reproduce(
     spec = measuring.choose(device, study=study.name)
     outcome = measuring.measure(study, spec, budget=budget)
     show.results.show_outcome(outcome)
-    if outcome.counts.get("ok", 0):
+    if outcome.measured:
         # The study's own tables, next to the paper's.
         run, out = read_run(outcome.path), out or default_out(outcome.path)
         write_report(run, out)

@@ -20,7 +20,8 @@ A kernel time is the product of
 
 Faults hit the plans whose size ``n`` equals the number given, from round ``from_round`` on (0 is
 the verification): ``crash`` kills the process, ``hang`` never returns, ``wrong`` answers one too
-many, ``fail`` raises a launch error, ``fatal`` one after which the process must end, ``refuse`` a
+many, ``stale`` does so on other contents of its buffers, ``fail`` raises a launch error, ``fatal``
+one after which the process must end, ``refuse`` a
 compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
 turns it into a stand-in for the simulator: counters instead of times. A plan always draws the same
 times in a round.
@@ -85,6 +86,7 @@ class FakeModel:
     crash: int = 0
     hang: int = 0
     wrong: int = 0
+    stale: int = 0
     fail: int = 0
     fatal: int = 0
     refuse: int = 0
@@ -187,7 +189,7 @@ class FakePrepared(Prepared):
         self._device = device
         self._plan = plan
         self._answer = answer
-        self._cold = False
+        self._cold = self._refilled = False
         self._launches = 0
         self._error = 0.0  # state of the autocorrelated noise
         identity = _identity(plan)
@@ -256,13 +258,19 @@ class FakePrepared(Prepared):
             "kernel": kernel_s,
         }
 
+    def refill(self, data: Outputs, *, again: bool = True) -> bool:  # noqa: ARG002
+        """Only where ``stale`` asks for it: it costs a launch, and with it a time of the model."""
+        self._refilled = again
+        return self._device.hit("stale", self._plan)
+
     def flush_l2(self) -> None:
         """From now on launches take ``cold`` times as long."""
         self._cold = True
 
     def known_answer(self) -> int:
         """The known answer, or one more where a wrong one was asked for."""
-        return self._answer + (1 if self._device.hit("wrong", self._plan) else 0)
+        wrong = self._device.hit("wrong", self._plan)
+        return self._answer + (wrong or (self._refilled and self._device.hit("stale", self._plan)))
 
     def fetch(self) -> Outputs:
         """Raise ``DeviceError``: no kernel ran, so there are no buffers to fetch."""

@@ -32,7 +32,7 @@ from nqbench.measure.run_state import Listener, RunState, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused
 from nqbench.measure.worker.pool import Reply, import_path
-from nqbench.vocabulary import of_kernel, plain_name
+from nqbench.vocabulary import MEASURED, of_kernel, plain_name
 from nqbench.workloads import register
 
 PROGRAM: Final = "ncu"
@@ -141,7 +141,7 @@ def _profile(task: Task, state: RunState, program: str) -> Reply:
         if ended.returncode or not reply.exists():
             raise DeviceError(f"{PROGRAM} ended with {ended.returncode}; {complaint(text)}")
         answer: Done | Refused = pickle.loads(reply.read_bytes())
-    if isinstance(answer, Refused) or answer.measurement.status != "ok":
+    if isinstance(answer, Refused) or answer.measurement.status not in MEASURED:
         said = answer.measurement.reason if isinstance(answer, Done) else answer.reason
         raise DeviceError(f"under {PROGRAM}: {said}")
     found = answer.measurement

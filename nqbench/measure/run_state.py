@@ -15,6 +15,7 @@ from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import newest
+from nqbench.vocabulary import MEASURED
 
 if TYPE_CHECKING:
     from nqbench.measure.worker.messages import Hello
@@ -44,6 +45,11 @@ class RunOutcome:
     interrupted: bool
     unchanged: bool = False
     printed: tuple[Record, ...] = ()
+
+    @property
+    def measured(self) -> int:
+        """Points that were measured, checked or not."""
+        return sum(self.counts.get(status, 0) for status in MEASURED)
 
 
 class Listener:
@@ -146,7 +152,7 @@ class RunState:
     def done(self, task: Task, round_: int) -> bool:
         """Whether a measurement is finished. Failed and wrong ones are repeated."""
         record = self.latest(task, round_)
-        return record is not None and record.status == "ok"
+        return record is not None and record.measured
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
         """Store the result of a measurement; it is in the file when this returns."""
@@ -179,8 +185,8 @@ class RunState:
             by_key[record.key].append(record)
         for task in self._tasks:
             measurements = sorted(by_key[task.key], key=lambda record: record.round)
-            failed = [r for r in measurements if r.status not in ("ok", "skipped")]
-            measured = [r for r in measurements if r.status == "ok" and r.round > 0]
+            failed = [r for r in measurements if not r.measured and r.status != "skipped"]
+            measured = [r for r in measurements if r.measured and r.round > 0]
             left_out = [r for r in measurements if r.status == "skipped"]
             if measured:  # a throttled measurement is a lost round, not a lost point
                 failed = [r for r in failed if r.status != "throttled"]
@@ -188,7 +194,7 @@ class RunState:
                 counts[failed[-1].status] += 1
                 failures.append(failed[-1])
             elif measured:
-                counts["ok"] += 1
+                counts[measured[-1].status] += 1
             elif left_out:
                 counts["skipped"] += 1
                 name = f"{task.point.sweep}: {task.point.label()} ({task.key[:6]})"

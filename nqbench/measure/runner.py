@@ -246,7 +246,7 @@ def _report_resume(
     records: Sequence[Record], points: Sequence[Point], keys: Set[str], listener: Listener
 ) -> None:
     kept = [record for record in records if record.key in keys]
-    finished = sum(1 for record in newest(kept).values() if record.status == "ok")
+    finished = sum(1 for record in newest(kept).values() if record.measured)
     if finished:
         listener.message(f"resumed: {finished} measurements are already finished")
     asked = {_what_it_is(point.as_json()) for point in points}

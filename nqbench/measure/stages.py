@@ -22,6 +22,7 @@ from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest, PrecompileRequest
 from nqbench.measure.worker.pool import Job, Workers
 from nqbench.record import Record
+from nqbench.vocabulary import MEASURED
 
 if TYPE_CHECKING:
     from nqbench.study.model import Measure
@@ -154,7 +155,7 @@ class Stages:
                         pending.append((len(pending), task))
                 elif record.status == "crashed":
                     self._trouble[task.key] += 1
-                elif record.status not in ("ok", "skipped"):
+                elif not record.measured and record.status != "skipped":
                     self._trouble[task.key] = MAX_CRASHES
         return True
 
@@ -235,7 +236,7 @@ class Stages:
             launch_s, wall_s = self.measure.timeout_s, None
         if launch_s is not None:
             self.budget.book.observe(task.point, launch_s, wall_s)
-            if found.status == "ok":
+            if found.status in MEASURED:
                 self.budget.commit(task)
 
 

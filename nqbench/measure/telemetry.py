@@ -124,7 +124,7 @@ def clock_warning(records: Iterable[Record], identity: Mapping[str, Any]) -> str
     NVML does not report whether clocks are locked, so this checks the readings: measurements of one
     run at different clocks are not comparable.
     """
-    good = [r for r in records if r.round > 0 and r.status == "ok" and r.samples_s]
+    good = [r for r in records if r.round > 0 and r.measured and r.samples_s]
     seen = [r.telemetry for r in good if "sm_mhz" in r.telemetry]
     clocks = [one["sm_mhz"]["median"] for one in seen]
     if not clocks or min(clocks) >= max(clocks) * (1 - STEADY_CLOCK):

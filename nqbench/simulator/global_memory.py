@@ -181,20 +181,21 @@ class GlobalMemory:
             high = span.high if nbytes is None else span.low + nbytes
             self.known[span.low : high] = known
 
-    def begin(self, buffers: tuple[Buffer, ...]) -> None:
-        """Contents before the first launch: the data, zeros, or what looks wrong."""
+    def begin(self, buffers: Iterable[Buffer], *, again: bool = False) -> None:
+        """Contents before the first launch: the data, zeros, or what looks wrong; ``again``: with
+        what a second launch has in its place."""
         for buffer in buffers:
             if buffer.data is not None:
                 self.fill(buffer.name, buffer.data, buffer.dtype)
             elif not buffer.zero:
-                self.undefine(buffer.name)
+                self.undefine(buffer.name, buffer.fill(again=True) if again else UNDEFINED_WORD)
 
-    def undefine(self, name: str) -> None:
+    def undefine(self, name: str, word: int = UNDEFINED_WORD) -> None:
         """Fill a buffer with what a kernel must not read."""
         self.undefined[_covered(self.by_name[name])] = 1
         self._know(name, 0)
         memory = self.bytes_of(name)
-        memory[:] = np.resize(np.array([UNDEFINED_WORD], np.uint32).view(np.uint8), len(memory))
+        memory[:] = np.resize(np.array([word], np.uint32).view(np.uint8), len(memory))
 
     def renew(self, buffers: tuple[Buffer, ...]) -> None:
         """Contents before every launch: what is ``zero`` or ``restore``."""

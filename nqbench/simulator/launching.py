@@ -257,6 +257,15 @@ class SimPlan(Prepared):
         for kernel in self.kernels.values():
             kernel.begin()
 
+    def refill(self, data: Outputs, *, again: bool = True) -> bool:
+        """See ``Prepared``."""
+        self.buffers = tuple(
+            replace(b, data=data[b.name]) if b.name in data else b for b in self.buffers
+        )
+        wanted = [b for b in self.buffers if b.name in data or (b.output and b.blank)]
+        self.memory.begin(wanted, again=again)
+        return bool(wanted)
+
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last run, by kernel; see ``Tally.by_source``."""
         tallies = [(k.kernel, k.tally) for k in self.kernels.values()]

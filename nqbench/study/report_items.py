@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, SUMS
+from nqbench.vocabulary import COUNTERS, ERRORS, PROGRAM_COUNTERS, SUMS
 from nqbench.workloads import phases
 
 Form = Literal["table", "figure"]
@@ -44,7 +44,7 @@ REMOVED_TABLES: Final[Mapping[str, str]] = _DATA["removed_tables"]
 
 def values() -> tuple[str, ...]:
     """All other names that ``value`` takes."""
-    return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, *SUMS)
+    return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, *ERRORS, *SUMS)
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:

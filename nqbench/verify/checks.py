@@ -238,7 +238,7 @@ def answers(run: ReadRun, check: Check) -> None:
     (for queens A000170, by brute force too where the board is small)."""
     known: dict[str, int | None] = {}
     unknown: Counter[str] = Counter()
-    for record in (r for r in run.records if r.status in ("ok", "wrong")):
+    for record in (r for r in run.records if r.status in ("ok", "unchecked", "wrong")):
         right, told = _expected(record, known), record.expected
         if right is not None:
             check.equal(told, str(right), f"the expected answer of {who(record)}")
@@ -246,8 +246,8 @@ def answers(run: ReadRun, check: Check) -> None:
         elif record.answer is not None:
             unknown[record.point["workload"]] += 1
         # Outputs that were compared may all be right, and the launch wrong otherwise.
-        judged = record.status == "ok" or right is not None
-        fits = (record.answer == told) == (record.status == "ok")
+        judged = record.measured or right is not None
+        fits = (record.answer == told) == record.measured
         if judged and record.answer and told and not fits:
             said = f"status {record.status} and the answer {record.answer}"
             check.faults.append(f"{who(record)} has {said}; {told} is right")
@@ -336,7 +336,7 @@ def intervals(run: ReadRun, check: Check) -> None:
 
     taken: dict[str, dict[int, float]] = {}
     for record in run.records:
-        if record.round > 0 and record.status == "ok" and record.value_s:
+        if record.round > 0 and record.measured and record.value_s:
             taken.setdefault(record.key, {})[record.round] = record.value_s
     for point in run.data.points:
         found = point.estimate(TIME)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -132,12 +132,20 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Outputs compared with the right ones, element by element: how many are right, how many were
-    compared, and what is wrong (empty if nothing is)."""
+    """Outputs compared with the right ones, element by element.
+
+    ``right``, ``total``  how many are right, how many were compared
+    ``fault``   what is wrong; empty if nothing is
+    ``again``   whether some are right and hold the fill that they were given: a launch on another
+                fill tells whether they were written
+    ``errors``  the largest ones, by the names of ``vocabulary.ERRORS``
+    """
 
     right: int
     total: int
     fault: str = ""
+    again: bool = False
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 class Workload(ABC):
@@ -228,6 +236,13 @@ class Workload(ABC):
     def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
         """The configuration whose outputs are the right ones of this one; ``None`` if there is none
         or it is this one. It is launched once, untimed, for :meth:`compared`."""
+        return None
+
+    def again(
+        self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Plan | None:
+        """The plan of a configuration with other contents in its buffers; ``None`` if there are
+        none that a seed of the study gives."""
         return None
 
     def compared(self, plan: Plan, outputs: Outputs, reference: Outputs | None) -> Compared | None:

@@ -30,6 +30,7 @@ from nqbench.runs.frame import recorded
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many
+from nqbench.vocabulary import MEASURED
 from nqbench.workloads import launch_factors
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
@@ -82,7 +83,7 @@ class PointResult:
     @property
     def ok(self) -> bool:
         """Whether the point may be plotted and compared."""
-        return self.status == "ok"
+        return self.status in MEASURED
 
     def level(self, factor: str) -> Level:
         """Level of a factor, ``system`` and ``n`` included; ``-`` where it does not apply."""
@@ -381,7 +382,7 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
     if rows:
         cpu = rows[-1]["device"] == "cpu"
         timed = cpu or manifest["device"]["kind"] != "sim"
-        for row in (r for r in rows if r["status"] == "ok"):
+        for row in (r for r in rows if r["status"] in MEASURED):
             measured = row["round"] > 0 and (row["value_s"] or 0) > 0
             if measured if timed else not missing(row.get("warp_instructions")):
                 good[row["round"]] = row
@@ -403,7 +404,7 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
         timed=timed,
         status=status,
         reason=reason,
-        measurements=dict(sorted(good.items())) if status == "ok" else {},
+        measurements=dict(sorted(good.items())) if status in MEASURED else {},
         first_s=next((r["first_launch_s"] for r in rows if r.get("first_launch_s")), None),
         key=str(planned.get("key") or ""),
     )
@@ -421,7 +422,7 @@ def _cpu_systems(manifest: Row) -> frozenset[str]:
 
 def _status(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
     """Status of a point and its reason, from the statuses of its measurements."""
-    bad = [r for r in rows if r["status"] not in {"ok", "throttled"}]
+    bad = [r for r in rows if r["status"] not in {*MEASURED, "throttled"}]
     wrong = [r for r in bad if r["status"] == "wrong"]
     if wrong:
         answer = f"answer {wrong[-1].get('answer')}, expected {wrong[-1].get('expected')}"
@@ -434,7 +435,8 @@ def _status(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
             lost.append(f"{many(len(bad), 'measurement')} lost: {last}")
         if slowed:
             lost.append(f"{many(slowed, 'measurement')} throttled and left out")
-        return "ok", "; ".join(lost)
+        unchecked = any(r["status"] == "unchecked" for r in rows)
+        return "unchecked" if unchecked else "ok", "; ".join(lost)
     if bad:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
     if slowed:

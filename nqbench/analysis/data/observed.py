@@ -100,7 +100,7 @@ def observed(manifest: Mapping[str, Any], records: Iterable[Record], path: Path)
     records = current(manifest, records)
     for record in records:
         counted = instrumented(record.point["factors"])
-        if record.status != "ok" or not (counted or record.round < 0):
+        if not record.measured or not (counted or record.round < 0):
             continue
         point = record.point
         row = recorded(record) | {"system": point["system"] or "", "workload": point["workload"]}

@@ -17,6 +17,7 @@ from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import (
     BETTER,
     COUNTERS,
+    ERRORS,
     PLAIN,
     PROGRAM_COUNTERS,
     SUMS,
@@ -136,9 +137,11 @@ def quantity(name: str) -> Quantity:
         return OFF_CHIP
     if name in phases():
         return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
+    if name in ERRORS:
+        return Quantity(name, name.replace("_", " "), (name,), "counter", measured=True)
     if is_counter(name):
         plain, kernel = plain_name(name)
         label = plain.replace("_", " ") + (f" of {kernel}" if kernel else "")
         return Quantity(name, label, (name,), "counter", better=BETTER.get(plain, ""))
-    names = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
+    names = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, *ERRORS, OFF_CHIP.name)
     raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, names)}")

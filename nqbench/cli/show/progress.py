@@ -111,7 +111,7 @@ class ProgressRow(Listener):
             key = point["sweep"], str(dict(point["factors"]))
             name = self.display.names.get(key, point["label"])
             self.current.pop(name, None)
-            if record.status not in ("ok", "skipped"):
+            if not record.measured and record.status != "skipped":
                 kind = kind_of(record.status, record.reason)
                 if kind not in self.display.said:
                     self.message(failure_text(record))

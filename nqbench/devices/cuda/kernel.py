@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from statistics import median
 from typing import Any, Final
@@ -26,7 +27,6 @@ from nqbench.errors import DeviceError
 from nqbench.multi_launch import symbol_bytes
 from nqbench.plan import (
     PREPARE,
-    UNWRITTEN,
     Argument,
     Buffer,
     CachePreference,
@@ -65,6 +65,11 @@ class CudaPrepared(Prepared):
         """Copy the output buffers to the host."""
         with self.device.translated(f"fetching the results of {self._label}"):
             return self.memory.outputs()
+
+    def refill(self, data: Outputs, *, again: bool = True) -> bool:
+        """See ``Prepared``."""
+        with self.device.translated(f"filling the buffers of {self._label}"):
+            return self.memory.refill(data, again)
 
     def close(self) -> None:
         """Free the device memory."""
@@ -418,9 +423,8 @@ class DeviceMemory:
             self.allocate(buffer.name)
             if buffer.restore:
                 self._pristine[buffer.name] = self._new(buffer)
-            if buffer.output and buffer.data is None and not buffer.zero and buffer.nbytes:
-                # Freed memory comes back with its contents: the right answer of the point before.
-                self._cuda.memset_d8(self.allocations[buffer.name], UNWRITTEN, buffer.nbytes)
+        # Freed memory comes back with its contents: the right answer of the point before.
+        self.refill({}, again=False)
 
     def allocate(self, name: str) -> None:
         """Allocate one buffer. Raises ``DeviceError`` if it does not fit."""
@@ -446,6 +450,25 @@ class DeviceMemory:
             if buffer.restore:
                 self._copy_on_device(buffer, self._pristine, self.allocations)
         return elapsed
+
+    def refill(self, data: Outputs, again: bool) -> bool:
+        """See ``Prepared``."""
+        filled = False
+        for buffer in self._lasting:
+            place = self.allocations[buffer.name]
+            if buffer.name in data:
+                self._cuda.memcpy_htod(place, host_array(replace(buffer, data=data[buffer.name])))
+                if buffer.restore:
+                    self._copy_on_device(buffer, self._pristine, self.allocations)
+            elif buffer.output and buffer.blank and buffer.nbytes:
+                word, whole = buffer.fill(again=again), buffer.nbytes // 4
+                if whole:
+                    self._cuda.memset_d32(place, word, whole)
+                for byte in range(buffer.nbytes % 4):
+                    end = int(place) + 4 * whole + byte
+                    self._cuda.memset_d8(end, word >> 8 * byte & 0xFF, 1)
+                filled = True
+        return filled or bool(data)
 
     def renew(self) -> None:
         """Reset buffers that are restored or zeroed to their first contents."""

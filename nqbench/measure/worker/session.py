@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from nqbench import errors
@@ -30,10 +31,13 @@ from nqbench.measure.measurement import (
     scalars,
 )
 from nqbench.measure.variants import runs_on_cpu, workload_of
+from nqbench.measure.worker import spot_check
 from nqbench.measure.worker.messages import Hello, MeasureRequest
+from nqbench.measure.worker.spot_check import SpotCheck
 from nqbench.plan import Outputs, Plan
 from nqbench.point import COLD, HOT, L2, Executable, Point
 from nqbench.system.machine import timed
+from nqbench.vocabulary import MEASURED
 from nqbench.workloads.base import FAULT, Workload
 
 FAILURES: Final = (
@@ -41,6 +45,9 @@ FAILURES: Final = (
     errors.InfeasibleError,
 )
 """What ends a measurement with a status."""
+
+
+UNCHECKED: Final = "nothing tells whether the results are right"
 
 
 def _output_bytes() -> int:
@@ -148,8 +155,16 @@ class Session:
         timer = sampling.Timer(prepared, request.timeout_s, self._beat)
         listens = found.device.startswith("cuda") and not request.timed
         before = _output_bytes() if listens else 0
+        spot = None
+        # A launch that takes long is the only one of its process: it has nothing to keep.
+        long = (request.expected_s or 0.0) > sampling.LONG_LAUNCH_S
+        if request.timed and request.round == spot_check.ROUND and not (plan.on_cpu or long):
+            with found.spending("check"):
+                point = request.point
+                other = workload.again(point.configuration, point.system, self.device.facts)
+                spot = SpotCheck(plan, other, prepared, request.policy.samples)
         if request.timed:
-            self._time(timer, request, found)
+            self._time(timer, request, found, spot)
         else:
             with found.spending("sample"):
                 timer.launch()
@@ -162,6 +177,18 @@ class Session:
         found.telemetry = {**scalars(timer.last.detail), **found.telemetry}
         with found.spending("check"):
             reduce_s = self._check(workload, plan, prepared, request, found)
+            if spot and spot.outputs is not None and found.status in MEASURED:
+                trial = Measurement()
+                where = f"timed launch {spot.number}, the one on other contents: "
+                answer = spot.answer
+                if answer is None:
+                    answer = workload.answer(spot.plan, spot.outputs)
+                given = spot.plan, spot.outputs, answer
+                self._compare(workload, *given, request, trial, where)
+                found.about["checked_launch"] = spot.number
+                if trial.status == "wrong":
+                    found.answer, found.expected = trial.answer, trial.expected
+                    found.fail("wrong", trial.reason)
         if listens and _output_bytes() > before:  # a GPU's printf comes with the first wait
             printed = os.pread(1, MAX_PRINTED, before).decode(errors="replace")
             found.telemetry[PRINTED] = printed
@@ -183,7 +210,7 @@ class Session:
     ) -> float:
         """Fetch the answer and compare it with the known one; seconds of fetching and combining."""
         point, reduce_s = request.point, 0.0
-        answer, compared = prepared.known_answer(), None
+        answer, outputs = prepared.known_answer(), Outputs()
         if answer is None:
 
             def reduce() -> tuple[Outputs, int | None]:
@@ -199,29 +226,54 @@ class Session:
                 # Not the device's counters: those would count the instrumentation too.
                 found.counters = dict(workload.counters(plan, outputs))
                 found.ended_by = "probed"
+        again = self._compare(workload, plan, outputs, answer, request, found)
+        if again and not request.timed and prepared.refill({}):
+            prepared.launch(request.timeout_s)
+            self._compare(workload, plan, prepared.fetch(), None, request, found)
+        return reduce_s
+
+    def _compare(
+        self,
+        workload: Workload,
+        plan: Plan,
+        outputs: Outputs,
+        answer: int | None,
+        request: MeasureRequest,
+        found: Measurement,
+        where: str = "",
+    ) -> bool:
+        """Compare what a launch left (in words: ``where``) with what is right. Whether a launch on
+        another fill should say more, see ``Compared``."""
+        point, compared = request.point, None
+        if outputs:
             other = None  # a profiler must see this kernel alone
             if not request.profiled:
                 other = self._reference(workload, point, request.timeout_s)
             compared = workload.compared(plan, outputs, other)
         if compared is not None:
             found.answer, found.expected = str(compared.right), str(compared.total)
+            found.about |= compared.errors
             if wrong := compared.total - compared.right:
                 are = "element is" if wrong == 1 else "elements are"
                 said = f"{compared.fault}; {wrong} of {compared.total} {are} wrong"
             if wrong or compared.fault:
-                found.fail("wrong", f"{said if wrong else compared.fault}; nothing was timed")
-            return reduce_s
+                found.fail(
+                    "wrong", f"{where}{said if wrong else compared.fault}; nothing was timed"
+                )
+            return compared.again and found.status == "ok"
         expected = workload.expected(point.configuration)
         found.answer = None if answer is None else str(answer)
         found.expected = None if expected is None else str(expected)
         fault = found.about.pop(FAULT, "") or "the kernel or the device is at fault"
+        if expected is None and found.status == "ok":
+            found.status, found.reason = "unchecked", UNCHECKED
         if answer != expected and expected is not None:
             found.fail(
                 "wrong",
-                f"the answer is {answer}, but the known one is {expected}:"
+                f"{where}the answer is {answer}, but the known one is {expected}:"
                 f" {fault}, nothing was timed",
             )
-        return reduce_s
+        return False
 
     def _reference(self, workload: Workload, point: Point, timeout_s: float) -> Outputs | None:
         """The outputs of the point whose outputs are this one's right ones, launched once.
@@ -245,7 +297,13 @@ class Session:
                 raise failed from error
         return self._references[wanted]
 
-    def _time(self, timer: sampling.Timer, request: MeasureRequest, found: Measurement) -> None:
+    def _time(
+        self,
+        timer: sampling.Timer,
+        request: MeasureRequest,
+        found: Measurement,
+        spot: SpotCheck | None,
+    ) -> None:
         """Warm up, then sample with the device's state watched."""
         policy, known_s = request.policy, request.expected_s
         on_device = found.device != "cpu" or self.device.spec == "cpu"
@@ -259,7 +317,10 @@ class Session:
         try:
             blocked = timer.blocked
             with found.spending("sample"):
-                samples = sampling.sample(timer.kernel_s, policy, known_s=warm.lowest_s or known_s)
+                launch = partial(spot.launch, timer) if spot else timer.kernel_s
+                samples = sampling.sample(launch, policy, known_s=warm.lowest_s or known_s)
+                if spot:
+                    spot.finish(timer)
         finally:
             with found.spending("telemetry"):
                 watch.stop()

@@ -200,11 +200,19 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
         return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
 
 
-def made(what: str, dtype: str, shape: Shape, seed: Any, names: Mapping[str, Any]) -> NDArray[Any]:
+def made(
+    what: str,
+    dtype: str,
+    shape: Shape,
+    seed: Any,
+    names: Mapping[str, Any],
+    *,
+    exact: bool = False,
+) -> NDArray[Any]:
     """Contents of a buffer of a shape (``None``: that of the expression), flat.
 
     ``what`` is ``ones``, ``arange``, ``random`` (floats uniform in [0, 1), whole numbers in 0..99)
-    or an expression. Raises ``StudyError``.
+    or an expression, ``exact`` as in :func:`fitted`. Raises ``StudyError``.
     """
     if shape is not None and what in STANDARD:
         count = math.prod(shape)
@@ -212,7 +220,7 @@ def made(what: str, dtype: str, shape: Shape, seed: Any, names: Mapping[str, Any
             return _standard(what, dtype, count, seed)
         except (MemoryError, ValueError) as error:
             raise StudyError(f"{count} elements need more memory than there is") from error
-    return fitted(value(what, names, seed), dtype, shape, f"`{what}` gives")
+    return fitted(value(what, names, seed), dtype, shape, f"`{what}` gives", exact=exact)
 
 
 def _standard(what: str, dtype: str, count: int, seed: Any) -> NDArray[Any]:
@@ -225,9 +233,10 @@ def _standard(what: str, dtype: str, count: int, seed: Any) -> NDArray[Any]:
     return np.arange(count).astype(dtype) if what == "arange" else getattr(np, what)(count, dtype)
 
 
-def fitted(found: Any, dtype: str, shape: Shape, who: str) -> NDArray[Any]:
+def fitted(found: Any, dtype: str, shape: Shape, who: str, *, exact: bool = False) -> NDArray[Any]:
     """An array as the buffer's type and length, flat; a single number fills it. ``StudyError`` if
-    it has another number of elements."""
+    it has another number of elements; if it should be ``exact``, also where the type cannot hold
+    one of them (rounding to a float is none of that)."""
     try:
         array = np.asarray(found)
     except ValueError as error:
@@ -239,8 +248,21 @@ def fitted(found: Any, dtype: str, shape: Shape, who: str) -> NDArray[Any]:
     if shape is not None and array.size != math.prod(shape):
         has, wants = (f"{s[0]} values" if len(s) == 1 else f"{s}" for s in (array.shape, shape))
         raise StudyError(f"{who} {has}, but the buffer has {wants.removesuffix(' values')}")
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(array).reshape(-1).astype(dtype, copy=False)
+    array = np.ascontiguousarray(array).reshape(-1)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an imaginary part that is dropped
+        made = array.astype(dtype, copy=False)
+        if not exact or made.dtype == array.dtype:
+            return made
+        lost = array != made
+        if made.dtype.kind in "fc":
+            lost = np.isfinite(array) & ~np.isfinite(made)
+            lost |= array.imag != 0 if made.dtype.kind == "f" else False
+    if lost.any():
+        first = array[int(lost.argmax())]
+        said = f"{who} {first}, which a buffer of {dtype} cannot hold"
+        raise StudyError(f"{said}; give the numbers that the kernel leaves there")
+    return made
 
 
 class Kept:

@@ -20,7 +20,8 @@ from nqbench.errors import CheckError, InfeasibleError, StudyError, WrongDeviceE
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Outputs, Plan
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import listing, suggestion
+from nqbench.vocabulary import ERRORS
 from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays, differences
@@ -103,6 +104,17 @@ class OwnKernel(Workload):
                 raise  # one launch from Python: the caller's arrays are at fault
             raise InfeasibleError(error.message) from error
 
+    def again(
+        self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Plan | None:
+        """The plan with what other seeds give, unless what is right there is not known."""
+        seeded = any("seed" in given for given in self.block.buffers.values())
+        if not seeded or any({"reference", "file"} & c.keys() for c in self.block.checks.values()):
+            return None
+        resolved = self.resolve(factors, system, device)
+        launch = OwnLaunch(self.block, resolved.factors, device)
+        return launch.plan(self._kept, device, resolved.derived, again=True)
+
     def work(self, factors: Mapping[str, Level]) -> float:
         """The block's ``work``; else the number of threads."""
         try:
@@ -137,19 +149,58 @@ class OwnKernel(Workload):
         if plan.on_cpu or not isinstance(plan.check, OwnCheck):
             return None  # another program's
         right = total = 0
-        fault = ""
+        fault, again, errors = "", False, np.zeros(len(ERRORS))
+        idle = True
+        blank = {buffer.name for buffer in plan.buffers if buffer.blank}
         for name, given in self.block.checks.items():
             if "reference" in given and reference is None:
                 continue
-            expected = self._expected(name, given, plan.check, reference)
-            wrong = differences.wrong_elements(outputs[name], expected, given)
+            found, expected = outputs[name], self._expected(name, given, plan.check, reference)
+            idle &= differences.passes(plan.check.before(name), expected, given)
+            self._check_tolerance(name, given, plan.check, expected)
+            wrong = differences.wrong_elements(found, expected, given, blank=name in blank)
             total, right = total + expected.size, right + expected.size - wrong.size
+            errors = np.maximum(errors, differences.largest_errors(found, expected))
+            again |= name in blank and bool(
+                (differences.unwritten(found) & (found == expected)).any()
+            )
             if wrong.size and not fault:
-                found = outputs[name].reshape(plan.check.shapes[name])
-                blank = any(b.name == name and b.data is None and not b.zero for b in plan.buffers)
-                fault = differences.described(name, found, expected, wrong, given, blank=blank)
+                fault = differences.described(
+                    name,
+                    found.reshape(plan.check.shapes[name]),
+                    expected,
+                    wrong,
+                    given,
+                    blank=name in blank,
+                )
+        if total and idle:
+            raise CheckError(
+                f"the check of {listing(self.block.checks, 'and')}: a kernel that does nothing"
+                " would pass, as the right values stand there before the launch; give other"
+                " contents, or none"
+            )
         changed = _changed(plan.buffers, outputs, self.block.checks)
-        return Compared(right, total, fault or changed) if total or changed else None
+        if not total and not changed:
+            return None
+        named = dict(zip(ERRORS, errors.tolist(), strict=True))
+        return Compared(right, total, fault or changed, again, named)
+
+    def _check_tolerance(
+        self, name: str, given: Part, check: OwnCheck, expected: NDArray[Any]
+    ) -> None:
+        """Refuse a tolerance that takes for right what the kernel did not compute."""
+        if not (given.get("relative") or given.get("absolute")):
+            return
+        zeros = np.zeros(expected.shape, expected.dtype)
+        before = ((f"'{n}' as it is before the launch", check.before(n)) for n in check.shapes)
+        for what, contents in (("zeros", zeros), *before):
+            if differences.passes(contents, expected, given) and not differences.passes(
+                contents, expected, {}
+            ):
+                raise CheckError(
+                    f"the check of '{name}' allows {differences.tolerance(given)}, with which"
+                    f" {what} would pass; give a smaller tolerance"
+                )
 
     def _expected(
         self, name: str, given: Part, check: OwnCheck, reference: Outputs | None
@@ -157,16 +208,12 @@ class OwnKernel(Workload):
         """The right contents of a checked buffer. Raises ``CheckError`` if there are none."""
         form = check.dtypes[name], check.shapes[name]
         known = {**check.contents, **check.numbers}
-        zeros = {
-            n: np.zeros(check.shapes[n], check.dtypes[n])
-            for n, one in self.block.buffers.items()
-            if one.get("contents") == "zeros" and n not in known
-        }
+        zeros = {n: np.zeros(check.shapes[n], check.dtypes[n]) for n in check.zeros}
         try:
             if "reference" in given:
                 assert reference is not None
-                return arrays.fitted(reference[name], *form, "the reference has")
-            right = partial(check.point.array, given, form, zeros | known)
+                return arrays.fitted(reference[name], *form, "the reference has", exact=True)
+            right = partial(check.point.array, given, form, zeros | known, exact=True)
             return self._kept.get(("right", name, *form), [*known.values()], right).reshape(-1)
         except StudyError as error:
             raise CheckError(f"the check of '{name}': {error.message}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, Final
@@ -36,14 +36,21 @@ Keys = tuple[str | int, ...]
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnCheck:
     """What the check of a plan's outputs needs: the numbers and scalars of the point, and of its
-    buffers and module variables the contents (where they have some other than zeros), shapes and
-    types, all by name."""
+    buffers and module variables the contents, shapes and types, all by name; ``zeros`` are those
+    that are cleared."""
 
     point: OwnLaunch
     numbers: Mapping[str, Any]
     contents: Mapping[str, NDArray[Any]]
     shapes: Mapping[str, tuple[int, ...]]
     dtypes: Mapping[str, str]
+    zeros: Collection[str]
+
+    def before(self, name: str) -> NDArray[Any] | None:
+        """What a buffer or variable holds before a launch; ``None`` where that is a fill."""
+        if name in self.zeros:
+            return np.zeros(self.shapes[name], self.dtypes[name])
+        return self.contents.get(name)
 
 
 def run_steps(context: ProgramContext, names: tuple[str, ...]) -> None:
@@ -204,9 +211,11 @@ class OwnLaunch:
             return None
         return (self.whole((*keys, "length"), given["length"]),)
 
-    def contents(self, kept: arrays.Kept, known: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    def contents(
+        self, kept: arrays.Kept, known: Mapping[str, Any], *, again: bool = False
+    ) -> dict[str, NDArray[Any]]:
         """The arrays that have contents (other than zeros), each read-only and in its shape.
-        ``known`` are the numbers and scalars that they may read."""
+        ``known`` are the numbers and scalars that they may read, ``again`` is that of ``plan``."""
         made: dict[str, NDArray[Any]] = {}
         for name, given in self.block.arrays():
             what = given.get("contents")
@@ -222,10 +231,12 @@ class OwnLaunch:
             elif what not in arrays.STANDARD:
                 read = [every[one] for one in sorted(arrays.names_in(str(what))) if one in every]
             described = {"file" if is_file(what) else "equals": what}
+            other = again and name in self.block.buffers and "seed" in given
             seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
+            seed += [1] * other
             array = partial(self.array, described, form, every, seed)
             try:
-                made[name] = kept.get(("contents", name, *form), read, array)
+                made[name] = kept.get(("contents", name, other, *form), read, array)
             except StudyError as error:
                 raise StudyError(f"'{name}': {error.message}") from error
         return made
@@ -241,16 +252,22 @@ class OwnLaunch:
         return np.ascontiguousarray(array).reshape(shape or array.shape)
 
     def array(
-        self, given: Part, form: tuple[str, arrays.Shape], known: Mapping[str, Any], seed: Any = 0
+        self,
+        given: Part,
+        form: tuple[str, arrays.Shape],
+        known: Mapping[str, Any],
+        seed: Any = 0,
+        *,
+        exact: bool = False,
     ) -> NDArray[Any]:
-        """The array of a file, a Python function or an expression, as a type and shape."""
-        if "file" in given:
-            found = self.load(given["file"], *form)
-        elif "function" in given:
-            called = self._called(str(given["function"]), known)
-            found = arrays.fitted(called, *form, f"{given['function']} gives")
+        """The array of a file, a Python function or an expression, as a type and shape; ``exact``:
+        the type must hold each number."""
+        if "equals" in given:
+            found = arrays.made(str(given["equals"]), *form, seed, known, exact=exact)
         else:
-            found = arrays.made(str(given["equals"]), *form, seed, known)
+            name = str(given.get("file") or given["function"])
+            there = self._load(name) if "file" in given else self._called(name, known)
+            found = arrays.fitted(there, *form, f"{name} gives", exact=exact)
         return found.reshape(form[1]) if form[1] else found
 
     def _called(self, place: str, known: Mapping[str, Any]) -> Any:
@@ -268,8 +285,8 @@ class OwnLaunch:
         except (Exception, SystemExit) as error:
             raise StudyError(f"{place} raised {where_raised(error)}") from error
 
-    def load(self, name: str, dtype: str, shape: arrays.Shape) -> NDArray[Any]:
-        """The array of a .npy file. Raises ``StudyError`` if it cannot be read or does not fit."""
+    def _load(self, name: str) -> NDArray[Any]:
+        """The array of a .npy file. Raises ``StudyError`` if it cannot be read."""
         file = self.text(("arguments",), name)
         try:
             found = np.load(self.block.folder / file, allow_pickle=False)
@@ -280,18 +297,24 @@ class OwnLaunch:
             raise StudyError(said) from error
         if not isinstance(found, np.ndarray):
             raise StudyError(f"{file} holds several arrays; save one with np.save")
-        return arrays.fitted(found, dtype, shape, f"{file} has")
+        return found
 
     # The plan.
 
     def plan(
-        self, kept: arrays.Kept, device: DeviceFacts, about: Mapping[str, Any]
+        self,
+        kept: arrays.Kept,
+        device: DeviceFacts,
+        about: Mapping[str, Any],
+        *,
+        again: bool = False,
     ) -> KernelPlan | MultiLaunchPlan:
-        """The launch, or launches, with its arrays."""
+        """The launch, or launches, with its arrays; ``again``: with what other seeds give in the
+        place of those that the study names."""
         data = self.block.data
         scalars = {name: self.scalar(name) for name in self.block.scalars}
         known = {**scalars, **self.numbers}
-        made = self.contents(kept, known)
+        made = self.contents(kept, known, again=again)
         shapes = {name: self.shape(name) or made[name].shape for name, _ in self.block.arrays()}
         dtypes = {name: self.dtype(given) for name, given in self.block.arrays()}
         options = [self.text(("options",), option) for option in data.get("options", ())]
@@ -336,10 +359,11 @@ class OwnLaunch:
             self._buffer(name, math.prod(shapes[name]), made.get(name), device)
             for name in self.block.buffers
         )
+        zeros = [buffer.name for buffer in buffers if buffer.zero]
         rest: dict[str, Any] = {
             "buffers": buffers,
             "about": about,
-            "check": OwnCheck(self, known, made, shapes, dtypes),
+            "check": OwnCheck(self, known, made, shapes, dtypes, zeros),
         }
         if "steps" in data:
             function = f"{__name__}:{run_steps.__name__}"

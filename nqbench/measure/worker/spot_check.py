@@ -1,0 +1,65 @@
+"""One of the timed launches, chosen at random, on other contents: what it leaves is checked too.
+
+Outputs hold another fill, and buffers that the study fills from a seed what another seed gives. A
+kernel that keeps the results of an earlier launch, or leaves elements to it, is wrong there.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from nqbench.device import Prepared
+from nqbench.measure.sampling import Timer
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
+
+ROUND: Final = 1
+"""The round whose measurements have one; each is a fresh process, so that no launch can know."""
+
+
+class SpotCheck:
+    """The check of one launch among the first ``launches``.
+
+    ``plan`` is the one with the other contents, ``number`` says which launch it is, from 1;
+    ``outputs`` are what it left, ``answer`` what it found on the test device.
+    """
+
+    def __init__(
+        self,
+        plan: KernelPlan | MultiLaunchPlan,
+        other: Plan | None,
+        prepared: Prepared,
+        launches: int,
+    ) -> None:
+        assert other is None or not other.on_cpu
+        self.plan = other or plan
+        self.number = random.randint(1, launches)
+        self.outputs: Outputs | None = None
+        self.answer: int | None = None
+        self._prepared, self._launches, self._tried = prepared, 0, False
+        first = {b.name: b.data for b in plan.buffers if b.data is not None}
+        there = {b.name: b.data for b in self.plan.buffers if b.data is not None}
+        self._other = {name: data for name, data in there.items() if data is not first[name]}
+        self._first = {name: first[name] for name in self._other}
+
+    def launch(self, timer: Timer) -> float:
+        """Seconds of the next launch, which may be the one."""
+        self._launches += 1
+        return self._check(timer) if self._launches == self.number else timer.kernel_s()
+
+    def finish(self, timer: Timer) -> None:
+        """Check one more launch, untimed, if the timed ones ended before it was its turn."""
+        if not self._tried:
+            self.number = self._launches + 1
+            self._check(timer)
+
+    def _check(self, timer: Timer) -> float:
+        self._tried = True
+        filled = self._prepared.refill(self._other)
+        launch_s = timer.kernel_s()
+        if filled:
+            self.answer = self._prepared.known_answer()
+            self.outputs = {} if self.answer is not None else self._prepared.fetch()
+            self._prepared.refill(self._first, again=False)
+            timer.launch()  # the next one finds the caches as those before did
+        return launch_s
