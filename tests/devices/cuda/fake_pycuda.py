@@ -163,6 +163,10 @@ class FakeDriver:
         self.note("memcpy_dtod", int(target), int(source))
         self.memory[int(target)][:nbytes] = self.memory[int(source)][:nbytes]
 
+    def memset_d32(self, target: Allocation, value: int, count: int) -> None:
+        self.note("memset_d32", int(target))
+        self.memory[int(target)][: 4 * count] = value.to_bytes(4, "little") * count
+
     def memset_d8(self, target: Allocation, value: int, nbytes: int) -> None:
         self.note("memset_d8", int(target))
         self.memory[int(target)][:nbytes] = bytes([value]) * nbytes

@@ -122,6 +122,15 @@ def test_launches_start_from_the_same_memory(gpu: FakeDriver, plan: KernelPlan) 
     with CudaDevice(0).prepare(unwritten) as prepared:
         prepared.launch()
         assert np.isnan(prepared.fetch()["total"]).all()
+        first = prepared.fetch()["total"].view(np.uint32)
+        assert prepared.refill({"jobs": np.array([7, 8, 9])})
+        prepared.launch()
+        found = prepared.fetch()
+        assert not (found["total"].view(np.uint8) == first.view(np.uint8)).any()
+        assert np.isnan(found["total"]).all()
+        assert found["jobs"].tolist() == [7, 8, 9], "also what is put back before a launch"
+        prepared.refill({}, again=False)
+        assert (prepared.fetch()["total"].view(np.uint32) == first).all()
 
 
 def test_order_of_a_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
