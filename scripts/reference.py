@@ -51,7 +51,7 @@ from nqbench.study.schema import (
     SweepFile,
     SweepKeys,
 )
-from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
+from nqbench.vocabulary import COUNTERS, ERRORS, PHASES, PROGRAM_COUNTERS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -208,7 +208,7 @@ def study() -> list[str]:
                 f"## Factors of `{workload.name}`",
                 table(("factor", "meaning", "levels"), rows),
             ]
-    quantities = {"time": "the kernel's time", **PHASES, **COUNTERS, **PROGRAM_COUNTERS}
+    quantities = {"time": "the kernel's time", **PHASES, **COUNTERS, **PROGRAM_COUNTERS, **ERRORS}
     return [
         *blocks,
         "## Facts of the device",

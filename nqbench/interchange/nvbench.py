@@ -138,7 +138,7 @@ class _NvbenchReader:
             return
         samples, value_s = self._times(path, f"benchmark {name!r}", state)
         self.records.append(
-            Record(key, point, DEVICE, round_, "ok", value_s=value_s, samples_s=samples)
+            Record(key, point, DEVICE, round_, "unchecked", value_s=value_s, samples_s=samples)
         )
 
     def _times(self, path: Path, where: str, state: _State) -> tuple[tuple[float, ...], float]:
