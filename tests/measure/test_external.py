@@ -254,7 +254,7 @@ def test_programs_alone_have_the_factors_that_the_study_gives(tmp_path: Path) ->
     report = [{"figure": "line", "x": "count", "series": "word"}]
     matrix = {"word": ["a", "b"], "count": [1, 2]}
     study_of(tmp_path, entry, workload="programs", n=1, matrix=matrix, report=report)
-    assert run(tmp_path).counts == {"ok": 4}
+    assert run(tmp_path).counts == {"unchecked": 4}
     table = load(tmp_path / "run").query("round > 0")
     assert {*zip(table["word"], table["count"], table["answer"], strict=True)} == {
         (word, count, str(count)) for word in "ab" for count in (1, 2)

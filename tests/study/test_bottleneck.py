@@ -89,7 +89,7 @@ def test_sizes_are_the_workloads_own_and_a_cpu_runs_no_kernel() -> None:
 
 def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     outcome = run_here(variants_study(["ceilings.fma"], [1024]), "sim:mini", tmp_path / "run")
-    assert outcome.counts["ok"] == 3
+    assert outcome.counts == {"ok": 1, "unchecked": 2}, "parts of a kernel have no right answer"
     data = load_dataset(outcome.path)
     requests = {p.level("part"): p.value(quantity("global_requests")) for p in data.points}
     assert requests["math_only"] == 0
@@ -112,7 +112,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     )
     spec, folder = "fake:seed=3,spread=0.5,noise=0.002,growth=1", tmp_path / "run"
     outcome = run_here(study, spec, folder)
-    assert outcome.counts["ok"] == 6, outcome.failures
+    assert outcome.counts == {"ok": 2, "unchecked": 4}, outcome.failures
     data = load_dataset(outcome.path)
     found = bottlenecks(data)
     assert [b.system for b in found] == ["ceilings.fma", "ceilings.copy"]
