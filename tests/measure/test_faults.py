@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, tuple[str, str]] = {
     "good": ("ok", ""),
     "wrong": ("wrong", "the answer is 43, but the known one is 42"),
     "refused": ("compile_error", "this kernel does not compile"),
-    "stray": ("launch_error", "out"),
+    "stray": ("launch_error", "near no buffer"),
     "endless": ("timeout", "; raise measure.timeout or lower n"),
     "trap": ("launch_error", "trap"),
     "too large": ("skipped", TOO_LARGE),
