@@ -10,6 +10,7 @@ and ``SHA256SUMS`` (as ``sha256sum`` writes it), which is checked.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -126,7 +127,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
             " give the folder that `nqbench run` wrote"
         ) from None
     except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
+        kind = FolderRefused if error.errno == errno.ENAMETOOLONG else StoreError
+        raise kind(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{file} is not JSON ({error}); {_REMEDY}") from None
     version = data.get("version") if isinstance(data, dict) else None

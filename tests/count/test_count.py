@@ -118,7 +118,9 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
         found, _ = tuned_from(ahead.write(tmp_path / f"ahead{lookahead}"))
         assert found.levels == {"block_size": 128, "jobs_made": "gpu", **kept}
     builder.device = {**builder.device, "spec": "fake"}
-    for other in (Builder(noise=0).write(tmp_path / "without"), builder.write(tmp_path / "fake")):
+    without = Builder(noise=0)
+    without.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
+    for other in (without.write(tmp_path / "without"), builder.write(tmp_path / "fake")):
         with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
             tuned_from(other)
 
