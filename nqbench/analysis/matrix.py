@@ -1,8 +1,8 @@
 """The matrix of effects: the speed-up of each change on every device.
 
 Rows are the effects that the papers' files list, and the factors of an ablation. A cell is printed
-by a paper for its own GPU, or measured in a run. Measured cells of papers come from the
-calculation of the verdicts (``claims.judge``), so that both show the same digits; those of an
+by a paper for its own GPU, modelled for that GPU, or measured in a run. Cells of papers come from
+the calculation of the verdicts (``claims.judge``), so that both show the same digits; those of an
 ablation are the main effects of its tables (``factorial.effects``).
 """
 
@@ -16,14 +16,14 @@ from typing import Literal
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.observed import Observed, modelled, of_own_gpu
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
 
-Provenance = Literal["printed", "measured", "synthetic"]
+Provenance = Literal["printed", "modelled", "measured", "synthetic"]
 Named = tuple[str, Observed]
 """A run, and what its column is called."""
 
@@ -52,15 +52,14 @@ class MatrixRow:
     n: int
     cells: tuple[MatrixCell, ...]
 
-    @property
-    def printed(self) -> tuple[MatrixCell, ...]:
-        """What the paper gives."""
-        return tuple(cell for cell in self.cells if cell.provenance == "printed")
+    def of(self, provenance: Provenance) -> tuple[MatrixCell, ...]:
+        """What the paper prints, or what is modelled, for the paper's own GPUs."""
+        return tuple(cell for cell in self.cells if cell.provenance == provenance)
 
     def cell(self, device: str) -> MatrixCell | None:
         """What a run on a device gives."""
-        own = (c for c in self.cells if c.device == device and c.provenance != "printed")
-        return next(own, None)
+        measured = (*self.of("measured"), *self.of("synthetic"))
+        return next((cell for cell in measured if cell.device == device), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +77,20 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     Papers come in order of their years, then the ablations. Raises ``AnalysisError`` where no run
     says anything about an effect.
     """
-    known, named = paper_names(), _named([run for run in runs if not run.data.simulated])
+    named = _named([run for run in runs if not run.data.simulated])
     studies: dict[str, list[Named]] = {}
     for device, run in named:
         studies.setdefault(run.data.name, []).append((device, run))
-    papers = sorted(
-        (load_paper(name) for name in known if name in studies),
-        key=lambda paper: paper.source.year or 0,
-    )
-    rows = [row for paper in papers for row in paper_rows(paper, studies.pop(paper.id))]
+    known = (load_paper(name) for name in paper_names() if name in studies)
+    rows = []
+    for paper in sorted(known, key=lambda paper: paper.source.year or 0):
+        same = [run for run in runs if run.data.name == paper.id]
+        own = [modelled(run) for run in same if of_own_gpu(paper, run)]
+        cards = [(chip(paper.device(run.hardware(paper)).name), run) for run in own]
+        rows += paper_rows(paper, [*cards, *studies.pop(paper.id)])
     rows += [row for own in studies.values() for row in ablation_rows(own)]
-    filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
+    devices = {device for device, _ in named}
+    filled = {device for device in devices for row in rows if row.cell(device)}
     if not filled:
         raise AnalysisError(
             f"no effect can be computed from {', '.join(str(run.path) for run in runs)}: give timed"
@@ -113,14 +115,15 @@ def _named(runs: Sequence[Observed]) -> list[Named]:
 
 
 def _provenance(data: Dataset) -> Provenance:
-    return "synthetic" if data.synthetic else "measured"
+    return "modelled" if data.simulated else "synthetic" if data.synthetic else "measured"
 
 
 # The papers.
 
 
 def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
-    """The rows of a paper: what it prints, and what timed runs of it measured."""
+    """The rows of a paper: what it prints, what timed runs of it measured, and what is modelled for
+    its own GPUs, at the size of that run."""
     asked = [(effect, n) for effect in paper.effects for n in effect.n]
     claims = [_claim_of(paper, effect, n) for effect, n in asked]
     alone = paper.model_copy(update={"claims": claims})
@@ -133,9 +136,11 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
             name = chip(paper.device(device).name)
             cells.append(MatrixCell(name, "printed", value, n, text))
         for device, run, verdicts in judged:
-            found = next((size.value for size in verdicts[i].sizes if size.n == n), None)
-            if isinstance(found, Estimate):
-                cells.append(MatrixCell(device, _provenance(run.data), found, n))
+            verdict = next((v for v in verdicts if v.claim is claims[i]), None)
+            for size in verdict.sizes if verdict else ():
+                if isinstance(size.value, Estimate) and (size.n == n or run.modelled):
+                    provenance = _provenance(run.data)
+                    cells.append(MatrixCell(device, provenance, size.value, size.n or n))
         rows.append(MatrixRow(short(paper), effect.id, effect.label, n, tuple(cells)))
     return rows
 

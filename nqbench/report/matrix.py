@@ -1,11 +1,12 @@
 """The matrix of effects as a table, a list of its cells, a figure, and the page ``effects.md``.
 
-Printed values stand hollow beside measured ones with their intervals.
+Printed values and those modelled for the papers' own GPUs stand hollow beside measured ones with
+their intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.observed import Observed, observe_all
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix, short
-from nqbench.analysis.wording import Difference, factor, number
+from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, Provenance, effects_matrix, short
+from nqbench.analysis.wording import Difference, times_as_fast
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures import style
@@ -129,19 +130,32 @@ def write_recorded(
 
 def matrix_table(matrix: Matrix, source: Source) -> Table:
     """One row per change: what is printed, and a column per device of the runs."""
-    columns = [Column("source"), Column("change"), Column("N", "number"), Column("printed")]
+    some = any(row.of("modelled") for row in matrix.rows)
+    shown: list[Provenance] = ["printed", *(["modelled"] if some else [])]
+    columns = [Column("source"), Column("change"), Column("N", "number"), *map(Column, shown)]
     for device in matrix.devices:
         plain = f"{device} times as fast"
         columns.append(Column(device, "ratio", spread=True, plain=plain))
     rows = []
     for row in matrix.rows:
-        by_text: dict[str, list[str]] = {}  # devices with the same words together
-        for printed in row.printed:
-            by_text.setdefault(printed.printed, []).append(printed.device)
-        texts = (f"{_printed(text)} ({', '.join(chips)})" for text, chips in by_text.items())
         values = (_difference(row.cell(device)) for device in matrix.devices)
-        rows.append((row.group, row.label, row.n, ", ".join(texts), *values))
+        own = [_by_chip(row.of(provenance)) for provenance in shown]
+        rows.append((row.group, row.label, row.n, *own, *values))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
+
+
+def _by_chip(cells: Sequence[MatrixCell]) -> str:
+    """Values of the paper's GPUs in words: ``1.08x faster (GTX 480)``, its digits kept; those with
+    the same words together."""
+    by_text: dict[str, list[str]] = {}
+    for cell in cells:
+        text = cell.printed
+        if cell.value and cell.provenance == "printed" and cell.value.value >= 1:
+            text = f"{text}x faster"
+        elif cell.value:
+            text = times_as_fast(cell.value)
+        by_text.setdefault(text, []).append(cell.device)
+    return ", ".join(f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
 
 
 def cells_table(matrix: Matrix, source: Source) -> Table:
@@ -166,15 +180,6 @@ def _difference(cell: MatrixCell | None) -> Difference | None:
     return Difference(cell.value.inverse(), TIME, turned=True)
 
 
-def _printed(text: str) -> str:
-    """What a paper prints, its digits kept, in words: ``1.08x faster``."""
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return f"{text}x faster" if value >= 1 else f"{factor(1 / value)} slower"
-
-
 def _notes(matrix: Matrix) -> Iterator[str]:
     yield MEANING
     yield (
@@ -189,6 +194,12 @@ def _notes(matrix: Matrix) -> Iterator[str]:
         yield (
             f"{ABLATION}: geometric mean over all pairs of kernels that differ in this factor alone"
         )
+    if sizes := {cell.n for row in matrix.rows for cell in row.of("modelled")}:
+        yield (
+            "modelled: times of the simulator's models of the papers' own GPUs at"
+            f" N = {', '.join(map(str, sorted(sizes)))}; not measured, and effects below 5% say"
+            " nothing (docs/simulator.md has the record)"
+        )
     yield "Why a cell is empty stands with the verdicts of its paper"
 
 
@@ -198,12 +209,8 @@ _ROW_IN: Final = 0.19
 _HEAD_ROWS: Final = 2.2
 """Rows that a panel takes for its heads and its axis."""
 _HEAD_Y: Final = -1.05
-_HEAD_IN: Final = 0.085
-"""Width of a letter in the head of a column."""
 _LANE: Final = 0.7
 """Part of a row's height over which the markers of its devices are spread."""
-_PLOT_IN: Final = 3.4
-"""Width of a panel relative to those of the columns of numbers beside it."""
 _Line = tuple[str, MatrixRow | None]
 """A line of a panel: the heading of a group, or a change with its row."""
 
@@ -217,15 +224,10 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     rows = sorted(matrix.rows, key=big)
     shown = [_lines(list(own)) for _, own in groupby(rows, big)]
     heights = [len(lines) + _HEAD_ROWS for lines in shown]
-    columns = {"N": 0.5, **({"printed": 1.05} if any(row.printed for row in matrix.rows) else {})}
-    columns |= {name: max(0.58, _HEAD_IN * len(name)) for name in matrix.devices}
     figure = style.new_figure(1.0 + _ROW_IN * sum(heights))
-    widths = (_PLOT_IN, sum(columns.values()))
-    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
-    axes = figure.subplots(len(heights), 2, squeeze=False, **shape)
-    for (ax, beside), lines in zip(axes, shown, strict=True):
+    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
+    for (ax,), lines in zip(axes, shown, strict=True):
         _panel(ax, lines, matrix)
-        _numbers(beside, lines, columns, matrix)
     axes[-1][0].set_xlabel("times slower or faster, logarithmic")
     subtitle = "How many times faster through the change; with a minus: slower. Bars: 95% intervals"
     if len(shown) > 1:
@@ -240,7 +242,7 @@ def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
     lines: list[_Line] = []
     for group, members in groupby(rows, lambda row: row.group):
         own = list(members)
-        chips = dict.fromkeys(cell.device for row in own for cell in row.printed)
+        chips = dict.fromkeys(cell.device for row in own for cell in row.of("printed"))
         lines.append((f"{group}: {', '.join(chips)}" if chips else group, None))
         lines += [(row.label, row) for row in own]
     return lines
@@ -263,11 +265,13 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
         look: dict[str, Any] = {"markersize": 4.2, "capsize": 1.5, "elinewidth": 1.0, "zorder": 3}
         series = style.series_style(i)
         style.dots(ax, found, series.colour, series.marker, label=f"{device}, measured", **look)
-    hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
-    if hollow:
-        look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
-        look |= {"marker": "D", "markersize": 4.6, "markeredgewidth": 0.9}
-        ax.plot(*zip(*hollow, strict=True), label="printed, the paper's GPU", **look)
+    look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
+    look |= {"markersize": 4.6, "markeredgewidth": 0.9}
+    own: dict[Provenance, str] = {"printed": "D", "modelled": "s"}
+    for provenance, marker in own.items():
+        if hollow := [(c.value.value, y) for y, row in rows for c in row.of(provenance) if c.value]:
+            label = f"{provenance}, the paper's GPU"
+            ax.plot(*zip(*hollow, strict=True), label=label, marker=marker, **look)
     aside: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False}
     aside |= {"va": "center", "fontsize": 7.5, "color": style.GREY}
     for text, side, gap in (("\u25c2 slower", "right", -4), ("faster \u25b8", "left", 4)):
@@ -285,42 +289,3 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
             # A grey band from the left edge on, above the lines, so that none crosses the words.
             ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=2.5, linewidth=0)
             ax.text(0.012, y, text, transform=place, in_layout=False, **bold)
-
-
-def _numbers(
-    ax: Axes, lines: Sequence[_Line], columns: Mapping[str, float], matrix: Matrix
-) -> None:
-    """The values in columns beside a panel, in the colours of their markers; ``columns`` are the
-    widths by head, in the units of ``_PLOT_IN``."""
-    ax.set_axis_off()
-    ax.set_xlim(0, sum(columns.values()))
-    ax.set_ylim(len(lines) - 0.4, -0.6)
-    colours = {"N": style.GREY, "printed": "#000000"}
-    colours |= {device: style.series_style(i).colour for i, device in enumerate(matrix.devices)}
-    x = 0.0
-    for head, width in columns.items():
-        x += width
-        words: dict[str, Any] = {"color": colours[head], "ha": "right", "va": "center"}
-        ax.text(x, _HEAD_Y, head, fontsize=7.5, fontweight="bold", **words)
-        for y, (_, row) in enumerate(lines):
-            if row:
-                ax.text(x, y, _short(row, head), fontsize=7.5, **words)
-
-
-def _short(row: MatrixRow, head: str) -> str:
-    """A number of a row: N, the printed value (the range of several, or the words), a device's."""
-    if head == "N":
-        return number(row.n)
-    if head == "printed":
-        values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
-        if values:
-            ends = (f"{text}x" if v >= 1 else _signed(v) for v, text in (values[0], values[-1]))
-            return "…".join(dict.fromkeys(ends))
-        return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
-    cell = row.cell(head)
-    return _signed(cell.value.value) if cell and cell.value else ""
-
-
-def _signed(value: float) -> str:
-    """Times as fast, in few characters: ``1.26x``, ``-1.08x`` where it is slower."""
-    return factor(value) if value >= 1 else f"-{factor(1 / value)}"

@@ -18,8 +18,8 @@ from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matri
 from nqbench.errors import AnalysisError
 from nqbench.papers import paper_names
 from nqbench.runs.reading import recorded_runs
-from tests.builders import H100, MINI, TRUTH, device, factorial
-from tests.papers.runs import STEPS, zhang
+from tests.builders import H100, MINI, TRUTH, Builder, counters_of, device, factorial
+from tests.papers.runs import STEPS, levels, zhang
 
 ROOT = Path(__file__).parents[2]
 Points = dict[str, list[dict[str, Any]]]
@@ -101,6 +101,28 @@ def test_old_and_new_devices_stand_in_one_row() -> None:
     assert loop.label == "loop: branchy → irrc"
     assert value_of(loop, "H100").value == pytest.approx(1 / TRUTH["irrc"], rel=0.01)
     assert loop.cell("H200") is None
+
+
+def test_what_is_modelled_stands_with_the_gpu_that_printed_it() -> None:
+    """At the size that was modelled, and under no device that was measured."""
+    model = MINI | {"spec": "sim:gtx480:cache:time", "identity": {"name": "model of GTX 480"}}
+    builder = Builder(model)
+    for name, step in STEPS.items():
+        counts = counters_of({"n": 10}) | {"modelled_ms": step}
+        builder.count("kernels", levels(15), counts, f"zhang2011.{name}")
+    measured = zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011")
+    matrix = effects_matrix([builder.observed("zhang2011"), measured])
+    assert matrix.devices == ("H200",)
+    row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
+    assert [(c.device, c.provenance, c.n) for c in row.cells] == [
+        ("GTX 480", "printed", 18),
+        ("GTX 480", "modelled", 15),
+        ("H200", "measured", 18),
+    ]
+    (found,) = row.of("modelled")
+    truth = STEPS["naive_l1_48k"] / STEPS["shared_conflict"]
+    assert found.value is not None
+    assert found.value.value == pytest.approx(truth)
 
 
 def test_a_timed_ablation_is_shown_where_all_devices_have_it() -> None:

@@ -57,7 +57,7 @@ def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) ->
     with styled():
         drawing = effects_figure(matrix, SOURCE)
         check_texts(drawing.figure)
-    panel, numbers, *_ = drawing.figure.axes
+    panel, *_ = drawing.figure.axes
     bars = [c for c in panel.containers if isinstance(c, ErrorbarContainer)]
     looks = {str(bar.get_label()): bar.lines[0] for bar in bars}
     assert list(looks) == ["H100 PCIe, measured", "H200, measured"]
@@ -68,8 +68,6 @@ def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) ->
     assert hollow.get_markerfacecolor() == "white"
     xs: Any = hollow.get_xdata()
     assert 4.38 in list(xs)
-    texts = [text.get_text() for text in numbers.texts]
-    assert {"4.38x", "-1.05x…2.64x", "faster/slower"} <= set(texts)
 
 
 def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None:
