@@ -147,7 +147,7 @@ def _number(name: str, text: str) -> float:
     raise StudyError(f"{name} is '{text}', which is not {what}")
 
 
-OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
+OWN_QUANTITIES: Final = ("time", "ratio")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What compiler and launch report about a kernel, in addition to the counters."""
 RATIOS: Final = ("ratio", "invariance")

@@ -208,8 +208,7 @@ class Ratio(_Part):
 class Series(_Part):
     """A row or column of a table: which system it is and what was recorded of it.
 
-    ``quantity``  ``time``, a phase, ``jobs``, ``iterations``, ``cycles``, or ``ratio`` where the
-                  printed cell is itself the quotient
+    ``quantity``  ``time``, a phase, or ``ratio`` where the printed cell is itself the quotient
     ``levels``    launch factors that distinguish it from others of the same system
     ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
     ``ours``      a series that the paper does not have, of levels that it does not show

@@ -28,7 +28,6 @@ from nqbench.report.papers.cells import PointRow
 from nqbench.report.table import Cell, Column, Field, Source, Table, slug, source_of, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.system.suggest import listing
-from nqbench.workloads import get
 
 IN_BRACKETS: Final = "in brackets: quotients of the printed numbers; the paper gives none"
 COMPARE_RATIOS: Final = (
@@ -228,7 +227,6 @@ def _here(
     return found
 
 
-ENUMERATED: Final = "counted by enumeration"
 _RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
 
 
@@ -261,10 +259,6 @@ def compared(
     """The cell of a series at a size."""
     printed = table.printed(series.label, n)
     quotient, formula = _quotient(paper, table, series, n) if series.ratio else ("", "")
-    if series.quantity == "jobs":  # by enumeration: no run is needed
-        depth = int(series.levels["depth"])
-        jobs = get("counting").count("jobs", n=n, system=series.system, depth=depth)
-        return ComparedCell(series, n, printed, quotient, jobs)
     row = PointRow(paper, run, series.system, n)
     point = row.chosen(series.system, series.choose == "best", series.levels)
     row = replace(row, point=point)
@@ -305,16 +299,14 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if all(cell.empty for cell in cells):
         command = next((cell.command for cell in asked if cell.command), "")
         raise NotMeasured(cells[0].missing, command)
-    counted = any(s.quantity == "jobs" for s in table.series)
     quotient = next((_RATIO_NAMES[s.ratio.form] for s in table.series if s.ratio), "")
     fields: list[Field[ComparedCell]] = [
         (Column("series"), lambda cell: cell.series.label),
         (Column("N"), lambda cell: str(cell.n)),
     ]
     if any(s.quantity != "ratio" for s in table.series):
-        here = Column("here", "number") if counted else Column("here", "time", spread=True)
         fields.append((Column("paper", unit=table.unit), lambda cell: cell.printed))
-        fields.append((here, lambda cell: cell.here))
+        fields.append((Column("here", "time", spread=True), lambda cell: cell.here))
     if quotient:
         here = Column(f"{quotient}, here", "ratio", spread=True)
         fields.append((Column(f"{quotient}, paper"), lambda cell: cell.printed_ratio))
@@ -324,10 +316,9 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
         said = Column("configuration here")
         fields.append((said, lambda c: "not measured" if c.empty else c.launch))
     columns, rows = tabulate(cells, *fields)
-    source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
     notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
     notes += _notes(paper, table, asked, run)
-    return reproduced(paper, table, run, columns, rows, notes, source=source)
+    return reproduced(paper, table, run, columns, rows, notes)
 
 
 def _notes(
@@ -335,14 +326,10 @@ def _notes(
 ) -> Iterator[str]:
     if devices := ", ".join(paper.device(d).name for d in table.hardware):
         yield f"paper: {devices}"
-    if any(s.quantity != "jobs" for s in table.series):
-        yield COMPARE_RATIOS
-        yield from _intervals(paper, run)
+    yield COMPARE_RATIOS
+    yield from _intervals(paper, run)
     if any(cell.printed_ratio.startswith("(") for cell in cells):
         yield IN_BRACKETS
-    for cell in cells:
-        if isinstance(cell.here, int) and cell.printed != str(cell.here):
-            yield f"N={cell.n}, {cell.series.label}: {cell.printed} printed, {cell.here} counted"
     if table.note:
         yield f"on the paper: {table.note}"
     for ours, words in ((False, "not measured"), (True, "beyond the paper, not measured")):
