@@ -130,8 +130,8 @@ def write_recorded(
 
 def matrix_table(matrix: Matrix, source: Source) -> Table:
     """One row per change: what is printed, and a column per device of the runs."""
-    some = any(row.of("modelled") for row in matrix.rows)
-    shown: list[Provenance] = ["printed", *(["modelled"] if some else [])]
+    own: tuple[Provenance, ...] = ("printed", "modelled")
+    shown = [one for one in own if one == "printed" or any(row.of(one) for row in matrix.rows)]
     columns = [Column("source"), Column("change"), Column("N", "number"), *map(Column, shown)]
     for device in matrix.devices:
         plain = f"{device} times as fast"
@@ -139,8 +139,8 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     rows = []
     for row in matrix.rows:
         values = (_difference(row.cell(device)) for device in matrix.devices)
-        own = [_by_chip(row.of(provenance)) for provenance in shown]
-        rows.append((row.group, row.label, row.n, *own, *values))
+        texts = [_by_chip(row.of(provenance)) for provenance in shown]
+        rows.append((row.group, row.label, row.n, *texts, *values))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
 
 

@@ -20,7 +20,12 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 OLD_CARDS = "cannot run kernels"
 ALLOWED = {
     "brodtkorb_part1": {"v8_seconds": "without a test"},
-    "feinbube2010": {"contrary_effects": "it compares 2 generations"},
+    "feinbube2010": {
+        "contrary_effects": "it compares 2 generations",
+        **dict.fromkeys(
+            ("card_order_base", "card_order_final", "coalescing_penalty_cc11"), OLD_CARDS
+        ),
+    },
     "fitness_schemes": {"sa_seconds": "without a test"},
     "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
     "zhang2011": {
