@@ -75,10 +75,9 @@ class Observed:
         for device in paper.hardware:
             if device.kind == "gpu" and _word(device.name) in own:
                 return device.id
-        spec = self.data.spec
-        if spec.startswith("sim:") and spec[4:] in {d.id for d in paper.hardware}:
-            return spec[4:]
-        return self.device_id
+        kind, *model = self.data.spec.split(":")  # behind the model are the modes
+        known = kind == "sim" and model[0] in {d.id for d in paper.hardware}
+        return model[0] if known else self.device_id
 
     @property
     def logical_cores(self) -> int:
