@@ -28,13 +28,7 @@ from nqbench.simulator import reports, timing
 from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.findings import Finding
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
-from nqbench.simulator.layout import (
-    OTHER_BYTES,
-    UNWRITTEN_BYTE,
-    LaunchShape,
-    Outcome,
-    align,
-)
+from nqbench.simulator.layout import OTHER_BYTES, UNWRITTEN_BYTE, LaunchShape, Outcome, align
 from nqbench.simulator.liveness import readable, targets
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import Instruction, UnsupportedPtx

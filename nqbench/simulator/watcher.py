@@ -164,20 +164,13 @@ def _warp_of(h: Any, thread: int) -> Any:
 
 
 @compiled
-def _by_atomics(h: Any, other: int, epoch: int, when: int, thread: int, now: int) -> bool:
+def _met(
+    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int
+) -> bool:
     """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
-    return _met(h, RINGS, watch.RING, other, epoch, when, thread, now) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, now
-    )
-
-
-@compiled
-def _met(
-    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int
-) -> bool:
     a = _ring(h, field, length, other)
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
@@ -255,7 +248,10 @@ def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) ->
         return True  # of the block that was in the slot before
     warp, warps = t >> 5, h[WARPS]
     now = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-    return _by_atomics(h, other, epoch, cells[at + WHEN], thread, now)
+    when = cells[at + WHEN]
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, now) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, now
+    )
 
 
 @compiled
@@ -272,14 +268,6 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
     cells[at + LANE] = lanes[33 * (t & 31)]
     cells[at + WHERE] = where
     cells[at + WHEN] = h[TIME]
-
-
-@compiled
-def _remember_atomic(h: Any, thread: int, slot: int, place: int, reads: bool) -> None:
-    warp, warps = _warp_of(h, thread), h[WARPS]
-    epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-    _remember(h, RINGS, watch.RING, thread, place, epoch, reads)
-    _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads)
 
 
 @compiled
@@ -432,7 +420,10 @@ def _lane(
     strong = what >= watch.STRONG_LOAD
     if strong:
         place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
-        _remember_atomic(h, thread, slot, place, what == watch.STRONG_LOAD)
+        warp, warps, reads = _warp_of(h, thread), h[WARPS], what == watch.STRONG_LOAD
+        epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
+        _remember(h, RINGS, watch.RING, thread, place, epoch, reads)
+        _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads)
     step = max(1 << shift, 1)
     for e in range(count):
         old = _number(memory, offset + e * size, size)

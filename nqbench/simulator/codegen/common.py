@@ -27,15 +27,9 @@ def common_module(rules: SectorRules) -> str:
     if rules.timed:
         define_contended(module)
     define_global(module, rules)
-    for write in (
-        _fault_recorders,
-        define_outside,
-        define_undefined,
-        define_print,
-        _begin_block,
-        _start,
-        _run,
-    ):
+    for write in (_fault_recorders, define_outside, define_undefined, define_print):
+        write(module)
+    for write in (_begin_block, _start, _run):
         write(module)
     return module.text()
 

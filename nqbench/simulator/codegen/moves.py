@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from nqbench.simulator.codegen.formats import (
-    DIRECTED,
-    DOUBLE,
-    EIGHTS,
-    FLOAT,
-    FLOATING,
-    HALVES,
-    bits_of,
-    directed,
-    ieee,
-    joined,
-    real,
-    reals,
-)
+from nqbench.simulator.codegen import formats
+from nqbench.simulator.codegen.formats import EIGHTS, FLOATING, bits_of, reals
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
 from nqbench.simulator.ir import V16, Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
@@ -54,7 +42,9 @@ def move(k: KernelWriter, i: Instruction) -> None:
         k.write(target, k.read(source, kind.bits, kind.name))
 
 
-CONVERSIONS = frozenset({*ROUNDINGS, "rn", *DIRECTED, "ftz", "sat", "satfinite", "relu", "noftz"})
+CONVERSIONS = frozenset(
+    {*ROUNDINGS, "rn", *formats.DIRECTED, "ftz", "sat", "satfinite", "relu", "noftz"}
+)
 
 
 def convert(k: KernelWriter, i: Instruction) -> None:
@@ -63,7 +53,7 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     types = [m for m in i.modifiers if m in WIDTHS or m in EIGHTS]
     if len(types) != 2 or not {*i.modifiers} <= {*types} | CONVERSIONS:
         raise k.unsupported(i)
-    (to, source), towards = types, directed(i)
+    (to, source), towards = types, formats.directed(i)
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     if source not in FLOATING:
         given = PtxType(source)
@@ -73,10 +63,11 @@ def convert(k: KernelWriter, i: Instruction) -> None:
             value = _clamped(k, value, kind, given) if "sat" in i.modifiers else value
             k.write(i.operands[0], f.resize(value, kind.bits, given.signed), kind.signed)
             return
-        if to in HALVES and towards and given.bits > 32:
+        if to in formats.HALVES and towards and given.bits > 32:
             raise k.unsupported(i)  # not exact in a double
-        how, type_ = f"{'s' if given.signed else 'u'}itofp", FLOAT if to == "f32" else DOUBLE
-        numbers = [ieee(k, how, "" if to in HALVES else towards, type_, value)]
+        how = f"{'s' if given.signed else 'u'}itofp"
+        type_ = formats.FLOAT if to == "f32" else formats.DOUBLE
+        numbers = [formats.ieee(k, how, "" if to in formats.HALVES else towards, type_, value)]
     else:
         numbers = [x for o in i.operands[:0:-1] for x in reals(k, i, o, source)]
         numbers = [f.intrinsic(rounding, x) for x in numbers] if rounding else numbers
@@ -150,12 +141,14 @@ def set_(k: KernelWriter, i: Instruction) -> None:
     """``set``: 1.0 (or all bits, for integers) where the test holds, else 0."""
     f, to, tests = k.f, i.modifiers[-2], _tests(k, i)
     if to in FLOATING:
-        ones, none = real(k, 1.0, FLOAT), real(k, 0.0, FLOAT)
+        ones, none = formats.real(k, 1.0, formats.FLOAT), formats.real(k, 0.0, formats.FLOAT)
         numbers = [f.select(test, ones, none) for test in tests]
         k.write(i.operands[0], bits_of(k, i, numbers, to))
         return
     parts = [f.cast("sext", test, V16) for test in tests]
-    k.write(i.operands[0], joined(k, parts * 2 if len(parts) == 1 and to[1:] == "32" else parts))
+    k.write(
+        i.operands[0], formats.joined(k, parts * 2 if len(parts) == 1 and to[1:] == "32" else parts)
+    )
 
 
 def _tests(k: KernelWriter, i: Instruction) -> list[Value]:
