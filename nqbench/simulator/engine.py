@@ -33,6 +33,10 @@ from nqbench.simulator.translation import Translation
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
 
+IDLE_S: Final = 10.0
+"""Without a change in memory or at a barrier after which a launch counts as endless, where the
+watcher sees changes."""
+
 MAX_COUNT_BYTES: Final = 1 << 31
 """Of counters, where every warp of the grid has its own: some 700,000 warps."""
 
@@ -97,9 +101,13 @@ class SimLaunch:
         self._describe(stride)
         self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None
+        self.idle = False
+        """Whether the last launch ended because nothing changed any more (checked mode)."""
         if code.watched:
             self.watch = LaunchWatch(code, memory, g)
             self.context[Context.WATCH] = self.watch.header.ctypes.data
+            # A warp that waits for ever must not keep the others from running.
+            self.context[Context.QUANTUM] = min(g.quantum, STEPS_PER_SLICE)
 
     def _zeros(self, field: Context, nbytes: int) -> NDArray[np.uint8]:
         """Zeroed bytes that start on a cache line, as the generated code assumes, and their address
@@ -195,10 +203,15 @@ class SimLaunch:
             self.watch.begin()
         native.start(context)
         outcome = Outcome.PAUSE
+        changes, since = -1, time.monotonic()
         while outcome is Outcome.PAUSE:
             outcome = Outcome(native.run(context, min(STEPS_PER_SLICE, max_steps)))
-            late = deadline is not None and time.monotonic() > deadline
-            if outcome is Outcome.PAUSE and (late or self.steps >= max_steps):
+            now = time.monotonic()
+            if self.watch is not None and self.watch.changes != changes:
+                changes, since = self.watch.changes, now
+            self.idle = self.watch is not None and now - since > IDLE_S
+            late = deadline is not None and now > deadline
+            if late or self.idle or self.steps >= max_steps:
                 break
         return outcome
 

@@ -132,14 +132,17 @@ def sentence(first: Finding) -> str:
         return f"{subject} {verb} {what}: {wrong}{near if first.message else ''}"
     if first.kind == "uninitialised":
         why = " (a barrier missing?)" if first.space == "shared" else ""
+        why = f": {first.message}" if first.message else why
         return f"{subject} {verb} {what}, which nothing has written{why}"
+    if first.kind == "unfinished copy":
+        return f"{subject} {verb} {what}, which {_other(first)}; nothing has waited for it"
     if first.kind == "divergent barrier":
         there = who(first.threads[1])
         return (
             f"{subject} waits at this barrier while {there} of the same block waits at another;"
             " every thread must reach the same one"
         )
-    return f"{subject} {_change(first, what)}, which {_other(first)}"
+    return f"{subject} {_change(first, what)}, which {_other(first)}; nothing orders the two"
 
 
 def _target(first: Finding) -> str:
@@ -166,4 +169,4 @@ def _other(first: Finding) -> str:
     block, thread = first.threads[1]
     same = block == first.threads[0][0]
     name = who((block, thread)).partition(", ")[2] if same else who((block, thread))
-    return f"{name} {first.does[1]}; nothing orders the two"
+    return f"{name} {first.does[1]}"

@@ -182,15 +182,16 @@ MAX_TEXT = 4096
 
 
 def standing(run: SimLaunch) -> tuple[str, Where]:
-    """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
+    """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``. Of
+    its lanes those whose turn it is."""
     code = run.code
     for wanted in (layout.State.READY, layout.State.PARKED):
         for state, masks, waits in _resident(run):
             if int(state[Warp.STATE]) != wanted:
                 continue
-            places = [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
-            places += [(int(masks[b.index]), _first(b)) for b in code.blocks]
-            for lanes, at in sorted(places, key=lambda p: -p[0].bit_count()):
+            places = [(int(masks[b.index]), _first(b)) for b in code.blocks]
+            places += [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
+            for lanes, at in places:
                 if lanes and at is not None:
                     said = f"; lanes {lanes:#010x} of {_warp(state)} are at {_where(at)}"
                     return said, at.where

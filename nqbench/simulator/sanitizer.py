@@ -18,7 +18,7 @@ from nqbench.simulator.findings import Finding, Spaces, Thread
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
-from nqbench.simulator.liveness import behind, by_register, smallest_access
+from nqbench.simulator.liveness import behind, by_register, readable, smallest_access, targets
 from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
@@ -26,6 +26,7 @@ KINDS: Final = {
     1: ("out of bounds",), 2: ("misaligned",), 3: ("uninitialised",),
     4: ("race", "writes", "wrote"), 5: ("race", "reads", "wrote"), 6: ("race", "writes", "read"),
     7: ("lost update", "writes", "wrote"), 8: ("divergent barrier",),
+    9: ("unfinished copy", "reads", "copied"),
 }  # fmt: skip
 """Names by ``watch.FindingKind``, and what the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
@@ -47,6 +48,7 @@ class LaunchWatch:
         local, count = code.layout.local_bytes, len(code.instructions)
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
+        self.extents = _extents(code, shared_bytes)
         copy, copied = _copies(code)
         copies = int(copy.max(initial=-1)) + 1
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
@@ -64,6 +66,9 @@ class LaunchWatch:
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.DEPENDS: _depends(code),
+            Field.EXTENTS: self.extents,
+            Field.FENCES: np.zeros(self.total, np.int64),
+            Field.PENDING: np.zeros(slots * warps * LANES * watch.PENDING, np.int64),
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
@@ -101,6 +106,11 @@ class LaunchWatch:
             " mode and this computer's memory; check a smaller problem"
         )
 
+    @property
+    def changes(self) -> int:
+        """How often memory or a barrier changed so far."""
+        return int(self.header[Field.CHANGES])
+
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
         self.header[Field.FIRST] = self.memory.first_thread
@@ -125,7 +135,15 @@ class LaunchWatch:
             return Finding(name, i.where, opcode=i.full_opcode, **more)
         more["does"] = tuple(does)
         found = self.spaces.finding(name, i, watch.SPACES[space], address, size, **more)
-        known = {5: (new,)}.get(kind, () if kind < 4 or i.opcode in ATOMICS else (old, new))
+        if kind == 3 and old:
+            return replace(found, message=f"{old} threads of the block have left before")
+        low, high = map(int, self.extents[where])
+        if kind == 1 and space == 0 and 0 <= address < high - low + address and found.buffer:
+            name = next(n for n, start, _ in self.code.symbols.shared if start == low)
+            near = f"outside of {readable(name)!r}, which has {high - low} bytes"
+            return replace(found, message=f"{near}, and inside {found.buffer!r}")
+        known = () if kind < 4 or kind > 7 or i.opcode in ATOMICS else (old, new)
+        known = (new,) if kind == 5 else known
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 
     def _thread(self, number: int) -> Thread:
@@ -191,3 +209,14 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
             copied[number, : len(found)] = found
     copy = np.array([loads.get(i, -1) for i in code.instructions], np.int32)
     return copy, copied.reshape(-1)
+
+
+def _extents(code: Translation, shared_bytes: int) -> NDArray[np.int64]:
+    """``[instruction]``: first byte and end of the variable in shared memory from which the address
+    comes; those of all shared memory where it may come from elsewhere, too."""
+    names = {name: name for name in code.kernel.variables}
+    parameters = {name: name for name in code.kernel.parameters}
+    reached = targets(code.blocks, names, parameters)
+    places = {name: (start, start + nbytes) for name, start, nbytes in code.symbols.shared}
+    found = [places.get(reached.get(i, ""), (0, shared_bytes)) for i in code.instructions]
+    return np.array(found, np.int64).reshape(-1, 2)

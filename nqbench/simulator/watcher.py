@@ -28,7 +28,7 @@ from llvmlite import ir
 
 from nqbench.simulator import layout
 from nqbench.simulator.codegen import watch
-from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, Context, Warp
+from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, BlockSlot, Context, Warp
 
 SHARED, LOCAL, GLOBAL = range(len(watch.SPACES))
 constant: Any = np.int64
@@ -37,6 +37,7 @@ NOBODY: Final[int] = constant(-1)
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
 SAME: Final = 4 * watch.ROLE  # several lanes of the writer's warp wrote the same value
+FOUND_THERE: Final = SAME + 1
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 LOCKS_OF_SHARED: Final = 1 << 50
 
@@ -46,12 +47,17 @@ C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
 C_PAGES, C_LOW, C_HIGH = int(Context.PAGES), int(Context.PAGE_LOW), int(Context.PAGE_HIGH)
 W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
 W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
+# fmt: off
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS,
- COPY, COPIED, COPIES, COPY_KNOWN) = map(constant, [*watch.Field][:-1])  # fmt: skip
+ EXTENTS, FENCES, PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN) = (
+    constant(field) for field in [*watch.Field][:-1]
+)
+# fmt: on
+S_ALIVE: Final = int(BlockSlot.ALIVE)
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
-(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
+(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER, K_COPY) = (
     constant(kind) for kind in watch.FindingKind
 )
 
@@ -123,6 +129,9 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
         nbytes = warps * 32 * h[LOCAL_BYTES]
         _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
+        for thread in range(32 * warps):
+            _fill(_longs(h, PENDING, (slot * warps * 32 + thread) * watch.PENDING), 2, 0)
+        h[CHANGES] += 1
         _fill(_longs(h, MEETINGS, 2 * slot * BARRIERS), 2 * BARRIERS, 0)
     return slot
 
@@ -170,11 +179,14 @@ def _met(
     """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
-    between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
+    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
+    only what came before a fence, of either thread."""
     a = _ring(h, field, length, other)
+    far = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
+    far = far and _longs(h, FENCES)[other - h[FIRST]] <= when
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        if a[i + 1] <= when or a[i + 4]:
+        if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
             continue
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
@@ -189,7 +201,7 @@ def _met(
 @compiled
 def _ring(h: Any, field: int, length: int, thread: int) -> Any:
     """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
-    it only read (who only reads hands nothing over)."""
+    it only read (who only reads hands nothing over), until when what the thread did is released."""
     number = thread - h[FIRST]
     if field == BLOCK_RINGS:
         number //= h[THREADS]
@@ -198,7 +210,7 @@ def _ring(h: Any, field: int, length: int, thread: int) -> Any:
 
 @compiled
 def _remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, until: int
 ) -> None:
     ring = _ring(h, field, length, thread)
     oldest = 0
@@ -211,7 +223,7 @@ def _remember(
         if ring[i + 1] < ring[oldest + 1]:
             oldest = i
     ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
-    ring[oldest + 3], ring[oldest + 4] = epoch, reads
+    ring[oldest + 3], ring[oldest + 4], ring[oldest + 5] = epoch, reads, until
 
 
 @compiled
@@ -275,20 +287,18 @@ def _read(
     h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, space: int,
     address: int, value: int, size: int,
 ) -> None:  # fmt: skip
-    """A read races with an earlier write in shared memory; atomics race with plain accesses only.
-    (Reading global memory while others write there is how threads watch one another.)"""
-    if space == SHARED:
-        for place in (at + WRITER, at + UPDATER):
-            if strong and place == at + UPDATER:
-                continue
-            if _ordered(h, cells, place, thread, slot, space):
-                continue
-            other = cells[place]
-            warp = (thread - h[FIRST]) >> 5
-            if place == at + WRITER and cells[at + SAME] and (other - h[FIRST]) >> 5 == warp:
-                continue
-            _report(h, K_RAW, where, cells[place + WHERE], address, thread, other, 0, value, size,
-                    space)  # fmt: skip
+    """A read races with an earlier write; atomics race with plain accesses only."""
+    for place in (at + WRITER, at + UPDATER):
+        if strong and place == at + UPDATER:
+            continue
+        if _ordered(h, cells, place, thread, slot, space):
+            continue
+        other = cells[place]
+        warp = (thread - h[FIRST]) >> 5
+        if place == at + WRITER and cells[at + SAME] and (other - h[FIRST]) >> 5 == warp:
+            continue
+        _report(h, K_RAW, where, cells[place + WHERE], address, thread, other, 0, value, size,
+                space)  # fmt: skip
     place = at + OTHER_READER
     if _ordered(h, cells, at + READER, thread, slot, space):
         place = at + READER
@@ -301,7 +311,7 @@ def _written(
     h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, silent: bool,
     space: int, address: int, old: int, new: int, size: int,
 ) -> None:  # fmt: skip
-    """A write races with earlier writes (of another value), atomics, and reads in shared memory.
+    """A write races with earlier writes (of another value), atomics and reads.
     ``silent``: memory holds this value already."""
     unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
     same = silent
@@ -317,7 +327,7 @@ def _written(
         if not _ordered(h, cells, place, thread, slot, space):
             _report(h, kind, where, cells[place + WHERE], address, thread, cells[place], old, new,
                     size, space)  # fmt: skip
-    if space == SHARED and not silent:
+    if not silent:
         for place in (at + READER, at + OTHER_READER):
             both = strong and cells[place + STRONG]
             if both or _ordered(h, cells, place, thread, slot, space):
@@ -383,9 +393,61 @@ def _copied(
 
 
 @compiled
+def _pending(h: Any, slot: int, thread: int) -> Any:
+    """A thread's copies: see ``watch.PENDING``."""
+    t = thread - _longs(h, OWNERS)[slot]
+    return _longs(h, PENDING, (slot * h[WARPS] * 32 + t) * watch.PENDING)
+
+
+@compiled
+def _finish(h: Any, c: Any, slot: int, thread: int, before: int) -> None:
+    """The thread's copies of the groups before one are there: written now."""
+    pending, known = _pending(h, slot, thread), _bytes(h, KNOWN, slot * c[C_SHARED_BYTES])
+    cells, kept = _ints(h, CELLS, slot * h[CELLS_PER_SLOT] * watch.CELL), 0
+    for n in range(pending[1]):
+        copy, to = 2 + 4 * n, 2 + 4 * kept
+        if pending[copy + 2] >= before:
+            for field in range(4):
+                pending[to + field] = pending[copy + field]
+            kept += 1
+            continue
+        for offset in range(pending[copy], pending[copy] + pending[copy + 1]):
+            known[offset] = 1
+            at = (offset >> h[SHARED_SHIFT]) * watch.CELL
+            if cells[at + THREAD] == thread:
+                _note(h, cells, at, thread, slot, pending[copy + 3])
+    pending[1] = kept
+
+
+@compiled
+def _pend(h: Any, c: Any, slot: int, thread: int, offset: int, nbytes: int, where: int) -> None:
+    """A copy begins. Of very many, those before count as there."""
+    pending = _pending(h, slot, thread)
+    if pending[1] == watch.MAX_PENDING:
+        _finish(h, c, slot, thread, pending[0] + 1)
+    copy = 2 + 4 * pending[1]
+    pending[copy], pending[copy + 1] = offset, nbytes
+    pending[copy + 2], pending[copy + 3] = pending[0], where
+    pending[1] += 1
+
+
+@compiled
+def _unfinished(
+    h: Any, slot: int, known: Any, offset: int, nbytes: int, thread: int, where: int, size: int
+) -> None:
+    """Report an access to what a copy may still be writing."""
+    cells = _ints(h, CELLS, slot * h[CELLS_PER_SLOT] * watch.CELL)
+    for at in range(offset, offset + nbytes, size):
+        if known[at] == 2:
+            cell = (at >> h[SHARED_SHIFT]) * watch.CELL
+            _report(h, K_COPY, where, cells[cell + WHERE], at, thread, cells[cell + THREAD], 0, 0,
+                    size, SHARED)  # fmt: skip
+
+
+@compiled
 def _lane(
     h: Any, c: Any, slot: int, thread: int, memory: Any, base: int, address: int, values: Any,
-    lane: int, where: int, size: int, count: int, space: int, what: int,
+    lane: int, where: int, size: int, count: int, space: int, what: int, releases: bool,
 ) -> None:  # fmt: skip
     """One lane's access, inside its memory. Stores are done here already, so that the next lane
     sees them."""
@@ -401,6 +463,9 @@ def _lane(
             return
     else:
         known = _bytes(h, GLOBAL_KNOWN)
+    gone = 0
+    if space == SHARED:
+        gone = h[THREADS] - _longs(c, C_SLOTS, slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
     if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC):
         # Copies of structs read the holes between their members, in parts of words too.
         unit = nbytes if space == LOCAL and size < 4 else size
@@ -408,12 +473,17 @@ def _lane(
             if _uninitialised(known, at, unit, space == LOCAL):
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
                 if not own:
-                    _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, 0, 0, size, space)
+                    _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size,
+                            space)  # fmt: skip
+    if space == SHARED:
+        _unfinished(h, slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):
         for byte in range(nbytes):
-            known[offset + byte] = 1
+            known[offset + byte] = 2 if what == watch.COPY else 1
     if space == LOCAL:
         return
+    if what == watch.COPY:
+        _pend(h, c, slot, thread, offset, nbytes, where)
     shift = h[SHARED_SHIFT] if space == SHARED else h[GLOBAL_SHIFT]
     cells = _ints(h, CELLS if space == SHARED else GLOBAL_CELLS)
     start = slot * h[CELLS_PER_SLOT] * watch.CELL if space == SHARED else 0
@@ -422,13 +492,14 @@ def _lane(
         place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
         warp, warps, reads = _warp_of(h, thread), h[WARPS], what == watch.STRONG_LOAD
         epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-        _remember(h, RINGS, watch.RING, thread, place, epoch, reads)
-        _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads)
+        until = h[TIME] if releases else _longs(h, FENCES)[thread - h[FIRST]]
+        _remember(h, RINGS, watch.RING, thread, place, epoch, reads, until)
+        _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads, until)
     step = max(1 << shift, 1)
     for e in range(count):
         old = _number(memory, offset + e * size, size)
         new = old
-        has_values = what in (watch.STORE, watch.STRONG_STORE)
+        has_values = what in (watch.STORE, watch.COPY, watch.STRONG_STORE)
         if has_values:
             new = _number(values, (e * 32 + lane) * size, size)
         for part in range(0, size, step):
@@ -444,6 +515,12 @@ def _lane(
                         silent = silent and memory[offset + e * size + byte] == given
                 _written(h, cells, at, thread, slot, where, strong, silent, space,
                          address + e * size, old, new, size)  # fmt: skip
+                if has_values:
+                    h[CHANGES] += not silent
+                else:
+                    there = nb.int32(old & 0x7FFFFFFF)
+                    h[CHANGES] += cells[at + FOUND_THERE] != there
+                    cells[at + FOUND_THERE] = there
         if has_values:
             for byte in range(size):
                 memory[offset + e * size + byte] = values[(e * 32 + lane) * size + byte]
@@ -501,14 +578,20 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 continue
             address, thread = addresses[lane], first + lane
             nbytes = size * count
-            if not _in_bounds(h, c, space, address, nbytes):
+            inside = _in_bounds(h, c, space, address, nbytes)
+            if inside and space == SHARED:
+                extent = _longs(h, EXTENTS, 2 * where)
+                if not extent[0] <= address <= extent[1] - nbytes:
+                    _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes,
+                            space)  # fmt: skip
+            if not inside:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             elif address % nbytes:
                 _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             else:
                 good |= 1 << lane
                 _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
-                      space, what)  # fmt: skip
+                      space, what % watch.RELEASES, what >= watch.RELEASES)  # fmt: skip
         return good
 
     @entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
@@ -520,6 +603,17 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         h, c, w = carray(state, HEADER), carray(context, 64), carray(warp_p, 16)
         slot, lanes = _slot(h, c, w), nb.int64(some)
         warps, warp = h[WARPS], w[W_INDEX]
+        if how >= watch.FENCE:
+            h[TIME] += 1
+            for lane in range(32):
+                thread = _longs(h, OWNERS)[slot] + 32 * warp + lane
+                if lanes >> lane & 1 and how == watch.FENCE:
+                    _longs(h, FENCES)[thread - h[FIRST]] = h[TIME]
+                elif lanes >> lane & 1 and how == watch.COMMIT:
+                    _pending(h, slot, thread)[0] += 1
+                elif lanes >> lane & 1:
+                    _finish(h, c, slot, thread, _pending(h, slot, thread)[0] - number)
+            return
         if how >= watch.MEET:
             matrix = 2 * (slot * warps + warp)
             if how == watch.MEET:
@@ -545,6 +639,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             for other in range(warps):
                 epochs[other] = max(joins[other], epochs[other])
             epochs[warp] += 1
+            h[CHANGES] += 1
             meeting[0] = 0
 
     return access, barrier

@@ -14,7 +14,7 @@ from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, Kernel, KernelPlan
-from nqbench.simulator import launching
+from nqbench.simulator import engine, launching
 from nqbench.simulator.findings import Finding
 from nqbench.simulator.mistakes import run_checked
 
@@ -54,6 +54,9 @@ def compiled_once(arch: str) -> Compiled:
 
 @pytest.fixture(autouse=True)
 def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "STEPS_PER_SLICE", 1 << 10)
+    monkeypatch.setattr(engine, "IDLE_S", 0.05)
+
     def compiled(kernel: Kernel, arch: str, kind: str) -> Compiled:
         return replace(compiled_once(arch), symbol=kernel.entry)
 
@@ -62,7 +65,7 @@ def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @functools.cache
 def device(order: str = "round_robin") -> SimDevice:
-    return SimDevice(order=order, checked=True, max_steps=1 << 22)
+    return SimDevice(order=order, checked=True, max_steps=1 << 26)
 
 
 def findings(entry: str, order: str = "round_robin") -> list[Finding]:

@@ -1,7 +1,6 @@
 """Asynchronous copies from global to shared memory, and the barriers that wait for them.
 
-A copy is done at once. So a kernel that waits for it finds it done, and one that forgets to wait is
-not found out.
+A copy is done at once; in the checked mode the watcher knows until when it may not be there.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     """``cp.async``: from global to shared memory, at once; what waits for it has nothing to do.
     Bytes beyond the optional number of bytes to read become zero."""
     if i.modifiers[:2] == ("async", "mbarrier"):
+        watch.at_barrier(k, k.lanes, -1, watch.WAIT)
         if "noinc" in i.modifiers:
             _arrive(k, i, i.operands[0], const(V32, 1))
         return
@@ -27,7 +27,12 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     if "bulk" in i.modifiers:
         _bulk_copy(k, i)
         return
-    if {"commit_group", "wait_group", "wait_all"} & set(i.modifiers):
+    if "commit_group" in i.modifiers:
+        watch.at_barrier(k, k.lanes, 0, watch.COMMIT)
+        return
+    if "wait_group" in i.modifiers or "wait_all" in i.modifiers:
+        left = i.operands[0] if i.operands else Immediate(-1)
+        watch.at_barrier(k, k.lanes, left.value if isinstance(left, Immediate) else 0, watch.WAIT)
         return
     f, size = k.f, i.operands[2]
     if not isinstance(size, Immediate):
@@ -48,7 +53,7 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     k.count(place, k.lanes)
     target = SpaceAccess(i, "shared", address_of(k, i.operands[0]), 32, count)
     values = [f.load(V32, slot, CACHE_LINE) for slot in slots]
-    with watch.watched(k, target, watch.STORE, values):
+    with watch.watched(k, target, watch.COPY, values):
         stored(k, target, reach.shared(k, target, place), values)
 
 

@@ -16,11 +16,14 @@ from nqbench.simulator.ptx import Instruction
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
-LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(6)
-"""What an access does; the strong ones do not race with one another."""
-ARRIVE, RESUME, MEET, CONVERGE = range(4)
-"""What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. No
-barrier: lanes begin a basic block."""
+LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(7)
+"""What an access does; the strong ones do not race with one another. ``COPY`` is a store that goes
+on until it is waited for."""
+RELEASES: Final = 8
+"""Added to these: what the thread did before is done for all who see it."""
+ARRIVE, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(7)
+"""What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. Besides:
+a fence; copies become a group; groups are waited for, all but the last ``number``."""
 
 
 class Field(IntEnum):
@@ -53,11 +56,15 @@ class Field(IntEnum):
     FOUND_COUNT = 24
     MEETINGS = 25  # slot, barrier: instruction and thread of who waits there
     BLOCK_RINGS = 26
-    COPY = 27  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 28  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 29  # how many such loads there are
-    COPY_KNOWN = 30  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 31
+    EXTENTS = 27  # instruction: first byte of the one shared variable that it is about, and its end
+    FENCES = 28  # thread: when its last fence was
+    PENDING = 29  # thread of a slot: its asynchronous copies (``PENDING``)
+    CHANGES = 30  # how often memory or a barrier changed
+    COPY = 31  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 32  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 33  # how many such loads there are
+    COPY_KNOWN = 34  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 35
 
 
 Found = IntEnum(
@@ -68,18 +75,22 @@ Found = IntEnum(
 FindingKind = IntEnum(
     "FindingKind",
     "OUT_OF_BOUNDS MISALIGNED UNINITIALISED WRITE_WRITE READ_AFTER_WRITE WRITE_AFTER_READ"
-    " LOST_UPDATE DIVERGENT_BARRIER",
+    " LOST_UPDATE DIVERGENT_BARRIER UNFINISHED_COPY",
 )
 """What can be found."""
 
 MAX_FOUND: Final = 512
 ROLE: Final = 6
 """Numbers about each thread of a cell."""
-CELL: Final = 4 * ROLE + 1
-"""32-bit numbers of a cell; the last: several lanes of the writer's warp wrote the same value."""
+CELL: Final = 4 * ROLE + 2
+"""32-bit numbers of a cell; the last two: whether several lanes of the writer's warp wrote the same
+value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
-ENTRY: Final = 5
+ENTRY: Final = 6
 """Numbers about an atomic: see ``watcher._ring``."""
+MAX_PENDING: Final = 32
+PENDING: Final = 2 + 4 * MAX_PENDING
+"""Numbers about a thread's copies: groups, copies; of each offset, bytes, group, instruction."""
 NOWHERE = const(I64, -1)
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
@@ -117,6 +128,7 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
         for e, value in enumerate(values):
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
     memory = k.pointer(Warp.SHARED) if a.space == "shared" else k.pointer(Context.GLOBAL)
+    what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
     numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,

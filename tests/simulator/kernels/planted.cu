@@ -7,7 +7,7 @@
 
 K global_beyond(int* out, int*) { out[blockIdx.x * 96 + T + 8] = 1; }  // bad: out of bounds
 K global_before(int* out, int*) {
-    if (blockIdx.x == 0) out[T] = out[static_cast<int>(T) - 4];  // bad: out of bounds
+    if (blockIdx.x == 0) out[96 + T] = out[static_cast<int>(T) - 4];  // bad: out of bounds
 }
 K null_pointer(int* out, int*) {
     int* nowhere = reinterpret_cast<int*>(static_cast<size_t>(ZERO));
@@ -299,4 +299,335 @@ K last_block_writes(int* out, int*) {
     if (T == 0) ticket = atomicAdd(&out[0], 1);
     if (T >= 32 || __shfl_sync(~0u, ticket, 0) != 1) return;
     out[1 + T] = -1;
+}
+K last_block_without_a_fence(int* out, int* raw) {
+    __shared__ int last;
+    raw[blockIdx.x * 96 + T] = T;  // bad: race
+    __syncthreads();
+    if (T == 0) last = atomicAdd(&out[0], 1) == 1;
+    __syncthreads();
+    if (last) out[1 + T] = raw[T] + raw[96 + T];  // bad: race
+}
+K last_block_released(int* out, int* raw) {  // by the thread that counts
+    __shared__ int last;
+    raw[blockIdx.x * 96 + T] = T;
+    __syncthreads();
+    __threadfence();
+    if (T == 0) last = atomicAdd(&out[0], 1) == 1;
+    __syncthreads();
+    if (last) out[1 + T] = raw[T] + raw[96 + T];
+}
+
+K in_place(int* out, int*) {
+    int i = blockIdx.x * 96 + T, v = out[(i + 1) % 192];  // bad: race
+    out[i] = v + i + 1;
+}
+K in_place_right(int* out, int*) {  // each block for itself
+    int v = out[blockIdx.x * 96 + (T + 1) % 96];
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = v + T + 1;
+}
+K in_place_without_a_barrier(int* out, int*) {
+    int v = out[blockIdx.x * 96 + (T + 1) % 96];  // bad: race
+    out[blockIdx.x * 96 + T] = v + T + 1;
+}
+K between_blocks(int* out, int* raw) {
+    if (blockIdx.x == 0) raw[T] = T + 1;
+    if (blockIdx.x == 1) out[T] = raw[95 - T];  // bad: race
+}
+K from_the_block_itself(int* out, int* raw) {
+    raw[blockIdx.x * 96 + T] = T + 1;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = raw[blockIdx.x * 96 + 95 - T];
+}
+K counted_and_read(int* out, int*) {
+    atomicAdd(&out[0], 1);
+    if (T == 5 && out[0] > 7) out[1 + blockIdx.x] = 1;  // bad: race
+}
+K counted_and_asked(int* out, int*) {
+    atomicAdd(&out[0], 1);
+    if (T == 5 && atomicAdd(&out[0], 0) > 7) out[1 + blockIdx.x] = 1;
+}
+K read_only_together(int* out, int*) {
+    int sum = 0;
+    for (int i = 0; i < 96; ++i) sum += out[96 + i];
+    if (blockIdx.x == 0) out[T] = sum;
+}
+K flag(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;
+        __threadfence();
+        atomicExch(&out[0], 1);
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        __threadfence();
+        out[2] = out[1];
+    }
+}
+K flag_without_a_fence(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;  // bad: race
+        atomicExch(&out[0], 1);
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        __threadfence();
+        out[2] = out[1];  // bad: race
+    }
+}
+K flag_fenced_in_its_block(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;  // bad: race
+        __threadfence_block();
+        atomicExch(&out[0], 1);
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        out[2] = out[1];  // bad: race
+    }
+}
+K flag_before_the_data(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        __threadfence();
+        atomicExch(&out[0], 1);
+        out[1] = 5 + ZERO;  // bad: race
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        __threadfence();
+        out[2] = out[1];  // bad: race
+    }
+}
+K volatile_flag(int* out, int*) {
+    volatile int* flag = out;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;
+        __threadfence();
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        __threadfence();
+        out[2] = out[1];
+    }
+}
+K released_flag(int* out, int*) {
+    if (T) return;
+    int seen = 0;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;
+        asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(out) : "memory");
+    } else {
+        while (!seen) asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(seen) : "l"(out) : "memory");
+        out[2] = out[1];
+    }
+}
+K flag_for_a_warp(int* out, int*) {  // of the same block
+    int* mine = out + 96 * blockIdx.x;
+    if (T == 0) {
+        mine[1] = 5 + ZERO;
+        __threadfence_block();
+        atomicExch(&mine[0], 1);
+    } else if (T == 32) {
+        while (atomicAdd(&mine[0], 0) == 0) {}
+        __threadfence_block();
+        mine[2] = mine[1];
+    }
+}
+
+__device__ void copy(int* to, const int* from) {
+    unsigned at = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
+#define COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
+K copied(int* out, int*) {
+    __shared__ int s[96];
+    copy(&s[T], &out[T]);
+    COMMIT;
+    WAIT(0);
+    __syncthreads();
+    out[96 + 95 - T] = s[95 - T] + 1;
+}
+K copied_without_waiting(int* out, int*) {
+    __shared__ int s[96];
+    copy(&s[T], &out[T]);  // bad: unfinished copy
+    __syncthreads();
+    out[96 + 95 - T] = s[95 - T] + 1;  // bad: unfinished copy
+}
+K waited_after_the_barrier(int* out, int*) {
+    __shared__ int s[96];
+    copy(&s[T], &out[T]);  // bad: unfinished copy
+    __syncthreads();
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[96 + 95 - T] = s[95 - T] + 1;  // bad: unfinished copy
+}
+K waited_for_ones_own(int* out, int*) {
+    __shared__ int s[96];
+    copy(&s[T], &out[T]);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[96 + T] = s[T] + 1;
+}
+K two_groups(int* out, int*) {
+    __shared__ int s[192];
+    int sum = 0;
+    for (int i = 0; i < 2; ++i) {
+        copy(&s[96 * i + T], &out[T]);
+        COMMIT;
+    }
+    WAIT(1);
+    __syncthreads();
+    sum += s[95 - T];
+    WAIT(0);
+    __syncthreads();
+    out[96 + T] = sum + s[96 + 95 - T] + 1;
+}
+K the_group_before(int* out, int*) {
+    __shared__ int s[192];
+    for (int i = 0; i < 2; ++i) {
+        copy(&s[96 * i + T], &out[T]);  // bad: unfinished copy
+        COMMIT;
+    }
+    WAIT(1);
+    __syncthreads();
+    out[96 + T] = s[96 + 95 - T] + 1;  // bad: unfinished copy
+}
+K written_over_a_copy(int* out, int*) {
+    __shared__ int s[96];
+    copy(&s[T], &out[T]);
+    s[T] = 1;  // bad: unfinished copy
+    COMMIT;
+    WAIT(0);
+    out[96 + T] = s[T] + 1;
+}
+
+K next_array(int* out, int*) {
+    __shared__ int a[96], b[96];
+    a[T] = b[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = a[T + ZERO + 1] + b[T];  // bad: out of bounds
+}
+K array_before(int* out, int*) {
+    __shared__ int a[96], b[96];
+    a[T] = b[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = a[T] + b[T + ZERO - 1];  // bad: out of bounds
+}
+K two_arrays(int* out, int*) {
+    __shared__ int a[96], b[96];
+    a[T] = b[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = a[95 - T + ZERO] + b[(T + 1) % 96];
+}
+K either_array(int* out, int*) {
+    __shared__ int a[96], b[96];
+    int* mine = T % 2 ? a : b;
+    mine[T] = T;
+    out[blockIdx.x * 96 + T] = mine[T + ZERO];
+}
+K parts_of_an_array(int* out, int*) {
+    extern __shared__ int dynamic[];
+    __shared__ int a[4][96];
+    for (int i = 0; i < 4; ++i) a[i][T] = i;
+    int* row = &a[ZERO + 1][0];
+    out[blockIdx.x * 96 + T] = row[T] + row[T - 96] + row[T + 96 * (1 + ZERO)];
+}
+
+K left_before_writing(int* out, int*) {
+    __shared__ int s[96];
+    if (T >= 70) return;
+    s[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = s[(T + 40) % 96];  // bad: uninitialised
+}
+K left_after_writing(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncthreads();
+    if (T >= 70) return;
+    out[blockIdx.x * 96 + T] = s[(T + 40) % 96];
+}
+
+K never_told(int* out, int*) {
+    while (atomicAdd(&out[0], 0) == 0) {}  // bad: endless
+}
+K two_locks(int* out, int*) {
+    if (T) return;
+    int mine = blockIdx.x, other = 1 - mine;
+    while (atomicCAS(&out[mine], 0, 1)) {}
+    while (atomicAdd(&out[other], 0) == 0) {}
+    while (atomicCAS(&out[other], 0, 1)) {}  // bad: endless
+    atomicExch(&out[other], 0);
+    atomicExch(&out[mine], 0);
+}
+K one_lock(int* out, int*) {
+    if (T) return;
+    while (atomicCAS(&out[0], 0, 1)) {}
+    atomicAdd(&out[1], 1);
+    atomicExch(&out[0], 0);
+}
+K waits_for_its_turn(int* out, int*) {
+    if (T) return;
+    while (atomicAdd(&out[0], 0) != blockIdx.x) {}
+    atomicAdd(&out[0], 1);
+}
+K members_elsewhere(int* out, int*) {
+    if (T % 32 < 16) {
+        out[blockIdx.x * 96 + T] = __shfl_sync(~0u, T, 1);
+    } else {
+        out[blockIdx.x * 96 + T] = __ballot_sync(~0u, 1);  // bad: deadlock
+    }
+}
+K members_of_each(int* out, int*) {
+    if (T % 32 < 16) {
+        out[blockIdx.x * 96 + T] = __shfl_sync(0xffffu, T, 1);
+    } else {
+        out[blockIdx.x * 96 + T] = __ballot_sync(0xffff0000u, 1);
+    }
+}
+K ballot_of_strangers(int* out, int*) {
+    out[blockIdx.x * 96 + T] = __shfl_sync(0xffffu, T, 1);  // bad: fault
+}
+K from_a_lane_that_is_not_there(int* out, int*) {
+    if (T % 32 < 20) out[blockIdx.x * 96 + T] = __shfl_down_sync(0xfffffu, T, 1);  // bad: fault
+}
+K from_lanes_that_are_there(int* out, int*) {
+    if (T % 32 < 20) out[blockIdx.x * 96 + T] = __shfl_down_sync(0xfffffu, T, 1, 4);
+}
+K divided_by_zero(int* out, int*) { out[T] = 7 / (static_cast<int>(T) - 40 + ZERO); }  // bad: fault
+K divided(int* out, int*) { atomicAdd(&out[T], 7 / (static_cast<int>(T) + 40 + ZERO)); }
+K aligned_pairs(int* out, int*) {
+    if (blockIdx.x == 0) *reinterpret_cast<long long*>(&out[2 * T]) = T;
+}
+K all_written(int* out, int* raw) {
+    int own[4] = {1, 2, 3, static_cast<int>(T)};
+    raw[blockIdx.x * 96 + T] = own[(T + ZERO) & 3];
+    out[blockIdx.x * 96 + T] = raw[blockIdx.x * 96 + T] + own[ZERO];
+}
+K tiles_right(int* out, int*) {
+    __shared__ int tile[96];
+    int sum = 0;
+    for (int step = 0; step < 3; ++step) {
+        tile[T] = step + T;
+        __syncthreads();
+        sum += tile[95 - T];
+        __syncthreads();
+    }
+    out[blockIdx.x * 96 + T] = sum;
+}
+K reset_right(int* out, int*) {
+    __shared__ int count;
+    if (T == 0) count = 0;
+    __syncthreads();
+    atomicAdd(&count, 1);
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K all_at_a_barrier(int* out, int*) {
+    for (int i = 0; i < 3; ++i) {
+        if (T < 64) out[blockIdx.x * 96 + T] += i;
+        __syncthreads();
+    }
+    if (blockIdx.x == 0) __syncthreads();
 }
