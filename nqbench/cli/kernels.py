@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -11,7 +12,6 @@ from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
 SIMULATOR: Final = "sim:mini"
-Subject = Annotated[str, argument("SYSTEM|CONFIG", "A system, or a study (file or name).")]
 Conditions = Annotated[
     list[str] | None,
     option("--point FACTOR=LEVEL", "Only such points; LEVEL,LEVEL for several; repeatable."),
@@ -24,23 +24,40 @@ Simulator = Annotated[str, option("--device -d SIMULATOR", "sim:MODEL or sim:MOD
 
 
 def check(
-    subject: Subject,
+    subject: str = argument("SYSTEM|CONFIG|FILE.cu", "A system, a study, or a file with a kernel."),
     point: Conditions = None,
     n: Sizes = None,
     device: Simulator = SIMULATOR,
+    entry: str = option("--entry NAME", "Of a file: the kernel.", ""),
+    grid: str = option("--grid X,Y,Z", "Of a file: blocks.", ""),
+    block: str = option("--block X,Y,Z", "Of a file: threads per block.", ""),
+    shared: str = option("--shared BYTES", "Of a file: dynamic shared memory.", "0"),
+    arg: list[str] | None = option(
+        "--arg 'NAME: TYPE[LENGTH] = CONTENTS'", "Of a file: an argument, in their order.", None
+    ),
     as_json: options.Json = False,
+    form: str = option("--format github", "Annotations for a check on GitHub.", ""),
 ) -> None:
-    """Find races, memory errors and divergent barriers; needs no GPU."""
+    """Find races, memory errors, divergent barriers and endless waiting; needs no GPU."""
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
-    from nqbench.study.asked import chosen_points
+    from nqbench.study.asked import chosen_points, of_kernel
 
-    simulator = open_simulator(device, checked=True)
-    points = chosen_points(subject, simulator.facts, point or (), n or (), warn=show.console.note)
+    if form not in ("", "github"):
+        raise StudyError(f"--format {form}: write --format github, or --json")
+    simulator, of = open_simulator(device, checked=True), Path(subject)
+    launch = entry, grid, block, shared, arg or ()
+    if of.suffix in (".cu", ".cuh"):
+        points = chosen_points(of_kernel(of, *launch), simulator.facts, point or (), n or ())
+    else:
+        warn = show.console.note
+        points = chosen_points(subject, simulator.facts, point or (), n or (), warn=warn)
     with show.progress.progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:
         show.console.print_json({"subject": subject, "device": simulator.spec, **found.as_json()})
+    elif form:
+        show.listings.tell_checked(found)
     else:
         show.listings.show_checked(found)
     if found.mistakes or found.failed or not found.checked:

@@ -1,4 +1,4 @@
-"""A comparison for GitHub: annotations of a check, and a summary that fits a comment.
+"""Annotations of a check on GitHub; of a comparison also a summary that fits a comment.
 
 Source of the form: docs.github.com, Workflow commands for GitHub Actions.
 """
@@ -34,11 +34,11 @@ def commands(findings: Findings, gate: Gate | None) -> Iterator[str]:
         first, second = (amount(side.value, row.quantity) for side in (row.first, row.second))
         change = str(row.difference).rstrip(" +-")  # the sign is for tables
         said = f"{row.quantity.label}: {change} ({first} before, {second} now)"
-        yield _command(kind, named[row.pair.first], said)
+        yield command(kind, named[row.pair.first], said)
     for comparison in findings.comparisons if gate else ():
         for point in comparison.missing:
             if point.broke:
-                yield _command(kind, point.label, f"ran before, and failed now: {point.reason}")
+                yield command(kind, point.label, f"ran before, and failed now: {point.reason}")
 
 
 def summary(findings: Findings, said: str) -> str:
@@ -56,6 +56,8 @@ def summary(findings: Findings, said: str) -> str:
     return text
 
 
-def _command(kind: str, title: str, message: str) -> str:
-    named = "".join(_PROPERTY.get(c, c) for c in f"nqbench: {title}")
-    return f"::{kind} title={named}::{''.join(_VALUE.get(c, c) for c in message)}"
+def command(kind: str, title: str, message: str, **place: str | int) -> str:
+    """An annotation; ``place`` is the ``file`` and ``line`` that it stands at."""
+    properties = {**place, "title": f"nqbench: {title}"}
+    named = [f"{k}={''.join(_PROPERTY.get(c, c) for c in str(v))}" for k, v in properties.items()]
+    return f"::{kind} {','.join(named)}::{''.join(_VALUE.get(c, c) for c in message)}"

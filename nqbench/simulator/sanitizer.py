@@ -142,8 +142,7 @@ class LaunchWatch:
             name = next(n for n, start, _ in self.code.symbols.shared if start == low)
             near = f"outside of {readable(name)!r}, which has {high - low} bytes"
             return replace(found, message=f"{near}, and inside {found.buffer!r}")
-        known = () if kind < 4 or kind > 7 or i.opcode in ATOMICS else (old, new)
-        known = (new,) if kind == 5 else known
+        known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 
     def _thread(self, number: int) -> Thread:

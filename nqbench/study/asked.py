@@ -14,6 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
@@ -85,6 +87,46 @@ def chosen_points(
         said = ", ".join(f"{name}={','.join(levels)}" for name, levels in wanted.items())
         raise StudyError(f"no point of {subject} has all of {said}")
     return chosen if sizes or "n" in wanted else smallest(chosen)
+
+
+_ARGUMENT: Final = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*(?:\[([^\]]+)\])?\s*(?:=\s*(.+))?")
+_PLAIN: Final = re.compile(r"-?\d+(?:\.\d*)?")
+
+
+def of_kernel(
+    source: Path, entry: str, grid: str, block: str, shared: str, arguments: Sequence[str]
+) -> Study:
+    """A study of one launch of a kernel in a file; ``grid`` and ``block`` are written like ``4,2``,
+    ``arguments`` like ``x: float32[1024] = random`` and ``n: int32 = 1024``. Raises ``StudyError``.
+    """
+    words = {"--entry": entry, "--grid": grid, "--block": block}
+    if missing := [name for name, word in words.items() if not word]:
+        form = "--entry NAME --grid 4 --block 128 --arg 'x: float32[1024] = random'"
+        raise StudyError(f"{source}: {listing(missing, 'and')} must be given: {form}")
+    taken: dict[str, dict[str, Any]] = {}
+    sizes: list[Any] = [1]
+    for word in arguments:
+        if (found := _ARGUMENT.fullmatch(word)) is None:
+            form = "write 'x: float32[1024] = random' for a buffer, 'n: int32 = 1024' for a number"
+            raise StudyError(f"--arg '{word}' cannot be read; {form}")
+        name, dtype, extent, given = found.groups()
+        taken[name] = {"dtype": dtype}
+        if extent:
+            taken[name] |= {"shape": _numbers(extent), "restore": bool(given)}
+        if given:
+            (taken[name]["contents" if extent else "value"],) = _numbers(given, ";")
+        if name == "n" and not extent:  # a study's own name for its size
+            sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
+    launch = {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
+    kernel: dict[str, Any] = {"source": str(source.absolute()), "entry": entry, **launch}
+    kernel |= {"arguments": taken} if taken else {}
+    return load_study({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
+
+
+def _numbers(words: str, between: str = ",") -> list[int | float | str]:
+    """Numbers, and expressions as they are."""
+    found = (word.strip() for word in words.split(between))
+    return [yaml.safe_load(word) if _PLAIN.fullmatch(word) else word for word in found]
 
 
 def _of_system(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,36 @@ def test_points_and_mistakes_in_the_command(
 ) -> None:
     done = call("check", study, *words)
     assert (done.code, said in done.said) == (code, True), done.said
+
+
+KERNEL = ["--entry", "read_after_write", "--grid", 2, "--block", 96]
+OUT, RAW = ["--arg", "out: int32[192] = zeros"], ["--arg", "raw: int32[2, 96]"]
+FILES: dict[str, tuple[list[Any], int, str]] = {
+    "a launch": ([*KERNEL, *OUT, *RAW], 1, "in planted N=1"),
+    "annotations": (
+        [*KERNEL, *OUT, *RAW, "--format", "github"],
+        *(1, "planted.cu,line=64,title=nqbench%3A race in kernel read_after_write::block 0, thr"),
+    ),
+    "no launch": (["--entry", "read_after_write"], 2, "--grid and --block must be given: --entry"),
+    "no type": ([*KERNEL, "--arg", "out"], 2, "--arg 'out' cannot be read; write 'x: float32[1"),
+    "too few": ([*KERNEL, *OUT], 1, "takes 2 arguments, but 1 is given: out"),
+    "another format": ([*KERNEL, "--format", "html"], 2, "--format html: write --format github"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_kernel_in_a_file(case: str) -> None:
+    words, code, said = FILES[case]
+    done = call("check", KERNELS / "planted.cu", *words)
+    assert (done.code, said in done.said) == (code, True), done.said
+
+
+def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
+    text = "__global__ void k(float* x, int n) { x[n - 1 - threadIdx.x] = 1; }"
+    (tmp_path / "k.cu").write_text(text)
+    launch = ["--entry", "k", "--grid", 1, "--block", 32, "--arg", "x: float32[n]", "--arg"]
+    assert call("check", tmp_path / "k.cu", *launch, "n: int32 = 32").code == 0
+    assert "out of bounds" in call("check", tmp_path / "k.cu", *launch, "n: int32 = 16").out
 
 
 def test_systems_and_examples_are_clean() -> None:

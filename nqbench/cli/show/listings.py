@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import typer
 from rich.markup import escape
 
 from nqbench.cli.show import console
@@ -102,6 +103,19 @@ def show_checked(found: Checked) -> None:
     kinds = Counter(mistake.first.kind for mistake in found.mistakes)
     what = listing([f"{kind} ({count})" for kind, count in kinds.items()], "and")
     console.say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
+
+
+def tell_checked(found: Checked) -> None:
+    """The same as annotations on GitHub, which shows the first of a step."""
+    from nqbench.report import github
+    from nqbench.simulator.findings import sentence
+
+    for mistake in found.mistakes:
+        line, title = mistake.line, f"{mistake.first.kind} in kernel {mistake.kernel}"
+        place: dict[str, str | int] = {"file": line.path, "line": line.line} if line.path else {}
+        typer.echo(github.command("error", title, sentence(mistake.first), **place))
+    for label, reason in found.failed:
+        typer.echo(github.command("error", f"{label} could not be checked", reason))
 
 
 def show_mistake(mistake: Mistake) -> None:
