@@ -138,7 +138,7 @@ class LaunchWatch:
         if kind == 3 and old:
             return replace(found, message=f"{old} threads of the block have left before")
         low, high = map(int, self.extents[where])
-        if kind == 1 and space == 0 and 0 <= address < high - low + address and found.buffer:
+        if kind == 1 and space == 0 and 0 <= address <= self.shape.shared_bytes - size:
             name = next(n for n, start, _ in self.code.symbols.shared if start == low)
             near = f"outside of {readable(name)!r}, which has {high - low} bytes"
             return replace(found, message=f"{near}, and inside {found.buffer!r}")

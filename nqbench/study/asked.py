@@ -117,8 +117,8 @@ def of_kernel(
             (taken[name]["contents" if extent else "value"],) = _numbers(given, ";")
         if name == "n" and not extent:  # a study's own name for its size
             sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
-    launch = {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
-    kernel: dict[str, Any] = {"source": str(source.absolute()), "entry": entry, **launch}
+    kernel: dict[str, object] = {"source": str(source.absolute()), "entry": entry}
+    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
     kernel |= {"arguments": taken} if taken else {}
     return load_study({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
 
