@@ -18,6 +18,7 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,7 @@ from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.system.files import contents, digest
-from nqbench.system.versions import __version__
+from nqbench.system.versions import PACKAGE, __version__
 from nqbench.workloads import get as find_workload
 from nqbench.workloads import module_of
 
@@ -39,6 +40,8 @@ LENGTH: Final = 20  # hex digits: no collision among billions of points
 CONTENTS: Final = "_sha256"
 """Ending of a derived value that identifies a user's file: its name is a level, its contents are
 not."""
+LARGEST_SOURCE: Final = 1_000_000
+"""Bytes of a file that a manifest holds: a longer one is data."""
 KERNEL_SUFFIXES: Final = (".cu", ".cuh")
 NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads.base"})
 """Modules of base classes that have no part in a plan."""
@@ -162,6 +165,21 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
         headers = find_headers(path, _text(path), _text, workload.include)
         other |= {path.resolve(), *(header.path for header in headers)}
     return python + sorted(other)
+
+
+def own_sources(points: Iterable[Point], folder: Path) -> dict[str, str]:
+    """The text files of a study's folder that its kernels, workloads and programs are made of, by
+    their names: what somebody else needs besides nqbench and the study to measure it again."""
+    points, folder = list(points), folder.resolve()
+    names = {point.workload for point in points if not point.program}
+    found = {file.resolve() for name in names for file in workload_files(name, on_cpu=False)}
+    found |= {file.resolve() for p in points if p.program for file in p.program.files()}
+    texts: dict[str, str] = {}
+    for file in sorted(file for file in found if file.is_relative_to(folder) and file.is_file()):
+        if not file.is_relative_to(PACKAGE) and file.stat().st_size <= LARGEST_SOURCE:
+            with suppress(UnicodeDecodeError):
+                texts[file.relative_to(folder).as_posix()] = file.read_text(encoding="utf-8")
+    return texts
 
 
 def _text(path: Path) -> str:

@@ -80,11 +80,13 @@ def make_manifest(
     points: Sequence[tuple[Point, str]],
     command: Sequence[str],
     old: Mapping[str, Any] | None,
+    sources: Mapping[str, str],
 ) -> dict[str, Any]:
     """The manifest of a run that starts now, or resumes ``old``.
 
-    ``points`` are pairs of point and key. The seed of the visiting orders and the time of the
-    first start are kept from ``old``; every start adds a line to ``history``.
+    ``points`` are pairs of point and key; ``sources`` the study's own files by name. The seed of
+    the visiting orders and the time of the first start are kept from ``old``; every start adds a
+    line to ``history``.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     described, order = environment(), argument_order(study, old)
@@ -104,6 +106,7 @@ def make_manifest(
         "seed": old["seed"] if old else secrets.randbits(32),
         "history": [*(old["history"] if old else ()), start],
         **({ORDER: order} if order else {}),
+        **({"sources": dict(sources)} if sources else {}),
         "points": [{"key": key, **point.as_json()} for point, key in points],
     }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.measure import manifest, ncu
 from nqbench.measure.budget import Budget, TimeBook, nominal_cores
-from nqbench.measure.keys import Keys
+from nqbench.measure.keys import Keys, own_sources
 from nqbench.measure.run_state import Listener, RunOutcome, RunState, Task
 from nqbench.measure.stages import Stages, WorkerFactory
 from nqbench.measure.telemetry import clock_warning
@@ -115,7 +115,8 @@ class Recording:
         self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None
         self._order = manifest.argument_order(study, self._old)
         keyed = [(point, self.key(point, hello)) for point in self.points]
-        self._manifest = manifest.make_manifest(study, hello, keyed, command, self._old)
+        sources = own_sources(points, study.path.parent)
+        self._manifest = manifest.make_manifest(study, hello, keyed, command, self._old, sources)
         writer.write_manifest(self._manifest)
         self.tasks = [Task.of(point, key, hello) for point, key in keyed]
         self._owners = [_name_of(hello)] * len(keyed)

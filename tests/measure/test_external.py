@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.command import CALLER_PATH
+from nqbench.devices.command import CALLER_PATH, ProgramFault, Ran, _seconds
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError, StudyError
@@ -19,7 +19,7 @@ from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerProcess
 from nqbench.measure.worker.session import Session
-from nqbench.point import Point
+from nqbench.point import Executable, Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import expand, load_study
@@ -272,3 +272,15 @@ def test_points_that_differ_in_what_a_program_does_not_take_are_one(tmp_path: Pa
     shown = call("run", str(path), "--device", "sim:mini", "--dry-run")
     assert shown.code == 0
     assert "./mine.sh 8" in shown.out
+
+
+@pytest.mark.parametrize(("printed", "taken"), [("0.5", 0.5), ("1.005", 1.005), ("1.5", None)])
+def test_a_program_cannot_take_longer_than_it_ran(printed: str, taken: float | None) -> None:
+    """But for a clock's tick."""
+    program = Executable(("./p",), time=r"time=(\S+)", unit="s")
+    ran = Ran(f"time={printed}\n", "", wall_s=1.0)
+    if taken is None:
+        with pytest.raises(ProgramFault, match=r"took 1.5 s, but it ran for 1 s"):
+            _seconds("p", program, ran)
+    else:
+        assert _seconds("p", program, ran) == taken

@@ -174,6 +174,15 @@ ATOMICS: list[tuple[str, Update]] = [
 ]
 
 
+def test_atomics_read_and_write_where_there_is_no_cache() -> None:
+    """Of 32 words, 4 sectors of 32 bytes, loaded once, stored twice and added to once."""
+    place = "ld.global.u32 %r2, [%rd1]; st.global.u32 [%rd1], %r2; st.global.u32 [%rd1], %r2;"
+    text = ptx(f"{PLACE}{place} atom.global.add.u32 %r3, [%rd1], %r2;", 1)
+    found = run(text, [np.zeros(32, np.uint32)], caches=(0, 0)).counters
+    assert (found["dram_read_bytes"], found["dram_write_bytes"]) == (2 * 128, 3 * 128)
+    assert found["dram_bytes"] == 5 * 128
+
+
 @pytest.mark.parametrize("space", ["global", "shared"])
 def test_atomics_in_lane_order(space: str) -> None:
     """Lanes hit three cells; each sees what the lanes before it left."""

@@ -18,7 +18,7 @@ from nqbench.errors import DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.simulator.ptx import WIDTHS
 from nqbench.simulator.translation import Translation, build
-from tests.simulator.harness import RULES, Rules, counting, cuda, ptx, run
+from tests.simulator.harness import PLACE, RULES, Rules, counting, cuda, ptx, run
 
 PTXAS: Rules = tuple(sorted((*RULES, ("ptxas", "sm_90"))))
 START = """
@@ -105,6 +105,14 @@ def test_a_merged_access_is_counted_once() -> None:
 
 
 STORE, LOGIC = "st.shared.u32 [%r4+{n}], %r7;", "xor.b32 %r20, %r20, %r21;"
+
+
+def test_predicated_code_issues_once_where_no_lane_takes_it() -> None:
+    """The store of the second warp takes an issue slot, and no second one for a pass."""
+    branch = "setp.lt.u32 %p1, %r1, 32; @!%p1 bra over;\nst.global.u32 [%rd1], %r1;\nover:\n"
+    found = run(ptx(PLACE + branch, 1), [np.zeros(64, np.uint32)], threads=64, rules=PTXAS).counters
+    assert found["global_requests"] == 2
+    assert found["issue_slots"] == found["warp_instructions"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ H100 = load_model("h100")
 def test_makespan_by_hand(
     alone: list[float], issue: list[float], per_block: int, resident: int, crew: int, clocks: float
 ) -> None:
-    shared = {"issue": np.array(issue, float), "other": np.zeros(len(issue))}
+    slots = np.array(issue, float)
+    shared = {"issue": slots, "other": 0.7 * slots}  # the scarcest one counts, not their sum
     span = makespan(np.array(alone, float), shared, per_block, resident, crew)
     assert span == pytest.approx(clocks)
 
@@ -114,6 +115,21 @@ def test_lanes_that_part_meet_again() -> None:
     found = [work_of(program, counts, sites, model) for model in (H100, without)]
     assert found[0].alone[0] - found[1].alone[0] == 10 + 14 * 5
     assert found[0].shared["issue"][0] - found[1].shared["issue"][0] == (10 + 14) / 4
+
+
+def test_what_the_caches_hold_does_not_come_from_device_memory() -> None:
+    program = build(ptx("ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r4;", 0), "k", RULES)
+    counts = np.ones((1, len(program.blocks), 4), np.int64)
+    sites = np.zeros((1, len(program.sites), len(SITE_FIELDS)), np.int64)
+    sites[:, :, SITE_FIELDS.index("sectors")] = 10  # 320 bytes loaded, 320 stored
+    for hits, l2_bytes, memory_bytes in (
+        ((0.0, 0.0), 640, 640),
+        ((0.5, 0.0), 480, 480),
+        ((0.0, 0.75), 640, 160),
+        ((0.5, 0.5), 480, 240),
+    ):
+        work = work_of(program, counts, sites, H100, hits)
+        assert (work.l2_bytes, work.memory_bytes) == (l2_bytes, memory_bytes)
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:

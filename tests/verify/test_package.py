@@ -125,6 +125,49 @@ def test_it_goes_on_as_a_run(package: Path, tmp_path: Path) -> None:
     assert not (copy / CRATE).exists()
 
 
+KERNEL = """\
+name: own
+n: [64]
+kernel:
+  source: k.cu
+  sources: [parts/more.cu]
+  entry: k
+  grid: 1
+  block: 64
+  arguments: {out: {shape: [n], dtype: int32}}
+  check: {out: "np.full(n, 9)"}
+"""
+
+
+def test_an_own_kernel_s_files_travel(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    (own / "parts").mkdir(parents=True)
+    texts = {
+        "k.cu": '#include "nine.cuh"\n__device__ int nine();\n'
+        "__global__ void k(int *out) { out[threadIdx.x] = nine(); }\n",
+        "parts/more.cu": "__device__ int nine() { return NINE; }\n",
+        "nine.cuh": "#define NINE 9\n",
+        "study.yaml": KERNEL,
+    }
+    for name, text in texts.items():
+        (own / name).write_text(text)
+    (own / "of_others.cu").write_text("// of another study\n")
+    words = ("--device", "sim:mini", "--out", tmp_path / "r", "--no-report")
+    done = call("run", own / "study.yaml", *words)
+    assert done.code == 0, done.said
+    done = call("verify", tmp_path / "r", "--package", tmp_path / "package")
+    assert done.code == 0, done.said
+    for name, text in texts.items():
+        assert (tmp_path / "package" / name).read_text() == text
+    assert not (tmp_path / "package" / "of_others.cu").exists()
+    shutil.rmtree(own)
+    before = (tmp_path / "package" / RECORDS).read_bytes()
+    again = ("run", "study.yaml", "--device", "sim:mini", "--out", ".", "--no-report")
+    done = call(*again, cwd=tmp_path / "package")
+    assert done.code == 0, done.said
+    assert (tmp_path / "package" / RECORDS).read_bytes() == before, "nothing was measured again"
+
+
 def test_what_is_there_is_not_overwritten(package: Path) -> None:
     done = call("verify", package, "--package", package)
     assert done.code == 2
