@@ -305,6 +305,7 @@ def running(path: Path, insecure: bool) -> Iterator[SpecCluster]:
     from distributed import SSHCluster, Status
 
     kind, given = described(path, insecure)
+    workers = given.pop("n_workers", 1) if kind == "slurm" else 0
     with _told(path, kind):
         scheduler = {**NO_DASHBOARD, **given.pop("scheduler_options", {})}
         if kind == "ssh":
@@ -313,8 +314,9 @@ def running(path: Path, insecure: bool) -> Iterator[SpecCluster]:
         else:
             cluster = _slurm(given, scheduler)
     try:
-        if kind == "slurm":
+        if kind == "slurm":  # not before Dask's scheduler runs, which jobs have the address of
             with _told(path, kind):
+                cluster.scale(workers)
                 cluster.sync(_submitted, cluster)
         yield cluster
     finally:
@@ -345,7 +347,7 @@ def _slurm(given: dict[str, Any], scheduler: dict[str, Any]) -> SpecCluster:
     words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
     words += given.pop("worker_extra_args", ())
     return SLURMCluster(
-        **{"n_workers": 1, "shared_temp_directory": str(Path.cwd()), **given},
+        **{"shared_temp_directory": str(Path.cwd()), **given},
         scheduler_options=scheduler,
         worker_extra_args=words,
         security=Security() if config.get("distributed.comm.tls.ca-file", None) else True,
