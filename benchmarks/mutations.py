@@ -1,214 +1,219 @@
-"""Damage valid study files at random: each must end in success or in one clear sentence.
+"""Mutations: one operator, number or condition of a module is changed; its tests must notice.
 
-    python -m benchmarks.mutations [--count 10000] [--seed 0] [--cli 50]
+    nice python -m benchmarks.mutations [--count 200] [--seed 0] [--minutes 60] [ROOM ...]
 
-Files of ``configs/`` and ``experiments/`` are damaged as text (one to three edits) or as data (one
-value replaced or given another key), loaded and expanded for a simulated GPU, a real one and a
-CPU. Every ``--cli``-th also goes through ``nqbench run --dry-run``, whose exit code must
-agree. Exits with 1 and names seed and file if anything but a sentence comes out.
+A room is a part of the project's arithmetic with the tests that are nearest to it; places that can
+be changed are drawn at random from all of them. Each mutation runs in a process of its own, in a
+copy of the project; it is killed if a test fails or they take ten times as long as without it.
+Prints every survivor, which a person has to judge (some change nothing that can be seen), and a
+table by room. ``results/README.md`` has the last one.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
+import ast
+import copy
+import os
 import random
+import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import patch
-
-import yaml
-
-from benchmarks.overhead import positive
-from nqbench.cli import app as cli
-from nqbench.devices.cpu import CpuDevice
-from nqbench.errors import NqbenchError
-from nqbench.facts import DeviceFacts
-from nqbench.simulator.models import load_model
-from nqbench.study import expand, load_study
 
 ROOT: Final = Path(__file__).parents[1]
-LONGEST_SENTENCE: Final = 600
-"""Characters beyond the path: more is a paragraph, or a dump of data."""
-SLOWEST_S: Final = 20.0
-"""A study file that takes longer to refuse looks like a hang."""
+ROOMS: Final = {
+    "analysis": (
+        "analysis/answer.py analysis/compare analysis/data analysis/factorial analysis/limits",
+        "tests/analysis",
+    ),
+    "claims": (
+        "analysis/claims papers/formula.py",
+        "tests/analysis/test_claims.py tests/analysis/test_scorecard.py"
+        " tests/analysis/test_matrix.py tests/papers/test_formula.py",
+    ),
+    "measure": (
+        "measure/sampling.py measure/budget.py measure/keys.py measure/telemetry.py"
+        " measure/measurement.py measure/run_state.py",
+        "tests/measure/test_sampling.py tests/measure/test_keys.py tests/measure/test_telemetry.py"
+        " tests/measure/test_session.py tests/measure/test_stages.py tests/measure/test_runner.py"
+        " tests/measure/test_resume.py tests/measure/test_budget.py",
+    ),
+    "counters": (
+        "simulator/tally.py simulator/timing.py compiler/occupancy.py",
+        "tests/simulator/test_timing.py tests/simulator/test_ptxas.py"
+        " tests/simulator/test_control.py tests/simulator/test_memory.py"
+        " tests/simulator/test_caches.py tests/compiler/test_occupancy.py tests/test_inspection.py",
+    ),
+    "count": (
+        "count/chunks.py count/solutions.py count/choice.py",
+        "tests/count/test_chunks.py tests/count/test_count.py tests/count/test_estimate.py",
+    ),
+}
+"""Modules under nqbench/, and their tests, the quick ones first."""
+LIBRARIES: Final = ("numpy", "pandas", "scipy.stats", "matplotlib.pyplot", "pydantic", "numba")
+"""Loaded once for all."""
+SLOWER: Final = 10
+LONGEST_S: Final = 600.0
+OTHER: Final[dict[type[ast.AST], Any]] = {
+    **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
+    **{ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot},
+    **{ast.IsNot: ast.Is, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult},
+    **{ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.And: ast.Or},
+    **{ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift},
+}
+NAMES: Final = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
 
-PIECES: Final = (
-    *("", " ", "\n", "\t", ":", "- ", "[", "}", "'", '"', "#", "&a ", "*a", "0", "-1", "!!x "),
-    *("1e9", ".5", "yes", "null", "{range: [9, 1]}", "{per_sm: 0}", "n", "%", "\x00", "é"),
-    *("999999999999", "n == 3", "1/0", "<<: *a"),
-)
+
+def changed(node: ast.AST) -> ast.AST | None:
+    """The node with one thing changed; ``None`` where nothing of it is."""
+    new = copy.deepcopy(node)
+    match new:
+        case ast.Compare(ops=[op]) if type(op) in OTHER:
+            new.ops = [OTHER[type(op)]()]
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
+            new.op = OTHER[type(op)]()
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            return operand
+        case ast.Constant(value=bool() as value):
+            new.value = not value
+        case ast.Constant(value=int() | float() as value):
+            new.value = value + 1 if isinstance(value, int) else value * 2
+        case ast.Name(id=name, ctx=ast.Load()) if name in NAMES:
+            new.id = NAMES[name]
+        case ast.IfExp(body=body, orelse=orelse):
+            new.body, new.orelse = orelse, body
+        case _:
+            return None
+    return new
 
 
-def damaged_text(text: str, chance: random.Random) -> bytes:
-    """The text after one to three random edits."""
-    for _ in range(chance.randint(1, 3)):
-        at, end = sorted(chance.choices(range(len(text) + 1), k=2))
-        end = min(end, at + chance.choice([1, 2, 8, 40]))
-        piece = chance.choice([*PIECES, text[at:end] * 2, text[at:end][::-1]])
-        text = text[:at] + piece + text[end:]
-    return text.encode("utf-8" if chance.random() < 0.95 else "utf-16")
+def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """Where a module can be changed: a node, its field, and the index in that if it is a list.
+
+    Annotations, messages of errors and what only type checkers read are left out.
+    """
+    for name, value in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "decorator_list") or isinstance(tree, ast.Raise):
+            continue
+        listed = value if isinstance(value, list) else [value]
+        for index, node in enumerate(listed):
+            if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr):
+                continue
+            if changed(node) is not None:
+                yield tree, name, index if isinstance(value, list) else None
+            yield from places(node)
 
 
-VALUES: tuple[Any, ...] = (
-    *(0, -1, 3, 10**30, 2.5, True, None, "", " ", "x", "auto", "-", "n", "n / 0", "1 +", "10s"),
-    *("shared", "cpu.somers", [], [1], [[1]], ["x", 2], {}, {"range": [1, 3]}, {"range": 3}),
-    *({"per_sm": 2}, {"per_sm": "x"}, {"sim": 12}, {"sim": [12], "x": 1}, {"x": {"y": 1}}),
-    *({"range": [1, 10**9]}, {"step": 2}, {1: 2}, float("nan"), float("inf"), "device.name"),
-)
-
-
-def damaged_data(text: str, chance: random.Random) -> bytes:
-    """The text with one value, anywhere in it, replaced by another or given another key."""
-    data = yaml.safe_load(text)
-    holders: list[Any] = [data]
-    for holder in holders:
-        inner = holder.values() if isinstance(holder, dict) else holder
-        holders += [value for value in inner if isinstance(value, dict | list)]
-    holder = chance.choice(holders)
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    key = chance.choice(keys)
-    if isinstance(holder, dict) and chance.random() < 0.3:
-        holder[chance.choice(["n", "where", "system", "depth", "range", "x", "of"])] = holder[key]
-        if chance.random() < 0.5:
-            del holder[key]
+def mutated(text: str, number: int) -> tuple[str, str]:
+    """The text of a module with its place ``number`` changed, and the change in words."""
+    tree = ast.parse(text)
+    parent, name, index = list(places(tree))[number]
+    value = getattr(parent, name)
+    old = value if index is None else value[index]
+    new = changed(old)
+    assert new is not None
+    if index is None:
+        setattr(parent, name, new)
     else:
-        holder[key] = chance.choice(VALUES)
-    return bytes(yaml.safe_dump(data, sort_keys=False).encode())
+        value[index] = new
+    said = f"{old.lineno}: `{ast.unparse(old)}` -> `{ast.unparse(new)}`"
+    return ast.unparse(ast.fix_missing_locations(tree)), said
 
 
-@dataclass
-class MutationOutcome:
-    """What became of the mutations."""
-
-    expanded: int = 0
-    refused: int = 0
-    through_cli: int = 0
-    slowest_s: float = 0.0
-    faults: list[str] = field(default_factory=list)
-    sentences: Counter[str] = field(default_factory=Counter)
+def modules(paths: str) -> list[Path]:
+    """The Python files of some paths under nqbench/, relative to the project."""
+    found = (ROOT / "nqbench" / path for path in paths.split())
+    files = (sorted(one.rglob("*.py")) if one.is_dir() else [one] for one in found)
+    return [file.relative_to(ROOT) for some in files for file in some]
 
 
-def studies() -> list[Path]:
-    """The project's own study files."""
-    found = [*ROOT.glob("configs/*.yaml"), *ROOT.glob("experiments/*/study*.yaml")]
-    return sorted(found)
+def outcome(project: Path, tests: str, limit_s: float) -> str:
+    """``passed``, ``failed`` or ``late``: the tests in a process of their own."""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.chdir(project)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        sys.path.insert(0, str(project))
+        os.environ["PYTHONPATH"] = str(project)
+        import pytest
+
+        options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        os._exit(int(pytest.main([*options, *tests.split()])))
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "failed" if status else "passed"
+        time.sleep(0.05)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "late"
 
 
-def devices() -> list[DeviceFacts]:
-    """A simulated GPU, a real one (as far as facts go), this CPU."""
-    real = replace(load_model("sm_90").facts, kind="cuda")
-    return [load_model().facts, real, CpuDevice().facts]
-
-
-def mutate(
-    paths: Sequence[Path], count: int, folder: Path, seed: int = 0, cli_every: int = 0
-) -> MutationOutcome:
-    """Try ``count`` mutations of the files in turn; ``folder`` takes the damaged copies."""
-    outcome = MutationOutcome()
-    texts = {path: path.read_text(encoding="utf-8") for path in paths}
-    targets = devices()
-    for number in range(count):
-        path = paths[number % len(paths)]
-        name = f"{path.name} seed {seed}:{number}"
-        chance = random.Random(f"{path.name} {seed} {number}")
-        target = folder / "damaged.yaml"
-        damage = chance.choice([damaged_text, damaged_data])
-        target.write_bytes(damage(texts[path], chance))
-        started = time.monotonic()
-        message = _try(target, chance.choice(targets), name, outcome)
-        took_s = time.monotonic() - started
-        outcome.slowest_s = max(outcome.slowest_s, took_s)
-        if took_s > SLOWEST_S:
-            outcome.faults.append(f"{name}: took {took_s:.0f} s")
-        if message is not None:
-            _judge(message, target, name, outcome)
-        if cli_every and number % cli_every == 0:
-            _through_cli(target, name, outcome)
-    return outcome
-
-
-def _try(target: Path, facts: DeviceFacts, name: str, outcome: MutationOutcome) -> str | None:
-    """Load and expand; the sentence, if it was refused."""
-    try:
-        expand(load_study(target), facts)
-    except NqbenchError as error:
-        outcome.refused += 1
-        return str(error)
-    except Exception as error:  # noqa: BLE001 (to find what should not be there is the purpose)
-        outcome.faults.append(f"{name}: {type(error).__name__}: {error}")
-        return None
-    outcome.expanded += 1
-    return None
-
-
-def _judge(message: str, target: Path, name: str, outcome: MutationOutcome) -> None:
-    if not message.startswith(f"{target}:"):
-        outcome.faults.append(f"{name}: does not begin with the file: {message}")
-    if len(message.splitlines()) != 1:
-        outcome.faults.append(f"{name}: not one line: {message!r}")
-    if len(message) > len(str(target)) + LONGEST_SENTENCE:
-        outcome.faults.append(f"{name}: {len(message)} characters: {message[:200]}...")
-    words = message.removeprefix(f"{target}:").lstrip("0123456789: ").split()
-    outcome.sentences[" ".join(words[-4:])] += 1
-
-
-def _through_cli(target: Path, name: str, outcome: MutationOutcome) -> None:
-    """A dry run on the simulator by the command line: 0, or 2 and a sentence."""
-    words = ["nqbench", "run", str(target), "--device", "sim", "--dry-run"]
-    out, said = io.StringIO(), io.StringIO()
-    code: object = 0
-    with (
-        patch.object(sys, "argv", words),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(said),
-    ):
-        try:
-            cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        except Exception as error:  # noqa: BLE001 (as above)
-            code = f"{type(error).__name__}: {error}"
-    outcome.through_cli += 1
-    lines = said.getvalue().strip().splitlines()
-    if code not in (0, 2) or (code == 2 and not (lines and lines[-1].startswith("nqbench: "))):
-        outcome.faults.append(f"{name}: command line: {code}, {lines[-3:]}")
+def copied(project: Path) -> None:
+    """The project, so that changes and what tests write are nobody's; data are links."""
+    for path in ROOT.iterdir():
+        if path.name in ("nqbench", "tests", "benchmarks"):
+            shutil.copytree(path, project / path.name)
+        elif path.name[0] != "." and path.name != "plots":
+            (project / path.name).symlink_to(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the mutations and print what became of them."""
+    """Try mutations until there are enough or the time is over; print what became of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=positive, default=10_000)
+    parser.add_argument("rooms", nargs="*", default=list(ROOMS), metavar="ROOM")
+    parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--cli", type=positive, default=50, help="every how many go through the CLI"
-    )
+    parser.add_argument("--minutes", type=float, default=60.0)
     given = parser.parse_args(arguments)
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        found = mutate(studies(), given.count, Path(folder), given.seed, given.cli)
-    _print(f"fault: {fault}" for fault in found.faults)
-    _print(
-        [
-            f"{given.count} mutations of {len(studies())} files: {found.expanded} expand,"
-            f" {found.refused} end in one sentence ({len(found.sentences)} different endings),"
-            f" {len(found.faults)} faults; {found.through_cli} also through the command line;"
-            f" slowest {found.slowest_s:.2f} s; {time.monotonic() - started:.0f} s in all"
-        ]
-    )
-    return 1 if found.faults else 0
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(line + "\n")
+    sys.dont_write_bytecode = True
+    for name in LIBRARIES:
+        import_module(name)
+    chance = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name)
+        copied(project)
+        limits, drawn = {}, []
+        for room in given.rooms:
+            paths, tests = ROOMS[room]
+            began = time.monotonic()
+            if outcome(project, tests, LONGEST_S) != "passed":
+                sys.exit(f"{room}: its tests fail without a mutation: {tests}")
+            limits[room] = max(60.0, SLOWER * (time.monotonic() - began))
+            for file in modules(paths):
+                text = (ROOT / file).read_text(encoding="utf-8")
+                drawn += [(room, file, n) for n in range(len(list(places(ast.parse(text)))))]
+        sys.stdout.write(f"{len(drawn)} places in {', '.join(given.rooms)}\n")
+        end = time.monotonic() + 60 * given.minutes
+        counts = {room: [0, 0] for room in given.rooms}
+        for room, file, number in chance.sample(drawn, min(given.count, len(drawn))):
+            if time.monotonic() > end:
+                break
+            text = (ROOT / file).read_text(encoding="utf-8")
+            new, said = mutated(text, number)
+            (project / file).write_text(new, encoding="utf-8")
+            found = outcome(project, ROOMS[room][1], limits[room])
+            (project / file).write_text(text, encoding="utf-8")
+            counts[room][0] += 1
+            counts[room][1] += found != "passed"
+            if found == "passed":
+                sys.stdout.write(f"survives: {file}:{said}\n")
+                sys.stdout.flush()
+    for room, (tried, killed) in counts.items():
+        sys.stdout.write(f"| {room} | {tried} | {killed} | {killed / max(1, tried):.0%} |\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -263,7 +264,7 @@ def schema() -> dict[str, Any]:
     allowed, as a user's own workload may have them.
     """
     known = [workloads.get(name) for name in workloads.names()]
-    result = StudyFile.model_json_schema()
+    result = deepcopy(StudyFile.model_json_schema())  # pydantic 2.7 hands out what it keeps
     defs = result["$defs"]
     defs[ProgramFile.__name__] = ProgramFile.model_json_schema()
     defs |= json.loads(Path(__file__).with_name("forms.json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import nvbench_crosscheck, overhead
+from benchmarks import mutations, nvbench_crosscheck, overhead
 from benchmarks.modelled_time import POOL, part_of, sliced
 from benchmarks.nvbench_crosscheck import ToolComparison, verdict
 from nqbench.devices.registry import SimDevice
@@ -29,7 +30,7 @@ RUN = Path(__file__).parents[2] / "results" / "reference" / "h200" / "validate_s
     [
         ("sim_throughput --n 6 --repeat 1 zhang2011.low_divergence", r"low_divergence +14,249 "),
         (f"validate_simulator {RUN} --most 1.6e7 --device sim:h200", r"`warp_instructions` \| 1 "),
-        ("mutations --count 12 --cli 12", "12 mutations of .* 0 faults; 1 also through"),
+        ("damaged_studies --count 12 --cli 12", "12 mutations of .* 0 faults; 1 also through"),
         ("overhead --points 3 --rounds 1 --least 0", "3 points, 1 rounds and verification"),
     ],
 )
@@ -43,7 +44,7 @@ def test_it_runs(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> N
     ("words", "said"),
     [
         ("overhead --points 0", "0 is less than 1"),
-        ("mutations --count -3", "-3 is less than 1"),
+        ("damaged_studies --count -3", "-3 is less than 1"),
         ("nvbench_crosscheck spin", "no kernel 'spin'; there is spin_50us"),
         ("nvbench_crosscheck --rounds 0", "--rounds 0: at least 1"),
     ],
@@ -124,3 +125,13 @@ def test_a_slice_has_whole_pools_of_jobs_and_runs(
     device.simulation = replace(device.simulation, model=part_of(MINI, 2))
     with device.prepare(half) as prepared:
         assert (prepared.launch().counters or {})["modelled_ms"] > 0
+
+
+def test_mutations_change_one_thing_each() -> None:
+    text = "def f(a: int = 3) -> bool:\n    return not (a < 2 and min(a, 1) == -1.5)\n"
+    count = len(list(mutations.places(ast.parse(text))))
+    found = [mutations.mutated(text, number) for number in range(count)]
+    assert len({new for new, _ in found}) == count == 10
+    assert "2: `a < 2` -> `a <= 2`" in [said for _, said in found]
+    assert "1: `3` -> `4`" in [said for _, said in found]
+    assert not list(mutations.places(ast.parse("x: int\nraise E('no ' + f'{1}')")))

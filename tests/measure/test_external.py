@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.command import CALLER_PATH, ProgramFault, Ran, _seconds
+from nqbench.devices.command import CALLER_PATH, Ran, _seconds
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
-from nqbench.errors import StoreError, StudyError
+from nqbench.errors import ProgramFault, StoreError, StudyError
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.sampling import Policy

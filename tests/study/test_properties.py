@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.mutations import mutate
+from benchmarks.damaged_studies import mutate
 from nqbench.errors import NqbenchError
 from nqbench.study import expand, load_study
 from tests.study.fake import CUDA, SIM, FakeWorkload
