@@ -178,9 +178,8 @@ def run(
     spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
     words = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
     command = ["nqbench.run", loaded.name, spec] if loaded.source.in_memory else words
-    outcome = measured(
-        loaded, spec, command, out=out, fresh=fresh, budget=budget, listener=listener
-    )
+    how: Any = {"out": out, "fresh": fresh, "budget": budget, "listener": listener}
+    outcome = measured(loaded, spec, command, **how)
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.path, outcome)

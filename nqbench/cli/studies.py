@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,14 +15,12 @@ from nqbench.errors import StudyError
 if TYPE_CHECKING:
     from nqbench.study import Study
 
-OWN: Final = "kernel"
-COUNTING: Final = "counting"
-"""The workloads that studies are begun with."""
-
 
 def init(
     name: str = argument("NAME", "Name of the study; NAME.yaml.", ""),
-    workload: str = option("--workload WORKLOAD", "kernel (your own, NAME.cu) or counting.", OWN),
+    workload: str = option(
+        "--workload WORKLOAD", "kernel (your own, NAME.cu) or counting.", "kernel"
+    ),
     schema: bool = option(
         "--schema", "Also write nqbench.schema.json, from which editors complete.", False
     ),
@@ -38,15 +36,10 @@ def init(
         return
     if not name and not schema:
         raise StudyError("init needs a name for the study: nqbench init my-study")
-    if workload not in (OWN, COUNTING):
-        raise StudyError(
-            f"--workload {workload}: there are templates for kernel and counting; for another"
-            f" workload write `workload: {workload}` in that of counting"
-        )
     written: list[Path] = []
     if name:
         name = name.removesuffix(".yaml")
-        written += write_template(name, Path(f"{name}.yaml"), kernel=workload == OWN)
+        written += write_template(name, Path(f"{name}.yaml"), workload)
     if schema:
         written.append(write_schema(Path()))
     typer.echo(f"written: {', '.join(map(str, written))}")

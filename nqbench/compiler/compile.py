@@ -57,15 +57,13 @@ def cubin_request(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compi
 
 def compile_many(
     requests: Sequence[CompileRequest],
-    workers: int | None = None,
     done: Callable[[], None] | None = None,
 ) -> list[Compiled | CompileError]:
     """Compile kernels in parallel; results in the order of the requests.
 
     A kernel that does not compile gives its ``CompileError`` in place, so one bad combination does
-    not lose the others. ``workers`` is the number of threads (default: the usable cores): NVRTC
-    releases Python's lock, so threads compile as fast as processes and need no start-up. ``done``
-    is called after each kernel, for a progress display. Raises ``DeviceUnavailable`` if there is no
+    not lose the others. A thread on each usable core: NVRTC releases Python's lock. ``done`` is
+    called after each kernel, for a progress display. Raises ``DeviceUnavailable`` if there is no
     compiler.
     """
     if not requests:
@@ -79,7 +77,7 @@ def compile_many(
         except CompileError as error:
             return error
 
-    with ThreadPoolExecutor(workers or cpu_count()) as pool:
+    with ThreadPoolExecutor(cpu_count()) as pool:
         for result in pool.map(compiled, requests):
             results.append(result)
             if done is not None:

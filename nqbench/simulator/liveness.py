@@ -82,21 +82,24 @@ def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     return RegisterFile(slots, offset, live_out, remade)
 
 
+def _used(
+    block: BasicBlock, without: Collection[ptx.Register]
+) -> tuple[set[ptx.Register], set[ptx.Register]]:
+    """The registers that a block reads before it writes them, and those that it writes."""
+    read: set[ptx.Register] = set()
+    written: set[ptx.Register] = set()
+    for instruction in block.code:
+        read |= {r for r in sources(instruction) if r not in written and r not in without}
+        written |= {r for r in results(instruction) if r not in without}
+    return read, written
+
+
 def live(
     blocks: list[BasicBlock], without: Collection[ptx.Register] = ()
 ) -> tuple[list[set[ptx.Register]], list[set[ptx.Register]]]:
     """The registers that live at the start and at the end of each block."""
-    reads: list[set[ptx.Register]] = []
-    writes: list[set[ptx.Register]] = []
-    for block in blocks:
-        read: set[ptx.Register] = set()
-        written: set[ptx.Register] = set()
-        for instruction in block.code:
-            read |= {r for r in sources(instruction) if r not in written and r not in without}
-            written |= {r for r in results(instruction) if r not in without}
-        reads.append(read)
-        writes.append(written)
-    live_in = [set(read) for read in reads]
+    used = [_used(block, without) for block in blocks]
+    live_in = [set(read) for read, _ in used]
     live_out: list[set[ptx.Register]] = [set() for _ in blocks]
     changed = True
     while changed:
@@ -107,7 +110,8 @@ def live(
             if block.ending == "barrier" and block.closing is not None:
                 # A reducing barrier's result is written when the warp resumes.
                 out |= set(results(block.closing))
-            into = reads[i] | (out - writes[i])
+            read, written = used[i]
+            into = read | (out - written)
             if out != live_out[i] or into != live_in[i]:
                 live_out[i], live_in[i] = out, into
                 changed = True

@@ -15,6 +15,7 @@ from nqbench.errors import StudyError
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.schema import schema
 from nqbench.system.suggest import nearest, shown
+from nqbench.workloads.base import KERNEL
 
 SCHEMA_FILE: Final = "nqbench.schema.json"
 """The JSON Schema beside studies: their first line names it for editors."""
@@ -68,14 +69,19 @@ def find_study(given: Path) -> Path:
     raise StudyError(f"there is no study file {name} and no packaged study of that name; {hint}")
 
 
-def write_template(name: str, path: Path, *, kernel: bool = True) -> list[Path]:
+def write_template(name: str, path: Path, workload: str = KERNEL) -> list[Path]:
     """Write a commented study called ``name`` to start from: one of a kernel of the user's own, and
-    its .cu file; without ``kernel`` one of the counting workload. Returns the files, the study
-    first.
+    its .cu file, or one of the workload ``counting``. Returns the files, the study first.
 
-    Raises ``StudyError`` for a name that a results folder cannot have, and if a file exists or
-    cannot be written.
+    Raises ``StudyError`` for another workload, for a name that a results folder cannot have, and if
+    a file exists or cannot be written.
     """
+    kernel = workload == KERNEL
+    if not kernel and workload != "counting":
+        raise StudyError(
+            f"--workload {workload}: there are templates for kernel and counting; for another"
+            f" workload write `workload: {workload}` in that of counting"
+        )
     if not re.fullmatch(NAME_PATTERN, name):
         raise StudyError(f"{shown(name)} cannot be the name of a study; {NAME_RULE}")
     templates = {path: "kernel_template.yaml" if kernel else "template.yaml"}
@@ -84,15 +90,12 @@ def write_template(name: str, path: Path, *, kernel: bool = True) -> list[Path]:
     for file in templates:
         if file.exists():
             raise StudyError(f"{file} exists; nothing was written: choose another name")
+    words = {word.replace("NAME", name): word for word in ("name: NAME", "[NAME,", "NAME.cu")}
     for file, template in templates.items():
         text = files("nqbench.study").joinpath(template).read_text(encoding="utf-8")
-        text = (
-            text.replace("name: NAME", f"name: {name}", 1)
-            .replace("FILE", str(path))
-            .replace("[NAME,", f"[{name},")
-        )
-        text = text.replace("SCHEMA", SCHEMA_FILE)
-        _write(file, text.replace("NAME.cu", f"{name}.cu"), "x")
+        for new, old in {str(path): "FILE", SCHEMA_FILE: "SCHEMA", **words}.items():
+            text = text.replace(old, new)
+        _write(file, text, "x")
     return list(templates)
 
 

@@ -71,7 +71,7 @@ def test_a_wrong_name(elsewhere: Path, given: str, said: str) -> None:
 
 def test_the_template_runs_and_names_every_key(elsewhere: Path) -> None:
     file = elsewhere / "my-study.yaml"
-    write_template("my-study", file, kernel=False)
+    write_template("my-study", file, "counting")
     study = load_study(file)
     assert (study.name, "my-study.yaml --dry-run" in study.text) == ("my-study", True)
     points = expand(study, load_model("mini").facts)

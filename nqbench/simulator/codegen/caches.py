@@ -144,15 +144,14 @@ def _level_2(module: Module) -> None:
     context, line, sectors, asks = f.parameters
     level = _Level(f, context, L2_WAYS)
     fields = Fields(f, context)
+    size = fields.get(Context.L2_BYTES)
     reads, writes = (f.compare("ne", asks, const(I32, other)) for other in (Asks.WRITE, Asks.READ))
     none = const(I32, 0)
-    with f.when(f.compare("eq", fields.get(Context.L2_BYTES), const(I64, 0))):
+    with f.when(f.compare("eq", size, const(I64, 0))):
         level.count(CacheCount.READ, f.select(reads, sectors, none))
         level.count(CacheCount.WRITTEN, f.select(writes, sectors, none))
         f.leave()
-    place, there = level.find(
-        f.pointer(fields.get(Context.L2)), fields.get(Context.L2_BYTES), line
-    )  # fmt: skip
+    place, there = level.find(f.pointer(fields.get(Context.L2)), size, line)
     level.touch(place)
     bits_at = level.bits(place)
     with f.when(f.not_(there)):
