@@ -83,6 +83,10 @@ def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
     if kind != "auto":
         number = str(_index(rest)) if kind == "cuda" else rest
         return DeviceChoice(f"{kind}:{number}" if number else kind, "asked for")
+    return _automatic(name)
+
+
+def _automatic(name: str) -> DeviceChoice:
     from nqbench.devices.cuda.query import find_gpus
 
     try:

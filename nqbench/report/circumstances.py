@@ -135,16 +135,15 @@ def details(data: Dataset, records: Sequence[Record]) -> Iterator[Details]:
             yield Details(f"Points of sweep {sweep}", tuple(here))
 
 
-def _detail(
-    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
-) -> PointDetail:
+def _facts(point: PointResult, records: Sequence[Record]) -> dict[str, str]:
+    """What a point is, how it ended and what was counted, by heading."""
     last = records[-1] if records else None
     expected = {r.expected for r in records if r.expected}
     answers = {r.answer for r in records if r.answer}
     said = ", as expected" if answers and answers == expected else ""
     counters = {name: value for r in records for name, value in r.counters.items()}
     levels = {name: level for name, level in point.levels.items() if level != INAPPLICABLE}
-    facts = {
+    return {
         "status": f"{point.status}: {point.reason}" if point.reason else point.status,
         "factors": _listed(levels),
         "answer": f"{', '.join(sorted(answers))}{said}" if answers else "",
@@ -152,6 +151,11 @@ def _detail(
         "launch": _listed(records[0].about if records else {}),
         "counters": _listed({name: wording.number(value) for name, value in counters.items()}),
     }
+
+
+def _detail(
+    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
+) -> PointDetail:
     rows = [_measurement(record) for record in records]
     headings = dict.fromkeys(name for row in rows for name, text in row.items() if text)
     what = data.quantities()[0]
@@ -160,7 +164,7 @@ def _detail(
         anchor(point.key),
         f"{wording.describe(point, factors)}, N={point.n}",
         "" if math.isnan(value) else exact(value, what),
-        tuple((name, text) for name, text in facts.items() if text),
+        tuple((name, text) for name, text in _facts(point, records).items() if text),
         tuple(headings),
         tuple(tuple(row.get(name, "") for name in headings) for row in rows),
         tuple((f"round {r.round}", in_one_unit(r.samples_s)) for r in records if r.samples_s),

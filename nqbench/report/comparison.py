@@ -262,6 +262,18 @@ def _summary(findings: Findings) -> Table:
     return _table(findings, "summary", "How many points differ", made, means, *findings.notes)
 
 
+def _notes(comparison: Comparison, what: Quantity) -> list[str]:
+    """What the differences of a quantity mean."""
+    if what.kind != "time":
+        return ["Counts compare exactly; 0 -> 576: from none to 576"]
+    return [
+        *([ON_CPU] if what == CPU_TIME else []),
+        f"±, or both bounds in brackets: {CONFIDENCE:.0%} interval",
+        f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts keep the"
+        f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
+    ]
+
+
 def _points(comparison: Comparison, section: ComparedQuantity, source: Source, which: str) -> Table:
     what, sides = section.quantity, comparison.names
     timed = what.kind == "time"
@@ -280,18 +292,10 @@ def _points(comparison: Comparison, section: ComparedQuantity, source: Source, w
         ),
         (Column("remark"), lambda row: row.reason),
     )
-    notes = ["Counts compare exactly; 0 -> 576: from none to 576"]
-    if timed:
-        notes = [
-            *([ON_CPU] if what == CPU_TIME else []),
-            f"±, or both bounds in brackets: {CONFIDENCE:.0%} interval",
-            f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts keep the"
-            f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
-        ]
     title = f"{what.label}: {sides[1]} against {sides[0]}"
     # Times of CPU programs get separate files.
     name = slug("points", which, what.label if what == CPU_TIME else what.name)
-    return Table(name, title, columns, rows, source, (*notes, *comparison.notes))
+    return Table(name, title, columns, rows, source, (*_notes(comparison, what), *comparison.notes))
 
 
 def _missing(comparison: Comparison, source: Source, which: str) -> Table:

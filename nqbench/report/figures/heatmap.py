@@ -50,7 +50,7 @@ def _one(
     points: Sequence[PointResult],
     grid: Grid,
 ) -> style.Drawing:
-    x, y, n, sweep = str(item.x), str(item.y), points[0].n, points[0].sweep
+    x, y, sweep = str(item.x), str(item.y), points[0].sweep
     xs = [v for v in data.order(sweep, x) if v in {k[0] for k in grid}]
     ys = [v for v in data.order(sweep, y) if v in {k[1] for k in grid}]
     columns = 2 if len(xs) <= _NARROW and len(shown) > 1 else 1
@@ -61,6 +61,17 @@ def _one(
         ax.set_ylabel(y, labelpad=6)
         if i + columns >= len(shown):
             ax.set_xlabel(x)
+    title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
+    title = title[0].upper() + title[1:]
+    name = slug("heatmap", sweep, item.value or "")
+    alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
+    return style.finish(
+        figure, name, title, source_of(data), alt=alt, subtitle=_about(shown, points)
+    )
+
+
+def _about(shown: Sequence[Quantity], points: Sequence[PointResult]) -> str:
+    """The system and the size, and what outlines, hatches and shades mean."""
     system = {p.system for p in points if p.system}
     about = f"{system.pop()}, " if len(system) == 1 else ""
     hatched = "hatched: infeasible or failed; " if any(not p.ok for p in points) else ""
@@ -68,12 +79,7 @@ def _one(
     most = ", ".join(what.label for what in shown if what.better == "higher")
     outlined = f"lowest (highest for {most})" if most else "lowest"
     outlined = "highest" if all(what.better == "higher" for what in shown) else outlined
-    subtitle = f"{about}N={n}; outlined: {outlined}; {hatched}darker: higher"
-    title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
-    title = title[0].upper() + title[1:]
-    name = slug("heatmap", sweep, item.value or "")
-    alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
-    return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+    return f"{about}N={points[0].n}; outlined: {outlined}; {hatched}darker: higher"
 
 
 def _grid(points: Sequence[PointResult], x: str, y: str) -> Grid:
