@@ -104,6 +104,24 @@ def prefixes(
     return job
 
 
+Bits = int | np.int64
+
+
+@compiled
+def enter(
+    path: NDArray[np.int64],
+    open_to: NDArray[np.int64],
+    row: int,
+    columns: Bits,
+    left: Bits,
+    right: Bits,
+) -> None:
+    """Go to a row in which queens above attack these columns: rows of ``path`` are the queens, what
+    is attacked, and the columns still to try, by row of the board; ``open_to`` are all to try."""
+    path[1, row], path[2, row], path[3, row] = columns, left, right
+    path[4, row] = open_to[row] & ~(columns | left | right)
+
+
 @compiled
 def work_of_jobs(
     n: int, depth: int, masks: NDArray[Any], begin: int, end: int, out: NDArray[np.int64]
@@ -113,61 +131,35 @@ def work_of_jobs(
     ``masks`` as in ``jobs.Jobs.words`` of the encoding ``masks``; ``out`` has shape
     ``(end - begin, 3)``. At least three rows are left to search.
     """
-    board = np.int64((1 << n) - 1)
+    open_to = np.full(n, (1 << n) - 1)
+    path = np.zeros((5, n), np.int64)
     # Unsigned, since signed indices would be tested for wrapping around (20% of the time).
-    one = np.uint64(1)
-    top = np.uint64(0)
-    above_last = np.uint64(n - depth - 2)
-    columns_above = np.zeros(n, np.int64)
-    left_above = np.zeros(n, np.int64)
-    right_above = np.zeros(n, np.int64)
-    free_above = np.zeros(n, np.int64)
+    top, one, above_last = _U(depth), _U(1), _U(n - 2)
     for job in range(begin, end):
-        columns = np.int64(masks[3 * job])
-        left = np.int64(masks[3 * job + 1])
-        right = np.int64(masks[3 * job + 2])
-        free = board & ~(columns | left | right)
+        columns, left = np.int64(masks[3 * job]), np.int64(masks[3 * job + 1])
+        enter(path, open_to, top, columns, left, np.int64(masks[3 * job + 2]))
+        descents = dead = solutions = 0
         row = top
-        descents = 0
-        dead = 0
-        solutions = 0
         while True:
-            if free == 0:
+            queen = path[4, row] & -path[4, row]
+            if not queen:
                 if row == top:
                     break
                 row -= one
-                columns = columns_above[row]
-                left = left_above[row]
-                right = right_above[row]
-                free = free_above[row]
                 continue
-            queen = free & -free
-            free ^= queen
-            next_columns = columns | queen
-            next_left = (left | queen) << 1
-            next_right = (right | queen) >> 1
-            below = board & ~(next_columns | next_left | next_right)
+            path[4, row] ^= queen
+            columns, left = path[1, row] | queen, path[2, row] | queen
+            enter(path, open_to, row + one, columns, left << 1, (path[3, row] | queen) >> 1)
             descents += 1
-            if below == 0:
+            if not path[4, row + one]:
                 dead += 1
             elif row == above_last:
                 solutions += 1  # no other column can be open in the last row
             else:
-                columns_above[row] = columns
-                left_above[row] = left
-                right_above[row] = right
-                free_above[row] = free
                 row += one
-                columns = next_columns
-                left = next_left
-                right = next_right
-                free = below
         out[job - begin, 0] = descents
         out[job - begin, 1] = dead
         out[job - begin, 2] = solutions
-
-
-Bits = int | np.int64
 
 
 @compiled
@@ -240,21 +232,6 @@ def solutions_of_jobs(n: int, depth: int, masks: NDArray[Any], begin: int, end: 
         free = board & ~(columns | left | right)
         count += solutions_below(n, depth, columns, left, right, free)
     return count
-
-
-@compiled
-def enter(
-    path: NDArray[np.int64],
-    open_to: NDArray[np.int64],
-    row: int,
-    columns: Bits,
-    left: Bits,
-    right: Bits,
-) -> None:
-    """Go to a row in which queens above attack these columns: rows of ``path`` are the queens, what
-    is attacked, and the columns still to try, by row of the board; ``open_to`` are all to try."""
-    path[1, row], path[2, row], path[3, row] = columns, left, right
-    path[4, row] = open_to[row] & ~(columns | left | right)
 
 
 @compiled
