@@ -111,7 +111,7 @@ Bits = int | np.int64
 def enter(
     path: NDArray[np.int64],
     open_to: NDArray[np.int64],
-    row: int,
+    row: Any,
     columns: Bits,
     left: Bits,
     right: Bits,
