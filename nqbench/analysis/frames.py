@@ -98,9 +98,8 @@ def run_json(answer: Answer, folder: str) -> dict[str, Any]:
 def run_html(answer: Answer) -> str:
     """What a notebook shows of a run: its findings, the best points, what each change does."""
     data = answer.data
-    ok = sum(point.ok for point in data.points)
     head = f"{data.name} on {data.device_short}: {data.provenance}"
-    parts = [f"<p><b>{html.escape(head)}</b>, {ok} of {len(data.points)} points right</p>"]
+    parts = [f"<p><b>{html.escape(head)}</b>, {data.outcome}</p>"]
     for sentences in (findings(answer), best_table(answer, answer.sweep).get("text", ())):
         told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
         parts.append(f"<ul>{told}</ul>" if told else "")

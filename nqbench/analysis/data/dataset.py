@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +31,7 @@ from nqbench.runs.frame import recorded
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many
-from nqbench.vocabulary import MEASURED
+from nqbench.vocabulary import ERRORS, MEASURED
 from nqbench.workloads import launch_factors
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
@@ -97,14 +98,17 @@ class PointResult:
         """Value of each round that has one. A time exists only where time was measured."""
         if what.kind == "time" and not self.timed:
             return {}
-        if what.exact and (self.cpu or self.timed):
+        if what.exact and (self.cpu or self.timed) and what.name not in ERRORS:
             return {}
         found = {r: what.of(row) for r, row in sorted(self.measurements.items())}
         return {r: v for r, v in found.items() if math.isfinite(v)}
 
     def estimate(self, what: Quantity) -> Estimate | None:
-        """Value with its interval over the rounds, or ``None`` where nothing was recorded."""
+        """Value with its interval over the rounds, or ``None`` where nothing was recorded. Of
+        errors it is the largest."""
         values = list(self.values(what).values())
+        if what.name in ERRORS:
+            values.sort(reverse=True)
         return combine(values, exact=what.exact) if values else None
 
     def value(self, what: Quantity) -> float:
@@ -272,6 +276,14 @@ class Dataset:
         if self.simulated:
             return tuple(quantity(name) for name in SHOWN_COUNTERS)
         return (CPU_TIME if self.programs_only else TIME,)
+
+    @property
+    def outcome(self) -> str:
+        """How many points came out right, and how many were not checked."""
+        counts = Counter(point.status for point in self.points)
+        unchecked = counts["unchecked"]
+        right = f"{counts['ok']} of {len(self.points)} points right"
+        return f"{right}, {unchecked} unchecked" if unchecked else right
 
     def quantity(self, name: str) -> Quantity:
         """A quantity, or a derived metric of the study. Raises ``AnalysisError`` if unknown."""

@@ -26,8 +26,8 @@ from nqbench.vocabulary import (
 )
 from nqbench.workloads import KERNEL, phases
 
-FRACTIONS: Final = ("lane_efficiency", "l1_hit_percent", "l2_hit_percent", "modelled_ms")
-"""Counters of the simulator that are not whole numbers."""
+FRACTIONS: Final = ("lane_efficiency", "l1_hit_percent", "l2_hit_percent", "modelled_ms", *ERRORS)
+"""Counters that are not whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def quantity(name: str) -> Quantity:
     if name in phases():
         return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
     if name in ERRORS:
-        return Quantity(name, name.replace("_", " "), (name,), "counter", measured=True)
+        return Quantity(name, name.replace("_", " "), (name,), "counter")
     if is_counter(name):
         plain, kernel = plain_name(name)
         label = plain.replace("_", " ") + (f" of {kernel}" if kernel else "")

@@ -30,8 +30,7 @@ def show_answer(answer: Answer, ending: str = "") -> None:
     """The headline with how many points came out right and the ``ending``, what each change does,
     the best points."""
     data = answer.data
-    ok = sum(p.ok for p in data.points)
-    right = ", ".join(filter(None, [f"{ok} of {len(data.points)} points right", ending]))
+    right = ", ".join(filter(None, [data.outcome, ending]))
     head = f"{data.name} on {data.device_short}: {manner(answer)}"
     console.say(f"{head:<{WIDTH - len(right) - 2}}  {right}")
     if answer.question:

@@ -258,3 +258,10 @@ def test_the_test_device_is_wrong_on_other_contents() -> None:
     assert "on other contents: the answer is 257, but the known one is 256" in found.reason
     assert not found.samples_s
     assert session.Session("fake").measure(request).status == "ok"
+
+
+def test_an_unchecked_point_is_counted_as_such(tmp_path: Path) -> None:
+    assert ended(tmp_path, BODY, {"kernel/check": None})[0] == {"unchecked": 1}
+    data = load_dataset(tmp_path / "run")
+    assert (data.outcome, data.points[0].ok) == ("0 of 1 points right, 1 unchecked", True)
+    assert data.points[0].value(quantity("warp_instructions")) > 0
