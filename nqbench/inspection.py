@@ -22,7 +22,7 @@ from nqbench.point import labels, varied
 from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
-from nqbench.simulator.models import PTXAS
+from nqbench.simulator.models import EXPAND
 from nqbench.simulator.ptx import Where
 from nqbench.study import Study, expand
 from nqbench.study.asked import smallest
@@ -157,10 +157,10 @@ def _explained(label: str, point: Point, device: SimDevice) -> list[Explained]:
 
 
 def _counting(spec: str) -> SimDevice:
-    """The simulator, counting as the assembler leaves the code: a division is not one instruction.
+    """The simulator, for which a division is not one instruction.
 
     Raises ``DeviceUnavailable``."""
-    return open_simulator(f"{open_simulator(spec).spec}:{PTXAS}")
+    return open_simulator(f"{open_simulator(spec).spec}:{EXPAND}")
 
 
 def side_by_side(

@@ -31,7 +31,7 @@ LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
     ],
 )
 def test_lines_add_up_to_the_counters_of_the_launch(subject: str, spec: str) -> None:
-    device = open_simulator(f"{spec}:ptxas")
+    device = open_simulator(f"{spec}:expand")
     points = chosen_points(subject, device.facts)
     ((found,),) = explain_points(points, spec)
     (point,) = points

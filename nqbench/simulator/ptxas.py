@@ -68,17 +68,19 @@ class Assembled:
         return self.expanded.get(i, 1)
 
 
-def assemble(blocks: list[BasicBlock], symbols: Symbols, arch: str) -> Assembled:
-    """Find the accesses that are merged, the branches that are predicated and the instructions
-    that an architecture does not have."""
-    found, lengths = Assembled(), _expansions(arch)
+def expand(found: Assembled, blocks: list[BasicBlock], arch: str) -> None:
+    """Find the instructions that an architecture does not have."""
+    lengths = _expansions(arch)
     every = (i for block in blocks for i in block.instructions)
     found.expanded = {i: lengths[i.full_opcode] for i in every if i.full_opcode in lengths}
+
+
+def assemble(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> None:
+    """Find the accesses that are merged and the branches that are predicated."""
     alignment = _Alignment(blocks, symbols)
     for block in blocks:
         _Merging(found, alignment).run(block.instructions)
     _predicate(found, blocks, symbols)
-    return found
 
 
 @functools.cache

@@ -47,10 +47,12 @@ class Simulation:
         rules, chip = dict(self.model.memory), self.model.chip
         if models.CACHE in self.modes and (chip.l1_shared_bytes or chip.l2_bytes):
             rules |= {"cache": "on", "l1_holds": ", ".join(chip.l1_holds or ())}
-        if models.PTXAS in self.modes or models.TIME in self.modes:
-            rules[models.PTXAS] = self.facts.arch
-        if models.TIME in self.modes:
-            rules[models.TIME] = "on"
+        asked = [mode for mode in self.modes if mode != models.CACHE]
+        rules |= dict.fromkeys(asked, "on")
+        if models.TIME in asked:
+            rules[models.PTXAS] = "on"
+        if asked:
+            rules[models.EXPAND] = self.facts.arch
         return tuple(sorted(rules.items()))
 
     def identity(self) -> Mapping[str, object]:
@@ -58,6 +60,9 @@ class Simulation:
         from nqbench.compiler.nvrtc import compiler_version
 
         chip = self.model.chip
+        counts = [models.EXPAND] if models.EXPAND in self.modes else []
+        if models.PTXAS in self.modes:
+            counts = [models.EXPAND, models.PTXAS]
         caches = [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]
         return {
             "kind": "sim",
@@ -68,7 +73,7 @@ class Simulation:
             **({"time": asdict(chip)} if models.TIME in self.modes else {}),
             "order": self.order,
             "quantum": self.quantum,
-            **({"counts": models.PTXAS} if models.PTXAS in self.modes else {}),
+            **({"counts": counts} if counts else {}),
             "ptx_compiler": compiler_version(),
             "arch": self.facts.arch,
         }

@@ -19,10 +19,10 @@ from nqbench.simulator.codegen.memory import outlines
 from nqbench.simulator.codegen.writer import AccessSite, KernelWriter
 from nqbench.simulator.ir import Function, Module
 from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
-from nqbench.simulator.models import PTXAS
+from nqbench.simulator.models import EXPAND, PTXAS
 from nqbench.simulator.native import Cpu, NativeKernel
 from nqbench.simulator.ptx import Instruction, PtxKernel
-from nqbench.simulator.ptxas import Assembled, assemble
+from nqbench.simulator.ptxas import Assembled, assemble, expand
 from nqbench.simulator.rules import SectorRules, memory_rules
 
 KEPT_FROM: Final = 100_000
@@ -115,8 +115,11 @@ def _translated(
     context, warp, _ = f.parameters
     exact = liveness.smallest_access(blocks, "shared") < 4
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
-    arch = dict(memory).get(PTXAS)
-    k.assembled = assemble(blocks, placed, str(arch)) if arch else Assembled()
+    asked = dict(memory)
+    if EXPAND in asked:
+        expand(k.assembled, blocks, str(asked[EXPAND]))
+    if PTXAS in asked:
+        assemble(k.assembled, blocks, placed)
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)

@@ -20,7 +20,7 @@ from nqbench.simulator.ptx import WIDTHS
 from nqbench.simulator.translation import Translation, build
 from tests.simulator.harness import PLACE, RULES, Rules, counting, cuda, ptx, run
 
-PTXAS: Rules = tuple(sorted((*RULES, ("ptxas", "sm_90"))))
+PTXAS: Rules = tuple(sorted((*RULES, ("expand", "sm_90"), ("ptxas", "on"))))
 START = """
 mov.u32 %r1, %tid.x; mov.u32 %r2, box; shl.b32 %r3, %r1, 5; add.u32 %r4, %r2, %r3;
 shl.b32 %r5, %r1, 3; add.u32 %r6, %r2, %r5; mov.u32 %r7, 7; mov.u64 %rd7, 7;
@@ -186,7 +186,7 @@ def test_the_lengths_are_those_of_the_machine_code(
     move = {"r": "mov.u32", "d": "mov.f64"}[kind]
     length = length_of(instruction, operands, kind, arch) - length_of(move, 1, kind, arch)
     text = ptx({"r": "div.u32 %r3, %r1, %r2;", "d": "sqrt.rn.f64 %fd3, %fd1;"}[kind], 1)
-    code = build(text, "k", tuple(sorted((*RULES, ("ptxas", arch)))))
+    code = build(text, "k", tuple(sorted((*RULES, ("expand", arch)))))
     assert [length] == list(code.assembled.expanded.values())
 
 

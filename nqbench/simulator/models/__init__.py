@@ -35,11 +35,13 @@ ORDERS: Final = (ROUND_ROBIN, "reverse", "greedy")
 """Which warp the simulator runs next: all in turn, all in turn backwards, or each until it must
 wait."""
 CACHE: Final = "cache"
+EXPAND: Final = "expand"
 PTXAS: Final = "ptxas"
 TIME: Final = "time"
-MODES: Final = (CACHE, PTXAS, TIME)
-"""What a simulation may do besides: model the caches; count as the assembler leaves the code; model
-the time."""
+MODES: Final = (CACHE, EXPAND, PTXAS, TIME)
+"""What a simulation may do besides: model the caches; count divisions and roots as the sequences
+that they are; count as the assembler leaves the code, these included; model the time, so counted.
+"""
 MEMORY_RULES: Final = ("half_warp_strict", "half_warp_segments", "lines", "kepler", "sectors")
 """Of compute capability 1.0 and 1.1, 1.2 and 1.3, 2.x, 3.x, and 7.0 and later."""
 
