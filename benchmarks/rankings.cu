@@ -152,10 +152,10 @@ extern "C" __global__ void global_stride(const float* in, float* out, int stride
 extern "C" __global__ void bank_stride(unsigned* out, unsigned stride) {
     __shared__ unsigned s[1024];
     const unsigned t = threadIdx.x;
-    for (unsigned i = t; i < 1024; i += blockDim.x) s[i] = i;
+    for (unsigned i = t; i < 1024; i += blockDim.x) s[i] = (i + 32 * stride) % 1024;
     __syncthreads();
     unsigned at = t * stride % 1024;
-    for (int i = 0; i < 256; i++) at = (s[at] + 32 * stride) % 1024;
+    for (int i = 0; i < 256; i++) at = s[at];
     out[blockIdx.x * blockDim.x + t] = at;
 }
 
