@@ -24,7 +24,7 @@ from nqbench.analysis.compare.runs import compare_levels, compare_runs
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show import console
-from nqbench.devices.fake import FakeDevice, FakeModel
+from nqbench.devices.fake import identity_of
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
 from nqbench.selftest.device import HEADS, MAX_FALSE, SIDES, JudgedRate, Trial
@@ -36,7 +36,61 @@ ROUNDS = 5
 COVERAGE_NORMAL, COVERAGE_SKEW = (0.93, 0.97), (0.90, 1.0)
 MIN_POWER = 0.90
 """Share of single comparisons in which a true 2% has to be called right."""
-NOISE = FakeModel(noise=0.004, round=0.004, block=0.004)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How times differ from 100 us. A time is the product of
+
+    - exp(round effect), normal with deviation ``round``: what one process differs by
+    - exp(measurement effect), normal with deviation ``block`` plus ``block_skew`` x (exponential -
+      1): what one kernel in one process differs by (such as where its memory lies)
+    - exp(drift x launches so far in this process)
+    - exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
+    - exp(skew x noise x exponential), and with probability ``outliers`` a factor ``outlier``
+    """
+
+    noise: float
+    round: float
+    block: float
+    seed: int = 0
+    block_skew: float = 0.0
+    drift: float = 0.0
+    rho: float = 0.0
+    skew: float = 0.0
+    outliers: float = 0.0
+    outlier: float = 2.0
+
+
+@dataclass
+class Process:
+    """One round of a run: a process, which counts its launches."""
+
+    noise: Noise
+    round: int
+    launches: int = 0
+
+    def times(self, kernel: str) -> Iterator[float]:
+        """Seconds of the launches of a kernel."""
+        noise, about = self.noise, {"n": 8, "answer": 0}
+        plan = KernelPlan(Path("selftest"), kernel, (), (1, 1, 1), (1, 1, 1), about=about)
+        draws = np.random.default_rng([noise.seed, self.round, identity_of(plan)])
+        offset = np.random.default_rng([noise.seed, self.round]).normal(0.0, noise.round)
+        offset += draws.normal(0.0, noise.block)
+        offset += noise.block_skew * (draws.exponential() - 1)
+        error = 0.0
+        while True:
+            self.launches += 1
+            fresh = draws.normal(0.0, noise.noise * math.sqrt(1 - noise.rho**2))
+            error = noise.rho * error + fresh
+            logarithm = offset + noise.drift * self.launches + error
+            if noise.skew:
+                logarithm += noise.skew * noise.noise * draws.exponential()
+            hit = noise.outliers and draws.random() < noise.outliers
+            yield 1e-4 * math.exp(logarithm) * (noise.outlier if hit else 1.0)
+
+
+NOISE = Noise(noise=0.004, round=0.004, block=0.004)
 """0.4% within a measurement, between processes, and between measurements: what GPUs in a quiet
 machine show."""
 
@@ -51,7 +105,7 @@ class Scenario:
     """
 
     name: str
-    model: FakeModel
+    model: Noise
     effect: float = 1.0
     family: int = 1
     share: float = 1.0
@@ -112,13 +166,14 @@ def _run(scenario: Scenario, family: int, seed: int) -> Dataset:
     kernels = [(side, index) for index in range(scenario.family) for side in SIDES]
     measured: dict[tuple[str, int], dict[int, dict[str, float]]] = {k: {} for k in kernels}
     for round_ in range(1, ROUNDS + 1):
-        device = FakeDevice(model)
-        device.begin_round(round_)
+        process = Process(model, round_)
         order = list(kernels)
         random.Random(f"{model.seed}:{round_}").shuffle(order)
         for side, index in order:
             effect = scenario.truth(index) if side == "b" else 1.0
-            measured[side, index][round_] = {"value_s": effect * _median_s(device, side, index)}
+            measured[side, index][round_] = {
+                "value_s": effect * _median_s(process, f"{side}{index}")
+            }
     points = (
         PointResult("trials", side, 8, {"index": index}, False, True, "ok", "", rounds)
         for (side, index), rounds in measured.items()
@@ -127,15 +182,13 @@ def _run(scenario: Scenario, family: int, seed: int) -> Dataset:
     return Dataset("selftest", manifest, tuple(points), ROUNDS)
 
 
-def _median_s(device: FakeDevice, side: str, index: int) -> float:
+def _median_s(process: Process, kernel: str) -> float:
     """What the sampling policy of real runs makes of one kernel in one round."""
-    name, about, policy = f"{side}{index}", {"n": 8, "answer": 0}, Policy()
-    plan = KernelPlan(Path("selftest"), name, (), (1, 1, 1), (1, 1, 1), about=about)
-    with device.prepare(plan) as prepared:
-        for _ in range(policy.warm_up):
-            prepared.launch()
-        # Only the samples decide when to stop: the clock stands still.
-        return sample(lambda: float(prepared.launch().kernel_s or 0), policy, lambda: 0.0).median_s
+    times, policy = process.times(kernel), Policy()
+    for _ in range(policy.warm_up):
+        next(times)
+    # Only the samples decide when to stop: the clock stands still.
+    return sample(lambda: next(times), policy, lambda: 0.0).median_s
 
 
 def tried(trials: int, scenarios: Sequence[Scenario] = SCENARIOS) -> Iterator[JudgedRate]:

@@ -9,12 +9,9 @@ A kernel time is the product of
 
 - ``base`` seconds x ``growth`` ** (n - 8) x a fixed factor per plan within ``spread``
 - exp(round effect), normal with deviation ``round``: what one process differs by
-- exp(measurement effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1):
-  what one plan in one process differs by (such as where its memory lies)
-- exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on (for
-  ``throttle_for`` launches, 0: for the rest), which the device's sensor shows
-- exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
-- exp(skew x noise x exponential), and with probability ``outliers`` a factor ``outlier``
+- ``throttle`` from the 100th launch on (for ``throttle_for`` launches, 0: for the rest), which the
+  device's sensor shows
+- exp(e), e normal with deviation ``noise``
 - ``cold`` where launches start with a cold L2 cache
 - 1 + ``ramp`` x 0.8 ** k for the k-th launch after loading: what a warm-up is for
 
@@ -70,13 +67,6 @@ class FakeModel:
     spread: float = 0.0
     noise: float = 0.0
     round: float = 0.0
-    block: float = 0.0
-    block_skew: float = 0.0
-    drift: float = 0.0
-    rho: float = 0.0
-    skew: float = 0.0
-    outliers: float = 0.0
-    outlier: float = 2.0
     throttle: float = 1.0
     cold: float = 1.3
     ramp: float = 0.0
@@ -191,14 +181,10 @@ class FakePrepared(Prepared):
         self._answer = answer
         self._cold = self._refilled = False
         self._launches = 0
-        self._error = 0.0  # state of the autocorrelated noise
-        identity = _identity(plan)
+        identity = identity_of(plan)
         model = device.model
         self._random = np.random.default_rng([model.seed, device.round, identity])
         offset = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
-        if model.block or model.block_skew:
-            offset += self._random.normal(0.0, model.block)
-            offset += model.block_skew * (self._random.exponential() - 1)
         own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
         size = float(plan.about.get("n", 8))
         steps = size - 8
@@ -231,14 +217,9 @@ class FakePrepared(Prepared):
         return Launch(kernel_s)
 
     def _draw(self) -> float:
-        model, random = self._device.model, self._random
-        fresh = float(random.normal(0.0, model.noise * math.sqrt(1 - model.rho**2)))
-        self._error = model.rho * self._error + fresh
-        logarithm = self._offset + model.drift * self._device.launches + self._error
-        if model.skew:
-            logarithm += model.skew * model.noise * float(random.exponential())
-        kernel_s = self._base_s * math.exp(logarithm)
-        factor = model.outlier if model.outliers and random.random() < model.outliers else 1.0
+        model, factor = self._device.model, 1.0
+        error = float(self._random.normal(0.0, model.noise))
+        kernel_s = self._base_s * math.exp(self._offset + error)
         if self._device.throttling():
             factor *= model.throttle
             self._device.slowed = True
@@ -297,7 +278,7 @@ class FakeSensor(Sensor):
         )
 
 
-def _identity(plan: KernelPlan | MultiLaunchPlan) -> int:
+def identity_of(plan: KernelPlan | MultiLaunchPlan) -> int:
     """A number for what is launched and how, without source text and contents of buffers."""
     buffers = [[b.name, b.dtype, b.length] for b in plan.buffers]
     if isinstance(plan, KernelPlan):
