@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -192,7 +191,7 @@ def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
         (Column("slots B", "number"), lambda ab: _slots(ab[1])),
         (_AGAINST, lambda ab: _difference(_slots(ab[0]), _slots(ab[1]), SLOTS)),
         *(
-            (Column(f"{name} {side}", "number"), partial(_count, of, index))
+            (Column(f"{name} {side}", "number"), lambda ab, of=of, i=index: of(ab[i]) or None)
             for name, of in BESIDE.items()
             if any(of(one) for ab in lines for one in ab)
             for index, side in enumerate("AB")
@@ -205,12 +204,6 @@ def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
 
 
 _AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
-
-
-def _count(
-    of: Callable[[SourceLine], int], index: int, pair: tuple[SourceLine, SourceLine]
-) -> int | None:
-    return of(pair[index]) or None
 
 
 def _difference(a: float, b: float, what: Quantity) -> wording.Difference:

@@ -11,7 +11,7 @@ from nqbench.analysis.answer import MODELLED, Answer, Best
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.findings import gains, superlative, undecided
 from nqbench.report.figures import effects, ranking
-from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.figures.style import styled
 from nqbench.report.page import Beside, Card, Page, Picture
 from nqbench.system.suggest import many
 
@@ -23,8 +23,6 @@ LARGEST_IN: Final = 5.7
 """Height that leaves them on the first screen."""
 SHARE: Final = 0.6
 """Part of the width that all points take, beside what each change is worth."""
-PANELS: Final = 3
-"""Counters beside each other."""
 
 
 def cards(answer: Answer) -> list[Card]:
@@ -116,19 +114,16 @@ def hero(answer: Answer, page: Page) -> Beside | None:
     if not (page.wants_html and any(needed)):
         return None
     height = min(max(needed), LARGEST_IN)
+    narrow_in = effects.height_in(answer, NARROW_IN)
     pictures = []
     with styled():
-        if needed[0]:
-            wide = ranking.hero(answer, widths[0], height, PANELS)
-            narrow = ranking.hero(answer, NARROW_IN, needed[0], 1)
-            pictures.append((wide.title, _picture(page, wide, narrow), widths[0]))
-        if needed[1]:
-            wide = effects.worth(answer, widths[1], height)
-            tall = effects.height_in(answer, NARROW_IN)
-            narrow = effects.worth(answer, NARROW_IN, tall)
-            pictures.append((wide.title, _picture(page, wide, narrow), widths[1]))
+        for draw, width, tall in (
+            (ranking.hero, widths[0], needed[0]),
+            (effects.worth, widths[1], narrow_in),
+        ):
+            if tall:
+                wide, narrow = draw(answer, width, height), draw(answer, NARROW_IN, tall)
+                svg = page.inline(wide)
+                picture = Picture(wide.alt, svg=svg, narrow=page.inline(narrow))
+                pictures.append((wide.title, picture, width))
     return Beside(tuple(pictures))
-
-
-def _picture(page: Page, wide: Drawing, narrow: Drawing) -> Picture:
-    return Picture(wide.alt, svg=page.inline(wide), narrow=page.inline(narrow))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.observed import observe
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.limits.ceilings import STUDY, Ceiling, GpuCeilings, ceilings_of
+from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
 from nqbench.report.figures import style
@@ -51,8 +51,6 @@ ROOF: Final = "#333333"
 """Roofs have no colour: colours are the systems'."""
 MAX_NAMES: Final = 12
 """Entries of the legend that fit next to the panel."""
-APART: Final = 1.4
-"""Lines closer than this factor leave no room for two labels: they share one."""
 OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
@@ -142,7 +140,7 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     bends = [c.per_s.value / ceilings.best("bytes").per_s.value for c in level]
     intensities = [*bends, *(p.intensity for p in shown)]
     low, high = min(intensities) / 10**DECADES, max(intensities) * 10**DECADES
-    _roofs(ax, ceilings, level, low, high)
+    _roofs(ax, ceilings, top, low, high)
     for index, system in enumerate(dict.fromkeys(p.system for p in shown)):
         colour = style.series_style(index).colour
         marker = style.MARKERS[index // len(style.COLOURS) % len(style.MARKERS)]
@@ -170,31 +168,17 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     return style.finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 
 
-def _roofs(
-    ax: Axes, ceilings: GpuCeilings, level: Sequence[Ceiling], low: float, high: float
-) -> None:
-    """Slanted lines for bytes, level ones for operations, each with its name and number."""
-    slanted = [c for c in ceilings.found.values() if c.kind == "bytes"]
-    top = max(c.per_s.value for c in level)
-    for ceiling in slanted:
+def _roofs(ax: Axes, ceilings: GpuCeilings, top: float, low: float, high: float) -> None:
+    """Slanted lines for bytes, level ones for operations; the legend has their names and rates."""
+    found = [*ceilings.found.values()]
+    steepest = max(c.per_s.value for c in found if c.kind == "bytes")
+    for ceiling in sorted(found, key=lambda c: -c.per_s.value):
         rate = ceiling.per_s.value
-        end = min(high, top / rate)
-        dashes = "-" if ceiling.operation == "copy" else "--"
-        name = f"{ceiling.name}:\n{rate * 1e-9:,.0f} GB/s"
-        ends = ([low, end], [low * rate, end * rate])
-        ax.plot(*ends, color=style.GREY, linestyle=dashes, linewidth=1.2, label=name)
-    steepest = max(c.per_s.value for c in slanted)
-    named: list[list[Ceiling]] = []
-    for ceiling in sorted(level, key=lambda c: -c.per_s.value):
-        rate = ceiling.per_s.value
-        dashes = "-" if ceiling.kind == "float" else ":"
-        ax.plot([rate / steepest, high], [rate, rate], color=ROOF, linestyle=dashes, linewidth=1.2)
-        if named and rate > named[-1][-1].per_s.value / APART:
-            named[-1].append(ceiling)
-        else:
-            named.append([ceiling])
-    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5, "color": ROOF}
-    for group in named:
-        names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
-        place = high, group[0].per_s.value
-        ax.annotate(f"{names} Top/s", place, (-4, 2), ha="right", va="bottom", **words)
+        dashes = "-" if ceiling.operation == "copy" or ceiling.kind == "float" else "--"
+        look: dict[str, Any] = {"linewidth": 1.2, "color": ROOF, "linestyle": dashes}
+        ends = [rate / steepest, high], [rate, rate]
+        if ceiling.kind == "bytes":
+            end, look["color"] = min(high, top / rate), style.GREY
+            ends = [low, end], [low * rate, end * rate]
+        label = f"{ceiling.name}: {rate * _GIGA:,.0f} {UNITS[ceiling.kind]}"
+        ax.plot(*ends, label=label, **look)

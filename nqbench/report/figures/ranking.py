@@ -26,6 +26,9 @@ HERO_ROWS: Final = 26
 """Rows of the figure that opens a page: they fit its first screen."""
 LEAST_IN: Final = 0.85
 """Width of a panel of values."""
+PANELS: Final = 3
+"""Panels of values of a figure that is not narrow."""
+NARROW_IN: Final = 5.0
 MAX_DOTS: Final = 6
 """A factor with more levels is written as text: a dot per level would take too much room."""
 MAX_LEVEL: Final = 15
@@ -65,10 +68,10 @@ def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     return [partial(_draw, data, points, shown, name, f"{title}, N={n}")]
 
 
-def hero(answer: Answer, width_in: float, total_in: float, panels: int) -> style.Drawing:
-    """The points of the answering sweep for the opening of a page of any width, with at most so
-    many ``panels`` of quantities; more points than fit lose those in the middle."""
-    data, shown = answer.data, answer.telling[:panels]
+def hero(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
+    """The points of the answering sweep for the opening of a page of any width; more points than
+    fit lose those in the middle."""
+    data, shown = answer.data, answer.telling[: PANELS if width_in > NARROW_IN else 1]
     points = hero_points(answer)
     shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
     of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
