@@ -22,13 +22,6 @@ MAX_N: Final = 10_000_000
 MILLI: Final = 1000
 """Temperatures and the cooling factor are given in thousandths."""
 
-GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
-CPU_EVALUATORS: Final = {
-    "cpu_serial": "serial_conflicts",
-    "cpu_histogram": "histogram_conflicts",
-}
-"""They are compiled into the search; the function of each in ``cpu.evaluators``."""
-
 COOLED: Final[Mapping[str, Level]] = {
     "start_temperature": 500,
     "end_temperature": 10,
@@ -84,18 +77,15 @@ SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
 }
 CPU_SYSTEMS: Final = frozenset(name for name, s in _HOMES.items() if s.place == "cpu")
 """They run on the CPU, whatever the device."""
-GPU_EVALUATOR_LEVELS: Final = tuple(f for f, v in SCHEMES["sa_gpu"].levels.items() if v == "-")
-"""Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
 
 REMOVED: Final = {
     "board": "boards are no longer read from files",
     "board_file": "boards are no longer read from files; give seed",
     "tally": "pairs are summed as a queen arrives (tally: arrival), the only way left",
-    "evaluator": "on a CPU the schemes of one thread are left; time the others without a search",
+    "evaluator": "a search evaluates as cpu_serial or gpu_coarse do; leave it out",
 }
 FACTORS: Final[Mapping[str, Factor]] = factor_table(
     Path(__file__).with_name("factors.txt"),
     max_n=MAX_N,
     schemes="|".join(SCHEMES),
-    evaluators="|".join((*CPU_EVALUATORS, *GPU_EVALUATORS)),
 )

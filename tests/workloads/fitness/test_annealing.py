@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,22 +133,19 @@ def test_a_board_that_has_no_solution_ends_with_what_remains(n: int) -> None:
 
 
 @pytest.mark.parametrize("kept", [1 << 20, 100], ids=["whole", "scaled"])
-@pytest.mark.parametrize("evaluator", ["serial_conflicts", "histogram_conflicts"])
-def test_the_compiled_search_is_the_same_walk(
-    evaluator: str, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_compiled_search_is_the_same_walk(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cooling, key, values = Cooling(0.5, 0.01, 0.8, 20, 3000), chain_key(4), np.empty(kept, np.int64)
-    ended, _ = walks.full_walk(200, key, cooling, evaluator, values)
+    ended, _ = walks.full_walk(200, key, cooling, values)
     assert same(ended, walk(200, key, cooling))
     # Without evaluating it goes the same way: one step less than values, the first is the start's.
-    again, _ = walks.full_walk(200, key, cooling, evaluator, values, kept)
+    again, _ = walks.full_walk(200, key, cooling, values, kept)
     limit = min(kept - 1, ended.evaluations)
     cut = walk(200, key, replace(cooling, max_evaluations=limit))
     assert (again.conflicts, again.accepted, again.evaluations) == (
         *(cut.conflicts, cut.accepted, limit),
     )
     monkeypatch.setattr(walks, "KEPT", kept)
-    phases_of = walks.anneal_full(200, key, cooling, evaluator).phases
+    phases_of = walks.anneal_full(200, key, cooling).phases
     assert callable(phases_of)
     phases = phases_of()
     assert 0 < phases["other"] <= phases["total"]
@@ -155,23 +153,11 @@ def test_the_compiled_search_is_the_same_walk(
 
 
 @pytest.mark.parametrize(
-    ("device", "n", "seed", "given"),
-    [
-        ("cpu", 40, 1, {"evaluator": "cpu_serial"}),
-        ("cpu", 40, 1, {"evaluator": "cpu_histogram"}),
-        *(
-            ("sim", 10, 7, {"evaluator": evaluator, "max_evaluations": 150})
-            for evaluator in ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
-        ),
-    ],
+    ("device", "system", "n", "limit"), [(CpuDevice(), SA_CPU, 40, 0), (SIM, SA_GPU, 10, 150)]
 )
-def test_every_evaluator_walks_the_same_way(
-    device: str, n: int, seed: int, given: dict[str, Level]
-) -> None:
-    where, system = (CpuDevice(), SA_CPU) if device == "cpu" else (SIM, SA_GPU)
-    answer, outputs, findings = search(where, system, n=n, seed=seed, **given)
-    limit = int(str(given.get("max_evaluations", 0)))
-    expected = walk(n, chain_key(seed), replace(COOLING, max_evaluations=limit))
+def test_every_evaluator_walks_the_same_way(device: Any, system: str, n: int, limit: int) -> None:
+    answer, outputs, findings = search(device, system, n=n, seed=7, max_evaluations=limit)
+    expected = walk(n, chain_key(7), replace(COOLING, max_evaluations=limit))
     assert answer == expected.conflicts
     assert findings["found"] == findings["boards_found"] == (answer == 0)
     assert findings["evaluations"] == expected.evaluations
@@ -179,18 +165,13 @@ def test_every_evaluator_walks_the_same_way(
     assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
 
 
-def test_an_evaluators_own_factors_come_with_it() -> None:
-    facts = CpuDevice().facts
-    for evaluator, own in (
-        ("gpu_coarse", ("per_conflict", "-")),
-        ("gpu_fine1", ("-", "-")),
-        ("histogram", ("-", "shared")),
-    ):
-        factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_GPU, SIM.facts).factors
-        assert (factors["atomics"], factors["counters"]) == own
-        assert WORKLOAD.resolve(factors, SA_GPU, SIM.facts).factors == factors
-    attacked = WORKLOAD.resolve({"n": 20, "proposal": "attacked"}, "fitness.sa_delta", facts)
-    assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", facts) == attacked
+def test_resolved_levels_are_resolved_to_themselves() -> None:
+    given: dict[str, Level] = {"n": 20, "proposal": "attacked"}
+    attacked = WORKLOAD.resolve(given, "fitness.sa_delta", SIM.facts)
+    assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", SIM.facts) == attacked
+    full = WORKLOAD.resolve({"n": 20, "block_size": "auto"}, SA_GPU, SIM.facts)
+    assert full.factors["block_size"] == 512
+    assert WORKLOAD.resolve(full.factors, SA_GPU, SIM.facts) == full
 
 
 BOARD, LOST = walk(12, chain_key(1), COOLING).board, np.arange(12, dtype=np.int32)

@@ -29,7 +29,6 @@ from nqbench.workloads.fitness.boards import (
 )
 from nqbench.workloads.fitness.cpu import evaluators, plans, stealing
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
-from nqbench.workloads.fitness.cpu.unoptimized import IR, target_machine
 from tests.workloads.fitness import brute_force
 from tests.workloads.running import CPU
 
@@ -96,8 +95,8 @@ def test_without_optimisation_it_is_other_code() -> None:
     first, n = np.uint32(0), np.uint32(8)
     assert optimized(board, first, n) == source(board, first, n)
     assert "x i32>" in optimized.inspect_llvm(optimized.signatures[0])  # vectors of queens
-    machine = target_machine()  # also initialises the target
-    text = str(machine.emit_assembly(binding.parse_assembly(IR)))
+    machine = evaluators.target_machine()  # also initialises the target
+    text = str(machine.emit_assembly(binding.parse_assembly(evaluators.IR)))
     assert not [word for word in ("xmm", "ymm", "zmm", "v0.4s", "v1.4s") if word in text]
     # Every variable in memory: the inner loop alone loads board, n, i and j more than once each.
     memory = [line for line in text.splitlines() if "(%rsp)" in line or "[sp" in line]

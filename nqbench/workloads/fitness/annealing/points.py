@@ -2,7 +2,7 @@
 
 ==============  ====================================================================================
 ``sa_cpu``      the fitness paper's search: propose, evaluate in full on the CPU, accept
-``sa_gpu``      the same with a GPU scheme as its evaluator
+``sa_gpu``      the same, evaluated by ``gpu_coarse``
 ``sa_delta``    the same walk on the CPU, each proposal evaluated in constant time
 ``sa_chains``   many such walks on a GPU, one warp each
 ==============  ====================================================================================
@@ -23,12 +23,11 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.fitness import factors, gpu
+from nqbench.workloads.fitness import gpu
 from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND, chains_plan, resolve_chains
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, resolve_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.levels import Levels, applied, number
+from nqbench.workloads.levels import Levels, number
 
 MIN_N: Final = 2
 """A move needs two queens."""
@@ -46,11 +45,9 @@ _WARM_N: Final = 8
 
 
 def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
-    """Resolve ``auto`` in place, the evaluator's factors too; numbers that follow, of a GPU's
-    evaluator those of one evaluation.
+    """Resolve ``auto`` in place; numbers that follow, of ``sa_gpu`` those of one evaluation.
 
-    Raises ``InfeasibleError`` for what cannot run here and for a factor that the evaluator does not
-    have.
+    Raises ``InfeasibleError`` for what cannot run here.
     """
     n, scheme = number(levels, "n"), levels["scheme"]
     if n < MIN_N:
@@ -63,36 +60,16 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     }
     if scheme == "sa_chains":
         derived |= resolve_chains(levels, device)
-    elif scheme != "sa_delta":
-        _check_evaluator(levels)
-        if scheme == "sa_gpu":
-            own = evaluator_levels(levels)
-            derived |= gpu.resolve_scheme(own, device)
-            levels |= {name: own[name] for name in factors.GPU_EVALUATOR_LEVELS}
+    elif scheme == "sa_gpu":
+        own = _evaluation(levels)
+        derived |= gpu.resolve_scheme(own, device)
+        levels["block_size"] = own["block_size"]
     return derived
 
 
-def _check_evaluator(levels: Mapping[str, Level]) -> None:
-    """Raise ``InfeasibleError`` for a scheme of the other device."""
-    searches = {"sa_cpu": [*factors.CPU_EVALUATORS], "sa_gpu": [*factors.GPU_EVALUATORS]}
-    evaluator, scheme = levels["evaluator"], str(levels["scheme"])
-    if evaluator not in (here := searches.pop(scheme)):
-        raise InfeasibleError(
-            f"evaluator: {evaluator} is none of {scheme}; use {', '.join(here)}, or system:"
-            f" fitness_schemes.{next(iter(searches))}",
-            "evaluator",
-        )
-
-
-def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
-    """A point of a GPU's scheme: its defaults, and the levels given to the search.
-
-    Raises ``InfeasibleError`` for a factor that the scheme does not have.
-    """
-    evaluator, owned = str(levels["evaluator"]), factors.GPU_EVALUATOR_LEVELS
-    given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
-    own = {**factors.SCHEMES[evaluator].levels, "n": levels["n"], "scheme": evaluator}
-    return applied(levels, own, given, f"evaluator: {evaluator}")
+def _evaluation(levels: Mapping[str, Level]) -> Levels:
+    """The point that a search on a GPU evaluates its boards as."""
+    return {**levels, "scheme": "gpu_coarse"}
 
 
 def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
@@ -104,7 +81,7 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
 
 def _plan(levels: Levels, device: DeviceFacts) -> Plan:
     n, key = number(levels, "n"), chain_key(number(levels, "seed"))
-    cooling, scheme, evaluator = Cooling.from_levels(levels), levels["scheme"], levels["evaluator"]
+    cooling, scheme = Cooling.from_levels(levels), levels["scheme"]
     if scheme == "sa_chains":
         return chains_plan(levels, device)
 
@@ -115,12 +92,12 @@ def _plan(levels: Levels, device: DeviceFacts) -> Plan:
     if scheme == "sa_delta":
         return search("anneal_delta", key, cooling)
     if scheme == "sa_cpu":
-        return search("anneal_full", key, cooling, factors.CPU_EVALUATORS[str(evaluator)])
+        return search("anneal_full", key, cooling)
     from nqbench.workloads.fitness.annealing.walks import EVALUATION, compile_walk
 
     compile_walk()
     start = np.arange(n, dtype=np.int32)[np.newaxis, :]
-    base = gpu.program_plan(evaluator_levels(levels), start, device)
+    base = gpu.program_plan(_evaluation(levels), start, device)
     return replace(
         base,
         name="fitness.anneal",
@@ -205,6 +182,5 @@ def work(levels: Mapping[str, Level]) -> float:
     n, cooling = number(levels, "n"), Cooling.from_levels(levels)
     usual = _USUAL_ATTACKED * n if cooling.attacked else _USUAL_SHARE * cooling.full_length(n)
     proposals = min(usual, cooling.limit(n))
-    evaluator = levels.get("evaluator", "-")
-    linear = evaluator in ("-", "histogram", "cpu_histogram")
-    return float(proposals) * (1.0 if linear else n * (n - 1) / 2)
+    in_full = levels["scheme"] in ("sa_cpu", "sa_gpu")
+    return float(proposals) * (n * (n - 1) / 2 if in_full else 1.0)

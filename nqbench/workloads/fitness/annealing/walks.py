@@ -303,18 +303,18 @@ def anneal_delta(n: int, key: int, cooling: Cooling) -> CpuResult:
     return CpuResult(ended.conflicts, {}, ended.outputs)
 
 
-def anneal_full(n: int, key: int, cooling: Cooling, evaluator: str) -> CpuResult:
+def anneal_full(n: int, key: int, cooling: Cooling) -> CpuResult:
     """``sa_cpu``: the paper's search. Phases ``evaluation``, ``other`` and ``total`` (seconds).
 
     Evaluation and the rest alternate every few microseconds, so reading clocks between them would
     distort both. A second walk without evaluations is the time of everything else.
     """
     kept = np.empty(KEPT, np.int64)
-    ended, total_s = full_walk(n, key, cooling, evaluator, kept)
+    ended, total_s = full_walk(n, key, cooling, kept)
 
     def phases() -> dict[str, float]:
         longer = max(1.0, (ended.evaluations + 1) / kept.size)
-        again = (full_walk(n, key, cooling, evaluator, kept, kept.size) for _ in range(REPEATS))
+        again = (full_walk(n, key, cooling, kept, kept.size) for _ in range(REPEATS))
         other_s = min(total_s, longer * min(seconds for _, seconds in again))
         return {EVALUATION: total_s - other_s, "other": other_s, "total": total_s}
 
@@ -322,14 +322,14 @@ def anneal_full(n: int, key: int, cooling: Cooling, evaluator: str) -> CpuResult
 
 
 def full_walk(
-    n: int, key: int, cooling: Cooling, evaluator: str, kept: NDArray[np.int64], known: int = 0
+    n: int, key: int, cooling: Cooling, kept: NDArray[np.int64], known: int = 0
 ) -> tuple[Walk, float]:
-    """Anneal, every board evaluated by ``evaluators.EVALUATOR``; how it ended, and its seconds.
+    """Anneal, every board evaluated in full; how it ended, and its seconds.
 
     The conflicts of the first boards are ``kept``. With the first ``known`` of them it walks the
     same way without evaluating, and ends behind them.
     """
-    loop, began = _loop(evaluator), time.perf_counter()
+    loop, began = _loop(), time.perf_counter()
     board, state, rest = _fresh(n, key, cooling)
     loop(board, state, *rest, kept, known)
     return _walk_of(board, state), time.perf_counter() - began
@@ -348,10 +348,10 @@ def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[An
 
 
 @lru_cache
-def _loop(evaluator: str) -> Callable[..., int]:
+def _loop() -> Callable[..., int]:
     """The compiled walk: it evaluates and keeps values or, if some are ``known``, looks them up and
     ends behind them."""
-    evaluate = getattr(evaluators, evaluator)
+    evaluate: Any = evaluators.serial_conflicts
 
     def loop(board, state, table, key, moves, limit, kept, known):  # type: ignore[no-untyped-def]
         count = 0
