@@ -319,6 +319,7 @@ class Session:
             with found.spending("sample"):
                 launch = partial(spot.launch, timer) if spot else timer.kernel_s
                 samples = sampling.sample(launch, policy, known_s=warm.lowest_s or known_s)
+                blocked = timer.blocked - blocked
                 if spot:
                     spot.finish(timer)
         finally:
@@ -327,7 +328,7 @@ class Session:
         found.about["warm_up_launches"] = warm.launches
         found.about["warm_up_ended_by"] = warm.ended_by
         if on_device:
-            found.about["blocked_samples"] = timer.blocked - blocked
+            found.about["blocked_samples"] = blocked
         found.value_s, found.samples_s = samples.median_s, samples.values_s
         found.ended_by = samples.ended_by
         found.telemetry = telemetry.summary(watch.readings)

@@ -36,7 +36,7 @@ class SpotCheck:
         self.number = random.randint(1, launches)
         self.outputs: Outputs | None = None
         self.answer: int | None = None
-        self._prepared, self._launches, self._tried = prepared, 0, False
+        self._prepared, self._launches = prepared, 0
         first = {b.name: b.data for b in plan.buffers if b.data is not None}
         there = {b.name: b.data for b in self.plan.buffers if b.data is not None}
         self._other = {name: data for name, data in there.items() if data is not first[name]}
@@ -45,21 +45,24 @@ class SpotCheck:
     def launch(self, timer: Timer) -> float:
         """Seconds of the next launch, which may be the one."""
         self._launches += 1
-        return self._check(timer) if self._launches == self.number else timer.kernel_s()
+        chosen = self._launches == self.number and self._prepared.refill(self._other)
+        launch_s = timer.kernel_s()
+        if chosen:
+            self._keep(timer)
+        return launch_s
 
     def finish(self, timer: Timer) -> None:
         """Check one more launch, untimed, if the timed ones ended before it was its turn."""
-        if not self._tried:
+        if self._launches < self.number and self._prepared.refill(self._other):
             self.number = self._launches + 1
-            self._check(timer)
+            timer.launch()
+            self._keep(timer)
 
-    def _check(self, timer: Timer) -> float:
-        self._tried = True
-        filled = self._prepared.refill(self._other)
-        launch_s = timer.kernel_s()
-        if filled:
-            self.answer = self._prepared.known_answer()
-            self.outputs = {} if self.answer is not None else self._prepared.fetch()
-            self._prepared.refill(self._first, again=False)
-            timer.launch()  # the next one finds the caches as those before did
-        return launch_s
+    def _keep(self, timer: Timer) -> None:
+        """Keep what the launch left; the next one finds contents and caches as those before did."""
+        self.answer = self._prepared.known_answer()
+        self.outputs = {} if self.answer is not None else self._prepared.fetch()
+        self._prepared.refill(self._first, again=False)
+        blocked = timer.blocked
+        timer.launch()
+        timer.blocked = blocked  # it is no sample
