@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +32,6 @@ _WARP: Final = 32
 _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
 
-
 QUICK: Final[ContextVar[bool]] = ContextVar("quick", default=False)
 """Whether a launch is to be over soon, rather than timed: see ``border.few_starts``."""
 FEW_ROWS: Final = 4
@@ -42,17 +40,11 @@ FEW_ROWS: Final = 4
 Words = NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Made:
-    """The jobs of a plan: the buffer ``jobs``, and what else fills it. See ``jobs.Jobs``."""
-
-    buffers: tuple[Buffer, ...]
-    light_from: int
-    split_s: float = 0.0
-    prepare: Kernel | None = None
+Made = tuple[tuple[Buffer, ...], int, float, Kernel | None]
+"""The buffer ``jobs``, what else fills it, and ``light_from`` and ``split_s`` of ``jobs.Jobs``."""
 
 
-def _made_on_cpu(config: Configuration, some: Words | None, count: int) -> _Made:
+def _made_on_cpu(config: Configuration, some: Words | None, count: int) -> Made:
     n, depth, closed = config.n, config.depth, config.closed_jobs
     if some is None:
         jobs = make_jobs(n, depth, config.encoding, config.symmetry, closed)
@@ -63,10 +55,10 @@ def _made_on_cpu(config: Configuration, some: Words | None, count: int) -> _Made
         words, light_from, split_s = border.jobs(n, depth, closed, some), count, 0.0
     assert words.size == count * words_per_job(config.encoding, depth)
     buffer = Buffer("jobs", str(words.dtype), words.size, data=words)
-    return _Made((buffer,), light_from, split_s)
+    return (buffer,), light_from, split_s, None
 
 
-def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made:
+def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> Made:
     from nqbench.workloads.counting import border
 
     n, depth, closed = config.n, config.depth, config.closed_jobs
@@ -94,7 +86,7 @@ def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made
         Buffer("starts", "uint32", words.size, data=words),
         Buffer("made", "uint32", 1, zero=True),
     )
-    return _Made(buffers, count, split_s, kernel)
+    return buffers, count, split_s, kernel
 
 
 def kernel_plan(
@@ -110,8 +102,8 @@ def kernel_plan(
     """
     _, config, grid = resolve_kernel(given, system, device, some)
     make = _made_on_gpu if config.jobs_made == "gpu" else _made_on_cpu
-    made = make(config, some, grid.jobs)
-    buffers = [*made.buffers]
+    of_jobs, light_from, split_s, prepare = make(config, some, grid.jobs)
+    buffers = [*of_jobs]
     scratch: Argument = _ABSENT
     counter: Argument = _ABSENT
     if config.memory == "global":
@@ -133,7 +125,7 @@ def kernel_plan(
             "jobs",
             np.uint32(grid.jobs),
             np.uint32(grid.share or 1),
-            np.uint32(made.light_from),
+            np.uint32(light_from),
             scratch,
             counter,
             "results",
@@ -146,8 +138,8 @@ def kernel_plan(
         static_shared_bytes=config.static_shared_bytes,
         options=OPTIONS,
         cache=config.cache,
-        prepare=made.prepare,
-        split_s=made.split_s,
+        prepare=prepare,
+        split_s=split_s,
         about=derived(config, grid)
         | {"depth": config.depth, "probe": config.probe, "symmetry": config.symmetry},
     )

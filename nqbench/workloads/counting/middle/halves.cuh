@@ -2,7 +2,8 @@
 // flipped, so that one list serves both sides, and with odd N all queens of the middle row.
 //
 // A half board is one word of 2 N bits: the diagonals that it attacks in the row below, those towards
-// larger columns in the low N bits. From bit 58 on stands the row of its queen in the middle column.
+// larger columns in the low N bits. From bit 53 on stands the column of its last row's queen (`exact`
+// alone asks for it), from 58 on the first row with a queen in a middle column.
 #pragma once
 
 #include "../../warp.cuh"
@@ -23,6 +24,10 @@ struct Middle {
     unsigned split;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
+    // Whether a cell is made for every column of the queen of the middle rows that is farthest out.
+    __host__ __device__ constexpr bool exact() const {
+        return symmetry == Symmetry::middle && !odd();
+    }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
     __host__ __device__ constexpr unsigned outer() const { return half() / 2; }
     __host__ __device__ constexpr unsigned inner() const { return half() - outer(); }
@@ -37,6 +42,9 @@ struct Middle {
 using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
 
+constexpr unsigned kColumn = 53;
+constexpr unsigned kAnyColumn = 31;
+constexpr unsigned kLast = 27;  // of a quarter's `falling`: the column of its last row's queen
 constexpr unsigned kRow = 58;
 constexpr unsigned kAnyRow = 15;
 constexpr unsigned kCrossed = 29;
@@ -77,12 +85,17 @@ template <Middle C> struct Lister {
 
     // The word of a half whose last row meets these diagonals.
     __device__ Half word(unsigned rising, unsigned falling) const {
-        return ((rising & C.board()) << 1 & C.board()) | Half(falling >> 1) << C.n;
+        return ((rising & C.board()) << 1 & C.board()) | Half((falling & C.board()) >> 1) << C.n;
+    }
+    __device__ Half about(unsigned crossed, unsigned column) const {
+        return Half(crossed) << kRow | Half(C.exact() ? column : 0) << kColumn;
     }
     // Every half below the placements of the first two rows that this lane takes, depth first.
     __device__ void walk(unsigned set, const unsigned* columns) {
         unsigned left[C.half()], rising[C.half()], falling[C.half()], open[C.half()];
-        unsigned crossed = 0;
+        unsigned first[C.half()];  // row with a queen in a middle column
+        constexpr unsigned kMiddle = 1u << C.half() | 1u << (C.n - 1) / 2;
+        first[0] = kOuter + kNowhere;
         for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x) {
             const unsigned second = 1u << columns[prefix / C.half()];
             unsigned row = 0;
@@ -95,25 +108,27 @@ template <Middle C> struct Lister {
                 }
                 const unsigned queen = open[row] & -open[row];
                 open[row] ^= queen;
-                if (queen == 1u << C.half()) crossed = row;
+                unsigned crossed = first[row];
+                if (crossed == kOuter + kNowhere && (queen & kMiddle)) crossed = row;
                 const unsigned up = rising[row] | queen, down = falling[row] | queen;
                 if (row + 1 == C.half()) {
-                    add(up, down, crossed);
+                    add(up, down, about(crossed, 31 - __clz(queen)));
                     continue;
                 }
                 left[row + 1] = left[row] & ~queen;
                 ++row;
+                first[row] = crossed;
                 rising[row] = up << 1, falling[row] = down >> 1;
                 open[row] = left[row] & ~(rising[row] | falling[row]);
                 if (row == 1) open[row] &= second;
             }
         }
     }
-    __device__ void add(unsigned rising, unsigned falling, unsigned crossed) {
+    __device__ void add(unsigned rising, unsigned falling, Half about) {
         const Half half = word(rising, falling);
         seen |= half;
         const unsigned place = atomicAdd(found, 1);
-        if (place < room) halves[place] = half | Half(crossed) << kRow;
+        if (place < room) halves[place] = half | about;
     }
     // All pairs of two quarters: a lane has one below, and tries 32 above it.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
@@ -155,7 +170,7 @@ template <Middle C> struct Lister {
             const unsigned row = other.x >> kCrossed;
             seen |= half;
             const unsigned crossed = row != kNowhere ? row : kOuter + (own.x >> kCrossed);
-            put(base, place, half | Half(crossed) << kRow);
+            put(base, place, half | about(crossed, own.y >> kLast));
         }
         __syncwarp();
         for (unsigned place = lane; place < min(total, kStaged); place += kWarp)

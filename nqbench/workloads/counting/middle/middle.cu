@@ -37,9 +37,9 @@ struct Words {
     const Half* halves;
     unsigned there;
     __device__ unsigned free(Half half) const {
-        unsigned count = 0;
-        for (unsigned i = 0; i < there; ++i) count += (half & halves[i]) << 2 == 0;
-        return count;
+        unsigned found = 0;
+        for (unsigned i = 0; i < there; ++i) found |= ((half & halves[i]) << 2 == 0) << i;
+        return found;
     }
 };
 
@@ -67,20 +67,26 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
     constexpr Half kCommon = (Half(1) << kOr) - 1;
     const unsigned lane = lane_number(), first = lower * kWarp;
     const bool there = first + lane < lists.lowers;
+    const Half below = there ? lists.lower[first + lane] : 0;
+    const unsigned inside = __ballot_sync(kAllLanes, below >> kWeight & 1);  // of `exact` cells
     Tables<Blocks> tables;
-    if constexpr (C.pairs == PairTest::shuffle)
-        tables.make(there ? lists.lower[first + lane] : 0, there);
+    if constexpr (C.pairs == PairTest::shuffle) tables.make(below, there);
     const Words words{lists.lower + first, min(kWarp, lists.lowers - first)};
     const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
     unsigned count = 0;
     const Half* const own = lists.upper + lane;
     const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
         const Half half = __ldg(tiles + tile * kWarp);
-        unsigned pairs;
-        if constexpr (C.pairs == PairTest::words) pairs = words.free(half);
-        else if (skip) pairs = __popc(tables.template free<kSkipped>(half));
-        else pairs = __popc(tables.template free<0>(half));
-        count += pairs * unsigned(half >> kWeight);
+        unsigned free;
+        if constexpr (C.pairs == PairTest::words) free = words.free(half);
+        else if (skip) free = tables.template free<kSkipped>(half);
+        else free = tables.template free<0>(half);
+        const unsigned weight = half >> kWeight;
+        if constexpr (C.exact()) {
+            if (weight != 0) count += __popc(free) + (weight == 2 ? __popc(free & inside) : 0);
+        } else {
+            count += __popc(free) * weight;
+        }
     };
     const auto test_32 = [&](unsigned base) {
         Half other = kOrMask << kOr;

@@ -27,23 +27,49 @@ template <Middle C> __device__ Half flipped(Half half) {
 }
 
 // The members of a side of a cell, in a list of half boards. Of an odd board, upper halves with a
-// queen of the middle column in row `last` count once and those with one above it twice.
+// queen of the middle column in row `last` count once and those with one above it twice. Of an `exact`
+// cell, pairs of halves without a queen of the middle columns in row `edge` count twice.
 template <Middle C> struct Members {
     const Half* list;
     unsigned size;
     bool lower;
     unsigned last;
     Half has, lacks;
+    unsigned edge, near, column;
     // Makes a listed half one of this side, with its weight; whether it is a member.
     __device__ bool take(Half& half) const {
-        const unsigned row = half >> kRow;
+        const unsigned row = half >> kRow, own = half >> kColumn & kAnyColumn;
         half &= (Half(1) << 2 * C.n) - 1;
         if (lower) half = flipped<C>(half);
-        const bool member = (half & has) == has && (half & lacks) == 0 && row <= last;
-        half |= Half(lower ? 0 : 1 + (last != kAnyRow && row != last)) << kWeight;
+        bool member = (half & has) == has && (half & lacks) == 0 && row <= last;
+        unsigned weight = lower ? 0 : 1 + (last != kAnyRow && row != last);
+        if constexpr (C.exact()) {
+            member &= row >= edge && min(own, C.n - 1 - own) >= near;
+            member &= column == kAnyColumn || own == column;
+            weight = !lower + (row > edge);
+        }
+        half |= Half(weight) << kWeight;
         return member;
     }
 };
+
+// The cell of an exact column: the queen of the middle row of a side (`number` is even: the upper one)
+// stands in its column number / 2, and no queen of the other middle row, nor of the middle columns, is
+// farther from the centre. Returns her diagonals, which the other side lacks.
+template <Middle C>
+__device__ Half decide(Members<C> sides[2], const unsigned* columns, unsigned number) {
+    const unsigned side = number % 2;
+    unsigned set = columns[side];
+    for (unsigned i = 0; i < number / 2; ++i) set &= set - 1;
+    const unsigned column = __ffs(set) - 1, edge = min(column, C.n - 1 - column);
+    Half queen = Half(2u << column & C.board()) | Half(1u << column >> 1) << C.n;
+    if (side == 1) queen = flipped<C>(queen);
+    sides[0].edge = sides[1].edge = edge;
+    sides[side].column = column;
+    sides[1 - side].near = edge + side;
+    sides[1 - side].lacks |= queen;
+    return queen;
+}
 
 template <Middle C> struct Permutation {
     static constexpr unsigned kBits = 2 * C.n, kNibbles = (kBits + 3) / 4;
@@ -263,9 +289,10 @@ struct Place {
 template <Middle C>
 __global__ void __launch_bounds__(C.order_threads(), 1)
     order(unsigned first, unsigned count, unsigned at, unsigned room, const unsigned* middle,
-          const unsigned* list_of, const Half* halves, const unsigned* sizes, const Half* useful,
-          unsigned staged, unsigned tiles, unsigned* taken, Half* ordered, Half* masks, Half* tops,
-          Place* places, unsigned* widths, unsigned* next, unsigned* spilled) {
+          const unsigned* columns, const unsigned* list_of, const Half* halves,
+          const unsigned* sizes, const Half* useful, unsigned staged, unsigned tiles,
+          unsigned* taken, Half* ordered, Half* masks, Half* tops, Place* places, unsigned* widths,
+          unsigned* next, unsigned* spilled) {
     extern __shared__ Half stage[];
     __shared__ Permutation<C> permute;
     __shared__ unsigned bins[Sorter<C>::kBins];
@@ -282,8 +309,15 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
     }
     for (unsigned side = 0; side < 2; ++side) {
         const unsigned k = list_of[2 * (at + group) + side];
-        sides[side] = {halves + size_t(k) * room, sizes[k], side == 1,
-                       side ? kAnyRow : last,     0,        barred};
+        sides[side] = {halves + size_t(k) * room,
+                       sizes[k],
+                       side == 1,
+                       side ? kAnyRow : last,
+                       0,
+                       barred,
+                       0,
+                       0,
+                       kAnyColumn};
         both &= side ? flipped<C>(useful[k]) : useful[k] & ~barred;
     }
     const bool fits = max(sides[0].size, sides[1].size) <= room;
@@ -293,6 +327,7 @@ __global__ void __launch_bounds__(C.order_threads(), 1)
         next[cell] = 0;
     }
     if (!fits || min(sides[0].size, sides[1].size) == 0) return;
+    if constexpr (C.exact()) both &= ~decide<C>(sides, columns + 2 * (first + group), blockIdx.y);
     if constexpr (C.split > 0) {
         permute.rank(sides, both);
         both &= ~permute.cut(sides, blockIdx.y);

@@ -41,8 +41,10 @@ _UNCUT_N, _MOST_CUTS = 20, 4
 seven times as long; `split: auto` cuts them once more in two rows."""
 _WIDE_N: Final = 19
 """Boards from which a block of `order` has 1,024 threads (`Middle::order_threads`), else 512."""
+_EXACT_N: Final = 22
+"""The largest even board of `symmetry: middle`."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_CROSSED: Final = 29  # kCrossed
+_CROSSED, _LAST = 29, 27  # kCrossed, kLast
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch, by kind of device: 8 GB, and as much for them in order."""
@@ -91,11 +93,13 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
         raise InfeasibleError(f"{said}, which takes {', '.join(groups_of.SYMMETRIES)}", "symmetry")
     if symmetry == "middle" and n % 2 == 0:
-        raise InfeasibleError(
-            f"symmetry: middle at n: {n} would need a list for every column of two middle rows; use"
-            " symmetry: quarter, or an odd n",
-            "symmetry",
-        )
+        if n > _EXACT_N:
+            said = f"symmetry: middle at n: {n} has no room in a word for the column of a queen"
+            raise InfeasibleError(f"{said}; use symmetry: quarter", "symmetry")
+        if explicit.get("split", "auto") not in ("auto", 0):
+            said = f"split: {explicit['split']} at n: {n} with symmetry: middle, which cuts a group"
+            raise InfeasibleError(f"{said} itself; leave split out", "split")
+        levels["split"] = 0
     return levels
 
 
@@ -132,7 +136,8 @@ def make_plan(
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
     most = max(len(sets) for sets, _ in sides)
-    copies = 1 + number(levels, "split") // 2  # of a half, in the cells that it is in
+    # Of a half, in the cells that it is in.
+    copies = 3 if _exact(levels) else 1 + number(levels, "split") // 2
     tiles = -(-room // _WARP**2) * _WARP  # of a list, which begins at a multiple of 32
     numbers |= {"batch": batch, "lists": most, "tiles": copies * 2 * batch * tiles}
     return MultiLaunchPlan(
@@ -144,6 +149,15 @@ def make_plan(
         split_s=split_s,
         about={**numbers, "n": n, "symmetry": symmetry},
     )
+
+
+def _exact(levels: Mapping[str, Level]) -> bool:
+    """Whether a group has a cell for every column of the deciding queen (``Middle::exact``)."""
+    return levels["symmetry"] == "middle" and number(levels, "n") % 2 == 0
+
+
+def _cells(levels: Mapping[str, Level]) -> int:
+    return number(levels, "n") if _exact(levels) else 1 << number(levels, "split")
 
 
 def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -172,12 +186,15 @@ def _inputs(
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
         "middle": found[:, 2].astype(np.uint32),
+        "columns": found[:, :2].astype(np.uint32).reshape(-1),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
     }
     for rows, quarters in lists.items():
         crossed = quarters.crossed.astype(np.uint32) << np.uint32(_CROSSED)
-        words = np.stack([quarters.rising | crossed, quarters.falling], axis=1)
+        # Only the inner quarters' are asked for, and only where they have room.
+        last = quarters.last.astype(np.uint32) << np.uint32(_LAST) if n <= _EXACT_N else 0
+        words = np.stack([quarters.rising | crossed, quarters.falling | last], axis=1)
         words = np.concatenate([words, np.zeros((_AT_ONCE, 2), np.uint32)])
         data |= {f"starts{rows}": quarters.starts, f"boards{rows}": words.reshape(-1)}
     return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
@@ -188,7 +205,7 @@ Numbers = Mapping[str, int | float | str]
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
-    cells = int(numbers["batch"]) << number(levels, "split")
+    cells = int(numbers["batch"]) * _cells(levels)
     return [
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
@@ -211,7 +228,7 @@ def _word(name: str, level: str) -> str:
 
 
 def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]:
-    n, cells = number(levels, "n"), 1 << number(levels, "split")
+    n, cells = number(levels, "n"), _cells(levels)
     batch, staged = int(numbers["batch"]), int(numbers["staged"])
     words = [_word(name, str(levels[name])) for name in _CONFIG]
     config = ", ".join([str(n), *words, str(levels["split"])])
@@ -240,16 +257,9 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
         ),
         "order": kernel(
             *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, at, room),
-            *(
-                "middle",
-                "list_of",
-                "halves",
-                "sizes",
-                "useful",
-                np.uint32(staged),
-                np.uint32(numbers["tiles"]),
-            ),
-            *("taken", "ordered", "masks", "tops", "places", "widths", "next", "spilled"),
+            *("middle", "columns", "list_of", "halves", "sizes", "useful", np.uint32(staged)),
+            *(np.uint32(numbers["tiles"]), "taken", "ordered", "masks", "tops", "places", "widths"),
+            *("next", "spilled"),
         ),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numba
-import numpy as np
 import pytest
 
 from nqbench.workloads.counting.cpu import count_middle_multicore
@@ -48,14 +47,6 @@ def test_every_group_has_the_solutions_of_the_definition(n: int) -> None:
     for k, (upper, _, middle, weight) in enumerate(groups.groups(n).tolist()):
         found = counted(vectors.PORTABLE, n, slice(k, k + 1))
         assert found == weight * expected[upper, middle]
-
-
-def test_quarters_are_found_by_their_columns() -> None:
-    n, board = 14, cpu.board_of(14)
-    for rows, quarters in ((3, board.upper), (4, board.lower)):
-        sets = groups.subsets(n, rows)
-        found = quarters.low[sets & 0b1111111] + quarters.high[sets >> 7]
-        np.testing.assert_array_equal(found, np.arange(len(sets)))
 
 
 def test_numba_told_of_another_cpu_takes_the_portable_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,11 @@ def _case(n: int, **levels: Level) -> tuple[int, dict[str, Level]]:
     return n, levels
 
 
-CASES = [_case(8), _case(9), _case(10, split=2, order="plain", masks="and")]
+CASES = [_case(9), _case(10, symmetry="middle"), _case(10, split=2, order="plain", masks="and")]
 MORE = [
-    *(_case(n) for n in (5, 6, 7, 10, 11, 12, 13)),
+    *(_case(n) for n in (5, 6, 7, 8, 10, 11, 12, 13)),
+    *(_case(n, symmetry="middle") for n in (6, 8, 12)),
+    _case(8, symmetry="middle", listing="walk", pair_test="words", masks="none"),
     *(_case(9, symmetry=symmetry) for symmetry in ("mirror", "quarter")),
     *(_case(10, split=split) for split in (1, 3, 4)),
     *(_case(10, order=order) for order in ("none", "plain")),
@@ -70,9 +72,11 @@ def test_groups_of_an_odd_board_share_lists() -> None:
         assert share * sizes["sets"] <= sizes["list_of"] < 1.2 * share * sizes["sets"]
 
 
-@pytest.mark.parametrize("n", [8, 9])
-def test_every_group_has_the_solutions_of_the_definition(device: Device, n: int) -> None:
-    outputs = _counted(device, n, {"symmetry": "quarter"})
-    expected = oracle.from_the_middle(n)
+@pytest.mark.parametrize(("n", "symmetry"), [(8, "middle"), (9, "quarter")])
+def test_every_group_has_the_solutions_of_the_definition(
+    device: Device, n: int, symmetry: str
+) -> None:
+    outputs = _counted(device, n, {"symmetry": symmetry})
+    expected = oracle.from_the_middle(n, symmetry == "middle")
     pairs = [(upper, middle) for upper, _, middle, _ in groups.groups(n).tolist()]
     assert outputs["sums"].tolist() == [expected[pair] for pair in pairs]
