@@ -15,6 +15,7 @@ from nqbench.devices.registry import SimDevice, choose_device
 from nqbench.errors import DeviceError
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.simulator import engine
+from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
 from nqbench.simulator.ptxas import Assembled
@@ -120,6 +121,7 @@ def test_lanes_that_part_meet_again() -> None:
 def test_what_the_caches_hold_does_not_come_from_device_memory() -> None:
     program = build(ptx("ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r4;", 0), "k", RULES)
     counts = np.ones((1, len(program.blocks), 4), np.int64)
+    counts[:, :, BLOCK_FIELDS.index("lanes")] = 80  # whole sectors
     sites = np.zeros((1, len(program.sites), len(SITE_FIELDS)), np.int64)
     sites[:, :, SITE_FIELDS.index("sectors")] = 10  # 320 bytes loaded, 320 stored
     for hits, l2_bytes, memory_bytes in (
