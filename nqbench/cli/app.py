@@ -40,10 +40,6 @@ COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
     "More": (verify, static, bottleneck, devices, kernels, import_, worker),
 }
 """Groups of ``nqbench --help``; the first has what most people need, in the order of use."""
-ABOUT: Final = (
-    "Which change makes a CUDA kernel faster, by how much, and is its answer still right?"
-)
-STARTS: Final = "nqbench COMMAND -h explains a command. Start with: nqbench init conv"
 _FORMER: Final = json.loads(Path(__file__).with_name("former.json").read_text(encoding="utf-8"))
 RENAMED: Final[Mapping[str, Sequence[str]]] = _FORMER["renamed"]
 """Former commands, and the words that stand for them now."""
@@ -51,7 +47,6 @@ REMOVED_COMMANDS: Final[Mapping[str, str]] = _FORMER["removed"]
 """What a former command, or a command with one of its former words, did and what to use now."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
-HELP_WIDTH: Final = 100
 
 
 class CommandGroup(TyperGroup):
@@ -86,12 +81,12 @@ class CommandGroup(TyperGroup):
 
 app = typer.Typer(
     cls=CommandGroup,
-    help=ABOUT,
-    epilog=STARTS,
+    help="Which change makes a CUDA kernel faster, by how much, and is its answer still right?",
+    epilog="nqbench COMMAND -h explains a command. Start with: nqbench init conv",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: quicker, and cut at no width
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 

@@ -45,13 +45,10 @@ def check(
 
     if form not in ("", "github"):
         raise StudyError(f"--format {form}: write --format github, or --json")
-    simulator, of = open_simulator(device, checked=True), Path(subject)
-    launch = entry, grid, block, shared, arg or ()
-    if of.suffix in (".cu", ".cuh"):
-        points = chosen_points(of_kernel(of, *launch), simulator.facts, point or (), n or ())
-    else:
-        warn = show.console.note
-        points = chosen_points(subject, simulator.facts, point or (), n or (), warn=warn)
+    simulator, file = open_simulator(device, checked=True), Path(subject)
+    written = file.suffix in (".cu", ".cuh")
+    of = of_kernel(file, entry, grid, block, shared, arg or ()) if written else subject
+    points = chosen_points(of, simulator.facts, point or (), n or (), warn=show.console.note)
     with show.progress.progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:

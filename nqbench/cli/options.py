@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,36 +23,13 @@ def option(form: str, about: str, default: Any = ..., **more: Any) -> Any:
     """An option by its names and what follows them: ``--device -d NAME``."""
     names = [word for word in form.split() if word.startswith("-")]
     value = form.removeprefix(" ".join(names)).strip()
-    more["autocompletion"] = _completed(value)
     return typer.Option(default, *names, help=about, metavar=value or None, **more)
 
 
 def argument(name: str, about: str, default: Any = ...) -> Any:
     """An argument by the name that the help gives it; one without a default must be given."""
     told = _tell_code if "CONFIG" in name else None
-    found = _completed(name)
-    return typer.Argument(default, metavar=name, help=about, autocompletion=found, callback=told)
-
-
-def _completed(form: str) -> Callable[[str], list[str]]:
-    """What the shell makes of a value that the help calls ``SYSTEM|CONFIG``."""
-
-    def complete(incomplete: str) -> list[str]:
-        from nqbench import papers, workloads
-        from nqbench.simulator.models import model_names
-        from nqbench.study.packaged import studies
-
-        words = {
-            "CONFIG": studies(),
-            "SYSTEM": [name for workload in workloads.with_systems() for name in workload.systems],
-            "PAPER": papers.paper_names(),
-            "DEVICE": ["auto", "cuda:0", "cpu", *(f"sim:{model}" for model in model_names())],
-        }
-        return [
-            w for kind in form.split("|") for w in words.get(kind, ()) if w.startswith(incomplete)
-        ]
-
-    return complete
+    return typer.Argument(default, metavar=name, help=about, callback=told)
 
 
 def _tell_code(context: typer.Context, given: Any) -> Any:
