@@ -81,8 +81,11 @@ def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
         full = ":".join(("sim", model, *words, *modes))
         return DeviceChoice(full, "asked for", load_model(model).remark)
     if kind != "auto":
-        number = str(_index(rest)) if kind == "cuda" else rest
-        return DeviceChoice(f"{kind}:{number}" if number else kind, "asked for")
+        if kind == "cuda":
+            if rest and not rest.isdecimal():
+                raise DeviceUnavailable(f"device {spec!r}: GPUs are numbered, e.g. cuda:0")
+            rest = str(int(rest or 0))
+        return DeviceChoice(f"{kind}:{rest}" if rest else kind, "asked for")
     return _automatic(name)
 
 
@@ -205,7 +208,7 @@ def model_facts(name: str) -> list[FactRow]:
     rows = []
     for key, fact in model.stated.items():
         values = fact.value if isinstance(fact.value, tuple) else (fact.value,)
-        rows.append(FactRow(key, ", ".join(map(str, values)), fact.origin))
+        rows.append(FactRow(key, ", ".join(map(str, values)), fact.source))
     return rows
 
 
@@ -258,9 +261,3 @@ def _model_and_modes(rest: str) -> tuple[str, str, tuple[str, ...]]:
         raise DeviceUnavailable(f"device 'sim:{rest}' has two orders of warps; name one")
     modes = tuple(mode for mode in MODES if mode in words)
     return model or DEFAULT_MODEL, orders[0] if orders else ROUND_ROBIN, modes
-
-
-def _index(rest: str) -> int:
-    if rest and not rest.isdecimal():
-        raise DeviceUnavailable(f"device 'cuda:{rest}': GPUs are numbered, e.g. cuda:0")
-    return int(rest or 0)

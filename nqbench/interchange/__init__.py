@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.runs.reading import MANIFEST
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset
-
-FORMATS: Final = ("nvbench",)
-"""Formats of ``import_run``."""
 
 
 def import_run(form: str, path: Path, out: Path | None = None) -> Path:
@@ -27,8 +24,8 @@ def import_run(form: str, path: Path, out: Path | None = None) -> Path:
     ``StoreError`` and ``InterchangeError`` for files that cannot be read, ``FolderRefused`` if the
     folder has a run or cannot be written.
     """
-    if form not in FORMATS:
-        raise StudyError(f"no import format is called {form!r}; known: {', '.join(FORMATS)}")
+    if form != "nvbench":
+        raise StudyError(f"no import format is called {form!r}; known: nvbench")
     from nqbench.interchange import nvbench
     from nqbench.runs.folder import RunWriter
     from nqbench.runs.reading import local_folder

@@ -115,16 +115,10 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A value and where it comes from; ``assumed`` where no document states it."""
+    """A value and where it comes from: ``assumed: REASON`` where no document states it."""
 
     value: Any
     source: str
-    assumed: bool
-
-    @property
-    def origin(self) -> str:
-        """The source in words: ``assumed: ...`` if there is none."""
-        return f"assumed: {self.source}" if self.assumed else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,11 +342,12 @@ def _facts(
                 path,
             )
         text = " ".join(str(group[origins[0]]).split())
+        text = f"assumed: {text}" if origins[0] == "assumed" else text
         for key in group.keys() - set(_ORIGINS):
             if key in found:
                 raise source.error(f"{where}.{key} is stated twice", (*path, key))
             value = tuple(group[key]) if isinstance(group[key], list) else group[key]
-            found[key] = Fact(value, text, origins[0] == "assumed")
+            found[key] = Fact(value, text)
     return ((key, found[key]) for key in order if key in found)
 
 
