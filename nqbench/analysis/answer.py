@@ -167,6 +167,13 @@ class Answer:
         return tuple(dict.fromkeys([*(best.what for best in self.best), *self.quantities]))
 
     @cached_property
+    def ranked(self) -> list[PointResult]:
+        """The points of the answering sweep at its largest size, the best first."""
+        points = [p for p in self.whole if p.sweep == self.sweep]
+        points = [p for p in points if p.cpu == self.data.programs_only]
+        return best_first(points, self.telling[0], self.telling) if self.telling else []
+
+    @cached_property
     def elsewhere(self) -> list[Best]:
         """The best point of each other sweep by the first quantity that says something."""
         found = (self.best_of(s, self.quantities) for s in self.data.sweeps if s != self.sweep)

@@ -107,8 +107,8 @@ def _costs(answer: Answer) -> list[str]:
 
 def hero(answer: Answer, page: Page) -> Beside | None:
     """All points beside what each change is worth, as high as each other; either may be missing."""
-    points = ranking.hero_points(answer)
-    both = bool(points and answer.changes)
+    points = answer.ranked
+    both = bool(points[1:] and answer.changes)
     widths = [WIDTH_IN * part for part in ((SHARE, 1 - SHARE) if both else (1.0, 1.0))]
     needed = (ranking.height_in(points), effects.height_in(answer, widths[1]))
     if not (page.wants_html and any(needed)):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.answer import Answer, best_first
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.data.estimate import NOTEWORTHY
@@ -141,13 +141,10 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
 def thumbnail(answer: Answer, name: str) -> str:
     """The ranking of the sweep that answers, in little: a dot for each point from the best to the
     worst, its height the logarithm; ``name`` is its id. Empty where there is nothing to rank."""
-    what = next(iter(answer.telling), None)
-    points = [
-        p for p in answer.whole if p.sweep == answer.sweep and p.cpu == answer.data.programs_only
-    ]
-    ranked = best_first(points, what) if what else []
-    if what is None or len(ranked) < 3:
+    ranked = answer.ranked
+    if len(ranked) < 3:
         return ""
+    what = answer.telling[0]
     heights = [math.log1p(max(p.value(what), 0) * (1e9 if what.unit else 1)) for p in ranked]
     low, high = min(heights), max(heights)
     if high - low < math.log(NOTEWORTHY):

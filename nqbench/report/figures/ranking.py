@@ -72,27 +72,16 @@ def hero(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
     """The points of the answering sweep for the opening of a page of any width; more points than
     fit lose those in the middle."""
     data, shown = answer.data, answer.telling[: PANELS if width_in > NARROW_IN else 1]
-    points = hero_points(answer)
+    points = answer.ranked
     shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
     of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
     title = f"{_counted(points, HERO_ROWS)}{of}, N = {points[0].n:,}"
     return _draw(data, points, shown, "hero", title, width_in, total_in, HERO_ROWS)
 
 
-def hero_points(answer: Answer) -> list[PointResult]:
-    """The points of the answering sweep at the largest size with values; empty without two."""
-    if not answer.quantities:
-        return []
-    first = answer.telling[0]
-    points = [p for p in answer.whole if p.sweep == answer.sweep and p.ok and p.values(first)]
-    points = [p for p in points if p.cpu == answer.data.programs_only]
-    largest = [p for p in points if p.n == max(p.n for p in points)]
-    return largest if len(largest) > 1 else []
-
-
 def height_in(points: Sequence[PointResult]) -> float:
-    """What :func:`hero` takes at least; 0 without points."""
-    if not points:
+    """What :func:`hero` takes at least; 0 without two points."""
+    if len(points) < 2:
         return 0.0
     return 2.1 + _ROW_IN * max(min(len(points), HERO_ROWS), 6)
 
