@@ -68,7 +68,6 @@ class LaunchWatch:
             Field.DEPENDS: _depends(code),
             Field.EXTENTS: self.extents,
             Field.FENCES: np.zeros(self.total, np.int64),
-            Field.PENDING: np.zeros(slots * warps * LANES * watch.PENDING, np.int64),
             Field.COPY: copy,
             Field.COPIED: copied,
             Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
@@ -89,6 +88,9 @@ class LaunchWatch:
             if variable.space == "local" and name.startswith(STACK):
                 numbers[Field.STACK_LOW] = low = code.symbols.addresses[name]
                 numbers[Field.STACK_HIGH] = low + variable.nbytes
+        if any(i.opcode == "cp" for i in code.instructions):
+            threads = slots * warps * LANES
+            self._arrays[Field.PENDING] = np.zeros(threads * watch.PENDING, np.int64)
         numbers |= {field: array.ctypes.data for field, array in self._arrays.items()}
         for field, number in numbers.items():
             self.header[field] = number

@@ -129,7 +129,7 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
         nbytes = warps * 32 * h[LOCAL_BYTES]
         _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
-        for thread in range(32 * warps):
+        for thread in range(32 * warps if h[PENDING] else 0):
             _fill(_longs(h, PENDING, (slot * warps * 32 + thread) * watch.PENDING), 2, 0)
         h[CHANGES] += 1
         _fill(_longs(h, MEETINGS, 2 * slot * BARRIERS), 2 * BARRIERS, 0)
@@ -463,9 +463,6 @@ def _lane(
             return
     else:
         known = _bytes(h, GLOBAL_KNOWN)
-    gone = 0
-    if space == SHARED:
-        gone = h[THREADS] - _longs(c, C_SLOTS, slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
     if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC):
         # Copies of structs read the holes between their members, in parts of words too.
         unit = nbytes if space == LOCAL and size < 4 else size
@@ -473,9 +470,14 @@ def _lane(
             if _uninitialised(known, at, unit, space == LOCAL):
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
                 if not own:
+                    gone = 0
+                    if space == SHARED:
+                        gone = (
+                            h[THREADS] - _longs(c, C_SLOTS, slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
+                        )
                     _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size,
                             space)  # fmt: skip
-    if space == SHARED:
+    if space == SHARED and h[PENDING]:
         _unfinished(h, slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):
         for byte in range(nbytes):
@@ -572,6 +574,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         memory, values = carray(memory_p, ENDLESS), carray(values_p, ENDLESS)
         first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
         base = GLOBAL_BASE if space == GLOBAL else 0
+        extent = _longs(h, EXTENTS, 2 * where)
         good = 0
         for lane in range(32):
             if not lanes >> lane & 1:
@@ -579,11 +582,8 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             address, thread = addresses[lane], first + lane
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
-            if inside and space == SHARED:
-                extent = _longs(h, EXTENTS, 2 * where)
-                if not extent[0] <= address <= extent[1] - nbytes:
-                    _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes,
-                            space)  # fmt: skip
+            if inside and space == SHARED and not extent[0] <= address <= extent[1] - nbytes:
+                _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             if not inside:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             elif address % nbytes:
