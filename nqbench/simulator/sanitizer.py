@@ -18,7 +18,7 @@ from nqbench.simulator.findings import Finding, Spaces, Thread
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
-from nqbench.simulator.liveness import behind, by_register, readable, smallest_access, targets
+from nqbench.simulator.liveness import by_register, readable, smallest_access, targets
 from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Register
 from nqbench.simulator.translation import Translation
 
@@ -45,7 +45,7 @@ class LaunchWatch:
         self.total = blocks * shape.threads
         cell_bytes = (smallest_access(code.blocks, space) for space in ("shared", "global"))
         shared_shift, self.global_shift = (nbytes.bit_length() - 1 for nbytes in cell_bytes)
-        local, count = code.layout.local_bytes, len(code.instructions)
+        local = code.layout.local_bytes
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
         self.extents = _extents(code, shared_bytes)
@@ -65,7 +65,6 @@ class LaunchWatch:
             Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
-            Field.DEPENDS: _depends(code),
             Field.EXTENTS: self.extents,
             Field.FENCES: np.zeros(self.total, np.int64),
             Field.COPY: copy,
@@ -81,7 +80,6 @@ class LaunchWatch:
             Field.LOCAL_BYTES: local,
             Field.SHARED_SHIFT: shared_shift,
             Field.GLOBAL_SHIFT: self.global_shift,
-            Field.INSTRUCTIONS: count,
             Field.COPIES: copies,
         }
         for name, variable in code.kernel.variables.items():
@@ -158,22 +156,6 @@ def _value(number: int, dtype: str, size: int) -> int | float:
     raw = (number & (1 << 8 * size) - 1).to_bytes(size, "little")
     value: int | float = np.frombuffer(raw, dtype)[0].item()
     return value
-
-
-def _depends(code: Translation) -> NDArray[np.uint8]:
-    """``[a, b]``: whether what instruction ``a`` stores may come from what ``b`` loads."""
-    definitions, _ = by_register(code.blocks)
-    numbers: dict[Instruction, list[int]] = {}
-    for number, i in enumerate(code.instructions):
-        numbers.setdefault(i, []).append(number)
-    found = np.zeros((len(code.instructions), len(code.instructions)), np.uint8)
-    for i, places in numbers.items():
-        if i.opcode == "st":
-            made = behind(i.operands[1], definitions, lambda source: source.opcode == "ld")
-            loads = [n for j in made if j.opcode == "ld" for n in numbers.get(j, ())]
-            for place in places:
-                found[place, loads] = 1
-    return found
 
 
 def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -50,8 +50,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 # fmt: off
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
- SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS,
- EXTENTS, FENCES, PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN) = (
+ SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN) = (
     constant(field) for field in [*watch.Field][:-1]
 )
 # fmt: on
@@ -314,15 +314,9 @@ def _written(
     """A write races with earlier writes (of another value), atomics and reads.
     ``silent``: memory holds this value already."""
     unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
-    same = silent
-    if silent and space == GLOBAL:  # all add 1 to the same old value, and store the same
-        depends = _bytes(h, DEPENDS, where * h[INSTRUCTIONS])
-        for place in (at + READER, at + OTHER_READER):
-            if cells[place] >= h[FIRST] and depends[cells[place + WHERE]]:
-                same = False
     kind = K_LOST if space == GLOBAL else K_WW
     for place in (at + WRITER, at + UPDATER):
-        if same or (strong and place == at + UPDATER):
+        if silent or (strong and place == at + UPDATER):
             continue
         if not _ordered(h, cells, place, thread, slot, space):
             _report(h, kind, where, cells[place + WHERE], address, thread, cells[place], old, new,

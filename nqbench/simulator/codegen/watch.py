@@ -50,21 +50,19 @@ class Field(IntEnum):
     TIME = 18
     SHARED_SHIFT = 19  # bytes of a cell, as a power of two
     GLOBAL_SHIFT = 20
-    DEPENDS = 21  # instruction, instruction: whether what one stores comes from what one loads
-    INSTRUCTIONS = 22
-    FOUND = 23  # rows of ``Found``
-    FOUND_COUNT = 24
-    MEETINGS = 25  # slot, barrier: instruction and thread of who waits there
-    BLOCK_RINGS = 26
-    EXTENTS = 27  # instruction: first byte of the one shared variable that it is about, and its end
-    FENCES = 28  # thread: when its last fence was
-    PENDING = 29  # thread of a slot: its asynchronous copies (``PENDING``)
-    CHANGES = 30  # how often memory or a barrier changed
-    COPY = 31  # instruction: number of a load that only feeds stores to local memory, or -1
-    COPIED = 32  # instruction, element: 4 x number + element of such a load that is stored, or -1
-    COPIES = 33  # how many such loads there are
-    COPY_KNOWN = 34  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 35
+    FOUND = 21  # rows of ``Found``
+    FOUND_COUNT = 22
+    MEETINGS = 23  # slot, barrier: instruction and thread of who waits there
+    BLOCK_RINGS = 24
+    EXTENTS = 25  # instruction: first byte of the one shared variable that it is about, and its end
+    FENCES = 26  # thread: when its last fence was
+    PENDING = 27  # thread of a slot: its asynchronous copies (``PENDING``)
+    CHANGES = 28  # how often memory or a barrier changed
+    COPY = 29  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 30  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 31  # how many such loads there are
+    COPY_KNOWN = 32  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 33
 
 
 Found = IntEnum(
