@@ -49,6 +49,11 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
+def spans(count: int, pieces: int) -> list[tuple[int, int]]:
+    """Begin and end of consecutive pieces of ``range(count)``."""
+    return [(count * k // pieces, count * (k + 1) // pieces) for k in range(pieces)]
+
+
 def check_room(room_bytes: int = RUN_BYTES) -> None:
     """Raise ``DeviceUnavailable`` if a limit (``ulimit -v``, ``ulimit -d``, no overcommitment)
     leaves less than ``room_bytes``. Reserves them for a moment and touches none."""

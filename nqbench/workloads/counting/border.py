@@ -19,12 +19,11 @@ at n = 27.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nqbench.system.machine import cpu_count
+from nqbench.system.machine import cpu_count, spans
 from nqbench.workloads.counting.border_rule import SHIFT as SHIFT
 from nqbench.workloads.counting.border_rule import WORDS as WORDS
 from nqbench.workloads.counting.border_rule import Jobs as Jobs
@@ -40,6 +39,8 @@ _SHARED_JOBS: Final = 1 << 13
 """Jobs of fewer rows to share between the cores: made in 0.1 ms, and enough to balance them."""
 _JOBS_PER_CORE: Final = 1 << 10
 """Of these, for each thread: to count the jobs of n = 12, depth 5, one takes 0.06 ms, two 0.24."""
+_PIECES: Final = 8
+"""For each core, since what is below the first jobs takes longest."""
 EXPANDED_ROWS: Final = 4
 """Rows that a warp of a GPU places: 3,513 jobs for each of 19,942 warps at n = 19, depth 8."""
 
@@ -59,8 +60,19 @@ def count_jobs(
     meant. ``closed``: a job has as many rows more as it takes until its next row cannot use the
     border columns (``rows_needed``).
     """
-    row, above = _enough_to_share(n, depth, above)
-    return min(int(_counts(n, row, above, depth, closed, limit).sum()), limit + 1)
+    from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
+    from nqbench.workloads.counting.border_search import expand
+
+    row, some = _enough_to_share(n, depth, above)
+    nowhere = np.empty(0, np.uint32)
+    found: list[int] = []
+
+    def count(span: tuple[int, int]) -> None:
+        if sum(found) <= limit:
+            found.append(expand(n, row, depth, closed, some, *span, limit, nowhere))
+
+    on_all_cores(count, _spans(some))
+    return min(sum(found), limit + 1)
 
 
 def jobs(n: int, depth: int, closed: bool = False, above: Jobs | None = None) -> Jobs:
@@ -116,31 +128,17 @@ def _enough_to_share(n: int, depth: int, above: Jobs | None) -> tuple[int, Jobs]
     return row, some
 
 
-def _counts(
-    n: int, row: int, above: Jobs, depth: int, closed: bool, limit: int = MANY
-) -> NDArray[np.int64]:
-    """How many jobs of ``depth`` rows are below each; their sum is over ``limit`` where it ends."""
-    counts = np.zeros(above.size // WORDS, np.int64)
-    _share(n, row, depth, closed, above, limit, counts, np.empty(0, np.uint32))
-    return counts
-
-
 def _expanded(n: int, row: int, above: Jobs, depth: int, closed: bool) -> Jobs:
-    counts = _counts(n, row, above, depth, closed)
-    out = np.empty(WORDS * int(counts.sum()), np.uint32)
-    if out.size:
-        _share(n, row, depth, closed, above, MANY, np.cumsum(counts) - counts, out)
-    return out
-
-
-def _share(
-    n: int, row: int, depth: int, closed: bool, above: Jobs, limit: int, at: Any, out: Jobs
-) -> None:
-    """``expand`` on as many cores as are worth it: core k takes every ``step``-th job."""
-    from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
+    from nqbench.workloads.compiled import in_order
     from nqbench.workloads.counting.border_search import expand
 
-    step = max(1, min(cpu_count(), above.size // (WORDS * _JOBS_PER_CORE)))
-    on_all_cores(
-        lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step)
-    )
+    def fill(span: tuple[int, int], out: Jobs) -> int:
+        return WORDS * expand(n, row, depth, closed, above, *span, MANY, out)
+
+    return in_order(_spans(above), fill, np.uint32)
+
+
+def _spans(above: Jobs) -> list[tuple[int, int]]:
+    """Parts of some jobs, several for each core that is worth it."""
+    count = above.size // WORDS
+    return spans(count, max(1, min(_PIECES * cpu_count(), count // _JOBS_PER_CORE)))

@@ -26,18 +26,17 @@ def expand(
     depth: int,
     closed: bool,
     above: Jobs,
-    first: int,
-    step: int,
+    begin: int,
+    end: int,
     limit: int,
-    at: NDArray[np.int64],
     out: Jobs,
-) -> None:
-    """Make the jobs of ``depth`` rows below every ``step``-th job of ``row`` rows, from ``first``.
+) -> int:
+    """Make the jobs of ``depth`` rows below the jobs ``begin .. end - 1`` of ``row`` rows; returns
+    how many.
 
     A job is three words: columns, left and right diagonals attacked in the next row; from bit
-    ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. ``at`` holds the
-    place in ``out`` of the first job below each. With an empty ``out`` it takes their numbers, up
-    to a sum over ``limit``: then the last two rows are counted without walking them.
+    ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. With an empty ``out``
+    they are counted, up to a number over ``limit``: the last two rows without walking them.
     """
     board = (1 << n) - 1
     columns = np.zeros(n, np.int64)  # ties in the top bits
@@ -47,20 +46,18 @@ def expand(
     masks = np.zeros(n, np.int64)
     corners = np.zeros(n, np.int64)  # columns in which a queen ties
     least = depth
-    total = 0
-    for job in range(first, at.size, step):
-        found = 0
-        place = _U(WORDS * at[job])  # unsigned: signed indices would be tested for wrapping around
+    found = 0
+    place = _U(0)  # unsigned: signed indices would be tested for wrapping around
+    for job in range(begin, end):
         distance: Any = np.int64(above[3 * job + 1]) >> SHIFT
         if closed:
             depth = _rows_needed(n, distance, least)
         if depth == row:
             if out.size:
                 for word in range(WORDS):
-                    out[place + _U(word)] = above[3 * job + word]
-            else:
-                at[job] = 1
-            total += 1
+                    out[place] = above[3 * job + word]
+                    place += _ONE
+            found += 1
             continue
         for lower in range(row, depth):
             masks[lower] = _allowed(n, distance, lower)
@@ -91,9 +88,8 @@ def expand(
                 free[here] = masks[here] & ~(columns[here] | left[here] | right[here])
                 continue
             found += bits_in(rest)
-            if total + found > limit:
-                at[job] = found
-                return
+            if found > limit:
+                return found
             if out.size:
                 columns_here, corners_here = columns[here], corners[here]
                 left_below = left[here] << 1 & board | distance << SHIFT
@@ -107,9 +103,7 @@ def expand(
                     out[place + _TWO] = right_below | queen >> 1
                     place += _U(3)
             here -= 1
-        if not out.size:
-            at[job] = found
-        total += found
+    return found
 
 
 @compiled

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
-from nqbench.system.machine import cpu_count
+from nqbench.system.machine import cpu_count, spans
 from nqbench.workloads.counting.jobs import make_jobs
 
 MIN_SPLIT_N: Final = 13
@@ -82,5 +79,4 @@ def _summed(part: Callable[[int, int], int], count: int, n: int, all_cores: bool
     from nqbench.workloads.compiled import on_all_cores  # numba: slow to import
 
     pieces = cpu_count() * _CHUNKS_PER_THREAD if all_cores and n >= MIN_SPLIT_N else 1
-    edges = np.linspace(0, count, min(count, pieces) + 1).astype(int).tolist()
-    return sum(on_all_cores(lambda span: int(part(*span)), list(pairwise(edges))))
+    return sum(on_all_cores(lambda span: int(part(*span)), spans(count, min(count, pieces))))

@@ -30,33 +30,6 @@ def stack_accesses(ran: Ran) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("system", "block_size"),
-    [
-        ("tanaka2011.conflict_free", 32),
-        ("tanaka2011.both", 64),
-        ("zhang2011.shared_no_conflict", 128),
-        ("zhang2011.low_divergence", 64),
-        ("zhang2011.pool_distributed", 32),
-        ("zhang2011.pool_monolithic", 128),
-        ("tanaka2011.conflict_free", 48),
-    ],
-)
-def test_interleaved_search_stacks_never_conflict(
-    simulator: Device, system: str, block_size: int
-) -> None:
-    """But with 48 threads, whose rows start in banks 0 and 16: lanes on different rows collide."""
-    ran = once(simulator, system, block_size=block_size)
-    accesses = stack_accesses(ran)
-    assert accesses
-    free = all(line["passes"] == line["requests"] for line in accesses)
-    assert free == (block_size % LANES == 0)
-    if (
-        free and system != "zhang2011.pool_distributed"
-    ):  # the atomics on its pool index share one bank
-        assert ran.counters["bank_conflicts"] == 0
-
-
-@pytest.mark.parametrize(
     ("system", "layout", "depth", "stride"),
     [
         # words from one thread's row to the same row of the next
@@ -67,9 +40,11 @@ def test_interleaved_search_stacks_never_conflict(
         ("feinbube2010.opt4_compact", "per_thread", 5, 4 * (N - 5)),
         ("feinbube2010.opt2_shared_all", "per_thread", 4, 32),
         ("feinbube2010.opt3_shared_extern", "per_thread", 4, 4 * 32),
+        ("zhang2011.shared_no_conflict", "interleaved", 4, 1),
+        ("zhang2011.low_divergence", "interleaved", 5, 1),
     ],
 )
-def test_thread_major_stacks_conflict_as_their_stride_says(
+def test_stacks_conflict_as_their_stride_says(
     simulator: Device, system: str, layout: str, depth: int, stride: int
 ) -> None:
     """All lanes write row 0 of their stacks at once: lane t to bank t * stride mod 32.
