@@ -113,17 +113,9 @@ class Point:
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as stored in manifests."""
-        program = {"program": self.program.as_json()} if self.program else {}
-        return {
-            "study": self.study,
-            "sweep": self.sweep,
-            "workload": self.workload,
-            "system": self.system,
-            "factors": dict(self.factors),
-            "derived": dict(self.derived),
-            "skip": self.skip,
-            **program,
-        }
+        plain = ("study", "sweep", "workload", "system", "factors", "derived", "skip")
+        data = {name: getattr(self, name) for name in plain}
+        return data | ({"program": self.program.as_json()} if self.program else {})
 
 
 def text(level: Level) -> str:

@@ -52,7 +52,7 @@ def run(
     device: options.DeviceName = "auto",
     out: options.RunFolder = None,
     fresh: options.Fresh = False,
-    dry_run: bool = option("--dry-run", "Print the points and an estimate; run nothing.", False),
+    dry_run: bool = option("--dry-run", "Print the points and the most time; run nothing.", False),
     budget: options.Budget = None,
     axis: list[str] | None = option(
         "--axis -a FACTOR=A,B", "Levels in place of the study's; repeatable.", None
@@ -107,21 +107,21 @@ def run(
 
 
 def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
-    """Show the points, how long they may take, and what the report cannot show."""
+    """Show the points, how long measuring takes at most, and what the report cannot show."""
     from nqbench.devices.registry import facts_for
-    from nqbench.measure.budget import estimate
     from nqbench.report.writer import report_problems
     from nqbench.study import expand
 
     facts = facts_for(spec)
     points = expand(study, facts, warn=show.console.note)
-    estimate_s = estimate(points, study, spec)
+    share_s = study.measure.budget_s
+    most_s = None if facts.kind == "sim" else share_s * sum(not point.skip for point in points)
     if as_json:
         show.console.print_json(
-            {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
+            {"points": [point.as_json() for point in points], "estimate_s": most_s}
         )
     else:
-        show.listings.show_points(points, estimate_s)
+        show.listings.show_points(points, most_s)
     for entry, problem in report_problems(study.as_json(), points, facts, spec):
         show.console.note(f"{study.source.place(('report', entry))}: {problem}")
 

@@ -1,6 +1,6 @@
 """What fits the available time: a point's own budget, and the budget of the whole run.
 
-How long points take is predicted from launches already seen, or from nominal rates for a dry run.
+How long points take is predicted from launches already seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.run_state import Task
 from nqbench.measure.variants import runs_on_cpu
@@ -24,17 +23,12 @@ from nqbench.system.machine import cpu_count
 from nqbench.workloads import get as find_workload
 
 if TYPE_CHECKING:
-    from nqbench.study.model import Measure, Study
+    from nqbench.study.model import Measure
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled Python code, per worker process."""
 OVERHEAD_S: Final = 0.05
 """Making a plan, loading a compiled kernel, copying and checking, per measurement."""
-COMPILE_S: Final = 0.3
-"""One kernel through the compiler, on one core."""
-TRANSLATE_S: Final = 0.25
-"""One kernel made into PTX and native code for the simulator, on one core: 0.15 to 0.25 s with
-AVX-512, 0.25 to 0.5 s with AVX2 (docs/simulator.md)."""
 TYPICAL_SAMPLES: Final = 30
 """Samples a measurement takes until its interval is narrow, where launches are short."""
 SIM_CORES: Final = 0.2
@@ -128,46 +122,6 @@ def _family(point: Point) -> str:
     """What a point shares with the same configuration at other sizes: names, not numbers."""
     levels = {name: level for name, level in point.factors.items() if isinstance(level, str)}
     return json.dumps([point.workload, point.system, levels], sort_keys=True)
-
-
-def measurement_s(
-    launch_s: float, share_s: float, samples: int, overhead_s: float = OVERHEAD_S
-) -> float:
-    """Seconds that one measurement will take, given the seconds of a launch."""
-    wanted = max(samples, TYPICAL_SAMPLES) * launch_s
-    return overhead_s + max(2 * launch_s, min(share_s, wanted))
-
-
-def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
-    """Rough seconds for measuring ``points`` on the device ``spec`` where nothing is compiled yet.
-
-    For a dry run: from nominal rates, so good to a factor of a few. ``None`` if the device cannot
-    be asked.
-    """
-    from nqbench.devices.registry import facts_for
-
-    try:
-        facts = facts_for(spec)
-    except DeviceError:
-        return None
-    measure = study.measure
-    share_s = measure.budget_s / measure.rounds
-    on_all_cores_s = alone_s = 0.0
-    for point in points:
-        if point.skip:
-            continue
-        launch_s = core_s(point) / (_cores_of(point) or nominal_cores(facts))
-        if not runs_on_cpu(point):
-            if facts.kind == "sim":
-                on_all_cores_s += OVERHEAD_S + TRANSLATE_S + launch_s
-                continue
-            on_all_cores_s += COMPILE_S
-        if launch_s <= share_s or point.sweep in measure.long:
-            # Longer ones are verified at a smaller size, and skipped.
-            alone_s += launch_s
-            alone_s += measure.rounds * measurement_s(launch_s, share_s, measure.samples)
-    starts = 1 + (measure.rounds if alone_s else 0)
-    return starts * WORKER_START_S + alone_s + on_all_cores_s / cpu_count()
 
 
 def _cores_of(point: Point) -> int:
@@ -329,8 +283,9 @@ class Budget:
         return self._measurement_s(self.book.seen(task.point) or 0.0)
 
     def _measurement_s(self, launch_s: float) -> float:
-        overhead_s = self.book.overhead_s()
-        return measurement_s(launch_s, self.share_s, self.measure.samples, overhead_s)
+        """Seconds that one measurement will take, given the seconds of a launch."""
+        wanted = max(self.measure.samples, TYPICAL_SAMPLES) * launch_s
+        return self.book.overhead_s() + max(2 * launch_s, min(self.share_s, wanted))
 
     def ends_before(self, task: Task) -> str:
         """Why a measurement cannot be started any more; empty if it can."""

@@ -22,9 +22,8 @@ from nqbench.measure.worker.pool import Job, Reply, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.study import Measure
-from nqbench.system.machine import cpu_count
 from tests.measure.test_runner import QUICK, measure, sizes
-from tests.measure.toy import TOY, Recorder, ToyStudy, point, slow_point
+from tests.measure.toy import TOY, Recorder, point, slow_point
 
 FACTS = DeviceFacts("d", "cuda", (9, 0), 4)
 
@@ -238,26 +237,3 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
         assert stages.compile(tasks, FACTS) == []
     assert [r.status for r in listener.records] == ["skipped"] * 2
     assert "half of --budget 1 s went into compiling" in listener.records[0].reason
-
-
-def estimated(points: Sequence[Point], device: str) -> float:
-    found = budgets.estimate(points, ToyStudy([]), device)
-    assert found is not None
-    return found
-
-
-def test_an_estimate_grows_with_the_work_and_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    for device, n, system in (("sim:mini", 12, None), ("cpu", 10, "cpu.power")):
-        small = estimated([point(n, system=system)], device)
-        large = estimated([point(n + 1, system=system), point(30, skip="no")], device)
-        assert 0 < small < large < 100
-    kernels = [point(6, jobs=i) for i in range(100)]
-    assert estimated(kernels, "sim:mini") > 100 * budgets.TRANSLATE_S / cpu_count()
-    assert budgets.estimate([point(5)], ToyStudy([]), "fake:colour=1") is None  # not here
-    monkeypatch.setattr(budgets, "cpu_count", lambda: 4)
-    on_cpu = [point(10, system="cpu.power")]
-    plain = estimated(on_cpu, "cpu")
-    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}))
-    parallel = estimated(on_cpu, "cpu")
-    monkeypatch.setattr(type(TOY), "core_work_per_s", 5e13)
-    assert estimated(on_cpu, "cpu") < parallel < plain

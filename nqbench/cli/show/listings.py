@@ -33,14 +33,14 @@ PAGE_ONLY: Final = ("warps", "threads", "divergent A", "divergent B")
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
-def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
-    """A table per sweep, and how long the points may take."""
+def show_points(points: Sequence[Point], most_s: float | None) -> None:
+    """A table per sweep, and how long the points take at most."""
     for sweep in dict.fromkeys(p.sweep for p in points):
         _show_sweep(sweep, [p for p in points if p.sweep == sweep])
     skipped = sum(1 for p in points if p.skip)
     summary = f"{many(len(points) - skipped, 'point')} to measure, {skipped} skipped"
-    if estimate_s is not None:
-        summary += f"; estimated time {console.duration(estimate_s)}"
+    if most_s is not None:
+        summary += f"; at most {console.duration(most_s)} of measuring"
     console.say(summary)
 
 

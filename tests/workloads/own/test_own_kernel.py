@@ -131,9 +131,9 @@ def folder(tmp_path: Path) -> Path:
     return with_sources(tmp_path)
 
 
-def study_with(folder: Path, changes: dict[str, Any], name: str = "scale") -> Path:
+def study_with(folder: Path, changes: dict[str, Any], text: str = STUDY) -> Path:
     """The study with values replaced (``None``: removed) by their keys, joined by dots."""
-    data = yaml.safe_load(STUDY)
+    data = yaml.safe_load(text)
     for keys, value in changes.items():
         *outer, last = keys.split("/")
         place = data
@@ -143,7 +143,7 @@ def study_with(folder: Path, changes: dict[str, Any], name: str = "scale") -> Pa
             del place[last]
         else:
             place[last] = value
-    path = folder / f"{name}.yaml"
+    path = folder / "scale.yaml"
     path.write_text(yaml.safe_dump(data, sort_keys=False))
     return path
 
