@@ -358,6 +358,7 @@ class KernelLauncher:
         own = choice.levels if choice.system == MIDDLE else {}
         for path, levels in enumerate([own, CHECK_HALVES][: 1 + again]):
             given = {"n": board.n, **levels}
+            given.pop("symmetry", None)  # a group has as many solutions on every device
             yield path, plans.make_plan(given, self.device.facts, board.jobs[begin:end])
 
     def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float, float]:

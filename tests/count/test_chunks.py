@@ -159,7 +159,7 @@ def test_one_device_continues_where_another_one_stopped(
 
 @pytest.mark.parametrize("n", [8, 11])
 def test_a_file_of_half_boards_goes_on_as_it_was_begun(
-    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulated: KernelCounter
+    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
     monkeypatch.setattr("nqbench.count.counters.HALVES_N", [n])
@@ -172,7 +172,8 @@ def test_a_file_of_half_boards_goes_on_as_it_was_begun(
     assert all("pairs of half boards" in line for line in log.read_text().splitlines()[1:])
     if n == 8:  # which the simulator takes whole
         log.write_text("\n".join(lines[:4]) + "\n")
-        found = count_in_chunks(n, simulated, log)
+        chosen = KernelChoice("9.0", "middle", 18, levels={"symmetry": "middle"})
+        found = count_in_chunks(n, FourLaunches(KernelLauncher("sim:mini", chosen), n), log)
         assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
         assert '"again": "a test of all pairs on sim:mini"' in log.read_text()
 
