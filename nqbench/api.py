@@ -178,8 +178,7 @@ def run(
     spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
     words = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
     command = ["nqbench.run", loaded.name, spec] if loaded.source.in_memory else words
-    how: Any = {"out": out, "fresh": fresh, "budget": budget, "listener": listener}
-    outcome = measured(loaded, spec, command, **how)
+    outcome = measured(loaded, spec, command, out, fresh=fresh, budget=budget, listener=listener)
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.path, outcome)
@@ -189,8 +188,8 @@ def measured(
     study: Study,
     spec: str,
     command: Sequence[str],
-    *,
     out: Path | str | None = None,
+    *,
     fresh: bool = False,
     budget: float | str | None = None,
     listener: Listener | None = None,

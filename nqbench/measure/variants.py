@@ -135,11 +135,9 @@ def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPl
     spare = 0
     while fits(spare).warps > wanted.warps and spare + SPARE_STEP <= room:
         spare += SPARE_STEP
+    while spare and fits(spare).warps < wanted.warps:  # no exact match: rather more than fewer
+        spare -= SPARE_STEP
     found = fits(spare)
-    if found.warps < wanted.warps:  # no exact match: rather more than fewer
-        while spare and fits(spare).warps < wanted.warps:
-            spare -= SPARE_STEP
-        found = fits(spare)
     about: dict[str, Any] = {
         "occupancy_full": wanted.fraction,
         "occupancy_part": found.fraction,

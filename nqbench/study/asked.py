@@ -144,23 +144,33 @@ def _of_system(
             raise StudyError(f"--point n={word}: a size is a whole number")
         given.append(int(word))
     words = [[(f, _level_of(f, v, workload)) for v in vs] for f, vs in wanted.items()]
-    points = []
+    points: list[Point] = []
     for levels in map(dict, product(*words)):
-        refusals = []
-        for n in given or SMALL_SIZES:
-            try:
-                resolved = workload.resolve({**levels, "n": n}, name, facts)
-                workload.plan(resolved.factors, name, facts)
-            except (InfeasibleError, StudyError) as error:
-                refusals.append(error)
-                if given or len(refusals) == len(SMALL_SIZES):
-                    raise refusals[0] from None
-                continue
-            about = (name, SYSTEM, workload.name, name)
-            points.append(Point(*about, resolved.factors, resolved.derived))
-            if not given:
-                break
+        if given:
+            points += [_made(name, workload, {**levels, "n": n}, facts) for n in given]
+        else:
+            points.append(_smallest(name, workload, levels, facts))
     return points
+
+
+def _smallest(
+    name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts
+) -> Point:
+    """At the smallest size that it takes; what is said of the first where it takes none."""
+    refusals: list[Exception] = []
+    for n in SMALL_SIZES:
+        try:
+            return _made(name, workload, {**levels, "n": n}, facts)
+        except (InfeasibleError, StudyError) as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _made(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
+    """A point of which a plan can be made."""
+    resolved = workload.resolve(levels, name, facts)
+    workload.plan(resolved.factors, name, facts)
+    return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)
 
 
 def _level_of(factor: str, word: str, workload: Workload) -> Level:

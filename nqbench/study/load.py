@@ -50,10 +50,7 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
-    if isinstance(given, ParsedFile):
-        source = given
-    else:
-        source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
+    source = given if isinstance(given, ParsedFile) else _source(given)
     file = fit(source, StudyFile)
     name, own = _workload(source, file)
     sizes = forms.sizes(source, file.n, ("n",)) if file.n is not None else None
@@ -73,6 +70,10 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
         kernel=source.data.get(KERNEL),
         needs=file.needs.device if file.needs else "",
     )
+
+
+def _source(given: Path | str | Mapping[str, Any]) -> ParsedFile:
+    return read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
 
 
 def _workload(source: ParsedFile, file: StudyFile) -> tuple[str, OwnKernel | None]:

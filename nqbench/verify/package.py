@@ -12,7 +12,7 @@ import json
 import mimetypes
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -139,15 +139,20 @@ def write_wheel(folder: Path) -> Path:
     texts = {name: about.read_text(name) or "" for name in ("METADATA", "entry_points.txt")}
     texts["WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     content |= {f"{info}/{name}": text.encode() for name, text in texts.items()}
-    rows = io.StringIO()
-    for name, data in content.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        csv.writer(rows, lineterminator="\n").writerow([name, f"sha256={digest}", len(data)])
-    content[f"{info}/RECORD"] = f"{rows.getvalue()}{info}/RECORD,,\n".encode()
+    content[f"{info}/RECORD"] = f"{_digests(content)}{info}/RECORD,,\n".encode()
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name, data in content.items():  # a date of 1980: the same files give the same bytes
             archive.writestr(ZipInfo(name), data, ZIP_DEFLATED)
     return path
+
+
+def _digests(content: Mapping[str, bytes]) -> str:
+    """The lines of a wheel's list of files."""
+    rows = io.StringIO()
+    for name, data in content.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        csv.writer(rows, lineterminator="\n").writerow([name, f"sha256={digest}", len(data)])
+    return rows.getvalue()
 
 
 def write_appendix(run: ReadRun, out: Path, formats: Sequence[str]) -> None:

@@ -65,15 +65,8 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     A factor that merely follows the compared one within a sweep (the memory of a system) does not
     separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have.
     """
-    present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     recorded = _recorded(data.points)
-    if factor not in ("sweep", *recorded):
-        said = suggestion(factor, ["sweep", *(f for f in recorded if f != "n")])
-        raise StudyError(f"by {factor}: {data.name} varies no such factor; {said}")
-    for level in levels:
-        if level not in present:
-            said = suggestion(level, present)
-            raise StudyError(f"by {factor}: {data.name} has no level {level!r}; {said}")
+    _check_recorded(data, factor, levels, recorded)
     factors = [f for f in recorded if f != factor]
     pairs: list[Matched] = []
     missing: list[Missing] = []
@@ -91,6 +84,19 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     told = following and factor not in ("system", "sweep")
     notes = (f"with {factor} also {', '.join(following)} change",) if told else ()
     return Matching(tuple(pairs), tuple(missing), notes)
+
+
+def _check_recorded(
+    data: Dataset, factor: str, levels: Sequence[str], recorded: Sequence[str]
+) -> None:
+    if factor not in ("sweep", *recorded):
+        said = suggestion(factor, ["sweep", *(f for f in recorded if f != "n")])
+        raise StudyError(f"by {factor}: {data.name} varies no such factor; {said}")
+    present = list(dict.fromkeys(_text(p, factor) for p in data.points))
+    for level in levels:
+        if level not in present:
+            said = suggestion(level, present)
+            raise StudyError(f"by {factor}: {data.name} has no level {level!r}; {said}")
 
 
 def label(point: PointResult, factors: Sequence[str] = ()) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
@@ -481,14 +481,8 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
         (Column("verdict"), lambda one: one[1].word),
         (Column("size"), lambda one: one[1].size),
         (Column("asked of"), lambda one: one[0].asked_of),
-        (
-            Column("value", "ratio", spread=True),
-            lambda one: one[1].value if isinstance(one[1].value, Estimate) else None,
-        ),
-        (
-            Column("other value"),
-            lambda one: one[1].value if isinstance(one[1].value, str) else None,
-        ),
+        (Column("value", "ratio", spread=True), lambda one: _if_a(Estimate, one[1].value)),
+        (Column("other value"), lambda one: _if_a(str, one[1].value)),
         (Column("share of resamples true", "number"), lambda one: one[1].share),
         (Column("paper"), lambda one: one[1].paper),
         (Column("share of the effect", "ratio", spread=True), lambda one: one[1].effect),
@@ -501,6 +495,10 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
     )
     title = f"Claims of {paper.title}, by size"
     return Table(slug("claims", paper.id, "by-size"), title, columns, rows, source)
+
+
+def _if_a(kind: type, value: Any) -> Any:
+    return value if isinstance(value, kind) else None
 
 
 def device_text(verdict: Verdict) -> str:

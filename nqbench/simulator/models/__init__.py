@@ -282,11 +282,8 @@ def _contradictions(model: Model) -> Iterator[str]:
             f"l1_shared_bytes is {chip.l1_shared_bytes}; it is the storage of L1 and shared memory"
             f" together, more than shared_per_multiprocessor, {shared}"
         )
-    if facts.shared_banks != model.memory["shared_banks"]:
-        yield (
-            f"facts.shared_banks is {facts.shared_banks}, but memory.shared_banks"
-            f" {model.memory['shared_banks']}"
-        )
+    if facts.shared_banks != (banks := model.memory["shared_banks"]):
+        yield f"facts.shared_banks is {facts.shared_banks}, but memory.shared_banks {banks}"
 
 
 def _read(path: Path, *, own: bool = False) -> _ModelFile:

@@ -254,15 +254,20 @@ def fitted(found: Any, dtype: str, shape: Shape, who: str, *, exact: bool = Fals
         made = array.astype(dtype, copy=False)
         if not exact or made.dtype == array.dtype:
             return made
-        lost = array != made
-        if made.dtype.kind in "fc":
-            lost = np.isfinite(array) & ~np.isfinite(made)
-            lost |= array.imag != 0 if made.dtype.kind == "f" else False
+        lost = _lost(array, made)
     if lost.any():
         first = array[int(lost.argmax())]
         said = f"{who} {first}, which a buffer of {dtype} cannot hold"
         raise StudyError(f"{said}; give the numbers that the kernel leaves there")
     return made
+
+
+def _lost(array: NDArray[Any], made: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which elements the type of ``made`` cannot hold."""
+    if made.dtype.kind not in "fc":
+        return np.asarray(array != made)
+    imaginary = made.dtype.kind == "f" and array.imag != 0
+    return np.asarray(np.isfinite(array) & ~np.isfinite(made) | imaginary)
 
 
 class Kept:
