@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -108,13 +107,8 @@ def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
 
 def kept(split: Split) -> Enumeration:
     """An enumeration, from the disk if the same code has made it before."""
-    name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{_code()}.json"
+    code = digest(Path(__file__).with_name(name) for name in _SOURCES)[:12]
+    name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{code}.json"
     found = kept_json(f"counts/{name}", lambda: asdict(enumerate_jobs(split)))
     spreads = {loop: Spread(**spread) for loop, spread in found["iterations"].items()}
     return Enumeration(**{**found, "split": split, "iterations": spreads})
-
-
-@cache
-def _code() -> str:
-    """Short hash of the code that a stored enumeration rests on."""
-    return digest(Path(__file__).with_name(name) for name in _SOURCES)[:12]

@@ -69,10 +69,6 @@ def _load(b: Any, kind: Any, address: Any, offset: int = 0) -> Any:
     return found
 
 
-def _store(b: Any, value: Any, address: Any) -> None:
-    b.store(value, b.inttoptr(address, _POINTER)).align = 1
-
-
 def _external(module: Any, name: str, result: Any, *arguments: Any) -> Any:
     kind = ir.FunctionType(result, arguments)
     return module.globals.get(name) or ir.Function(module, kind, name)
@@ -223,7 +219,8 @@ def _joined(module: Any, name: str, path: int) -> Any:
     both = b.and_(upper, _load(b, words, b.add(lowers, offset)))
     free = b.icmp_unsigned("==", both, ir.Constant(words, [0] * lanes))
     values = b.xor(upper_kept, _load(b, words, b.add(lowers_kept, offset)))
-    _store(b, _compressed(b, module, path, values, free), b.add(out, b.mul(count, _word(8))))
+    place = b.inttoptr(b.add(out, b.mul(count, _word(8))), _POINTER)
+    b.store(_compressed(b, module, path, values, free), place).align = 1
     found = b.call(ones, [b.zext(b.bitcast(free, ir.IntType(lanes)), _I64)])
     more, further = b.add(count, found), b.add(j, _word(lanes))
     b.cbranch(b.icmp_unsigned("<", further, lower_count), b.block, at["next"].block)
