@@ -10,7 +10,9 @@ threads took part in:
   memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
   is joined at these too (``CONVERGE``);
 - threads that used the same atomic variable one after the other are ordered by it, as in a lock or
-  in a grid sync.
+  in a grid sync; those of different blocks if the first had a fence in between.
+
+An asynchronous copy is a write that goes on until its thread has waited for it.
 
 Importing this module imports numba (half a second).
 """
