@@ -711,10 +711,11 @@ OLDER = modelled_run("gtx275", {"naive_l1_16k": 0.7, "naive_l1_48k": 1.0})
     [
         ({}, ON_OWN, "holds", ""),
         ({"today": TODAY}, ON_OWN, "holds", ""),  # the paper's form, as it is the paper's GPU
-        ({"today": TODAY}, OLDER, "fails", ""),
+        ({"today": TODAY, "hardware": []}, OLDER, "fails", ""),
         ({}, HARDLY, "unclear", "the model does not tell effects below 5% apart"),
         ({"n": ["15", "16"]}, ON_OWN, "holds", "asked at N=15 alone"),
         ({"n": ["19"]}, ON_OWN, "holds", "simulated at N=15, while the paper has N=19"),
+        ({"n": ["18", "19"]}, ON_OWN, "not measured", "N=18, 19"),
         ({"expr": 'time("cpu.somers") / time("naive_l1_48k")'}, ON_OWN, "not measured", ""),
         ({"expr": 'counter("naive_l1_48k", "bank_conflicts")'}, ON_OWN, "holds", ""),
     ],

@@ -264,7 +264,7 @@ def judge(
             found = []
             for run, resamples, name in zip(runs, own, names, strict=True):
                 hw = run.hardware(paper)
-                if run.modelled and paper.about_others(claim, hw):
+                if run.modelled and own_cards and hw not in own_cards:
                     continue  # another of the paper's GPUs is modelled for it
                 form = _Form.of(claim, way.limits, own=hw in claim.hardware)
                 verdict = _verdict(claim, form, Values(paper, (run,), resamples), run)
@@ -375,7 +375,8 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
         found = (replace(one, n=None, paper=claim.published(None)),)
     timed = bool(form.names & (OF_TIME - UNSAMPLED))
     moved, counted = "", "counter" in form.names and not form.names & OF_TIME
-    counted |= run is not None and run.modelled and timed
+    # What is said of several sizes may depend on them; the counters of a kernel do less.
+    counted |= run is not None and run.modelled and timed and len(sizes) == 1
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         # What was counted at the run's largest size, as it has none of the paper's.
         elsewhere = (_size(claim, form, values, n) for n in reversed(run.sizes) if counted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Final
 
 from nqbench.analysis.claims import judge
@@ -16,8 +17,10 @@ from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import Verdict
 from nqbench.analysis.claims.scorecard import Scorecard
 from nqbench.analysis.data import select
+from nqbench.analysis.data.dataset import chip
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
 from nqbench.analysis.data.observed import TOTALS, Observed
+from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured, launch_text, no_time
 from nqbench.analysis.limits import ceilings
 from nqbench.analysis.wording import grouped, measured
@@ -431,6 +434,43 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     )
     title = f"Claims of {paper.title}"
     return Table(slug("claims", paper.id), title, columns, rows, source, notes)
+
+
+def against_print(paper: Paper, runs: Sequence[Observed], source: Source) -> Table | None:
+    """The times that the paper prints of its own GPUs beside those modelled for them, with the
+    correlation of their ranks; ``None`` where a paper prints none at a size that was modelled."""
+    found: list[tuple[str, str, int, float, float]] = []
+    for run in runs:
+        hw = run.hardware(paper)
+        for table in (table for table in paper.tables if table.hardware == [hw]):
+            timed = [s for s in table.series if s.quantity == "time" and not s.ours]
+            for series, n in product(timed, run.sizes):
+                row = PointRow(paper, run, series.system, n)
+                point = row.chosen(series.system, series.choose == "best", series.levels)
+                if point and point.values(TIME) and (printed := table.printed(series.label, n)):
+                    name = select.launch_text(run.data, point) or point.system
+                    shown = (paper.device(hw).name, f"{point.system}, {name}", n)
+                    found.append((*shown, float(printed), point.value(TIME)))
+    found = list(dict.fromkeys(found))
+    if len(found) < 3:
+        return None
+    columns, rows = tabulate(
+        found,
+        (Column("GPU"), lambda one: chip(one[0])),
+        (Column("program"), lambda one: one[1]),
+        (Column("N", "number"), lambda one: one[2]),
+        (Column("printed", "time"), lambda one: one[3]),
+        (Column("modelled", "time"), lambda one: one[4]),
+        (Column("modelled over printed", "number"), lambda one: round(one[4] / one[3], 2)),
+    )
+    from scipy.stats import spearmanr
+
+    rank = float(spearmanr([one[3] for one in found], [one[4] for one in found])[0])
+    note = f"Spearman's rank correlation over these {len(found)}: {rank:.2f}"
+    if paper.timed == "total":
+        note += "; printed are totals, modelled is the kernel alone"
+    title = "Printed and modelled times on the paper's own GPUs"
+    return Table(slug("own-times", paper.id), title, columns, rows, source, (note,))
 
 
 def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
+from nqbench.analysis.claims.judge import ENUMERATED, LACKING, Verdict, judge
 from nqbench.analysis.claims.robust import by_chance
 from nqbench.analysis.claims.scorecard import Scorecard, scorecard
 from nqbench.analysis.data.observed import (
@@ -149,10 +149,13 @@ def add_own(
     page.add(Paragraph(card.outcome))
     page.table(scores, level=0)
     page.add(Bullets(TRUST))
+    if times := tables.against_print(paper, runs, source):
+        page.table(times, level=3)
     page.heading("Every claim on these models", folded=True)
     told = tables.counted(judged)
     page.add(Bullets(told))
-    claims = tables.claims_table(paper, judged, source)
+    found = [verdict for verdict in judged if verdict.word != LACKING]
+    claims = tables.claims_table(paper, found, source)
     page.table(replace(claims, name=slug("own-claims", paper.id)), level=0, said=told)
     return tuple(judged), card, scores
 
