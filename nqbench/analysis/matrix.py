@@ -137,8 +137,11 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
             cells.append(MatrixCell(name, "printed", value, n, text))
         for device, run, verdicts in judged:
             verdict = next((v for v in verdicts if v.claim is claims[i]), None)
+            said = paper.claim(effect.claim).n if effect.claim else [n]
             for size in verdict.sizes if verdict else ():
-                if isinstance(size.value, Estimate) and (size.n == n or run.modelled):
+                # What the paper says of several sizes may depend on them.
+                elsewhere = run.modelled and (len(said) == 1 or size.n in said)
+                if isinstance(size.value, Estimate) and (size.n == n or elsewhere):
                     provenance = _provenance(run.data)
                     cells.append(MatrixCell(device, provenance, size.value, size.n or n))
         rows.append(MatrixRow(short(paper), effect.id, effect.label, n, tuple(cells)))
@@ -153,11 +156,13 @@ def short(paper: Paper) -> str:
 
 
 def _claim_of(paper: Paper, effect: Effect, n: int) -> Claim:
-    """The claim behind an effect, asked at one size; its own formula as a claim."""
+    """The claim behind an effect, asked at one size and of each GPU that has something printed; its
+    own formula as a claim."""
     name = f"{effect.id} N={n}"
     if effect.claim:
         claim = paper.claim(effect.claim)
-        return claim.model_copy(update={"id": name, "n": [n]})
+        cards = [*dict.fromkeys((*claim.hardware, *paper.printed(effect, n)))]
+        return claim.model_copy(update={"id": name, "n": [n], "hardware": cards})
     return Claim(
         id=name,
         statement=effect.label,

@@ -6,6 +6,7 @@ their intervals.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -229,10 +230,10 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     for (ax,), lines in zip(axes, shown, strict=True):
         _panel(ax, lines, matrix)
     axes[-1][0].set_xlabel("times slower or faster, logarithmic")
-    subtitle = "How many times faster through the change; with a minus: slower. Bars: 95% intervals"
+    subtitle = "How many times faster through the change. Bars: 95% intervals"
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
-    alt = f"{len(matrix.rows)} effects with printed and measured values."
+    alt = f"{len(matrix.rows)} effects with printed, modelled and measured values."
     words = {"alt": alt, "subtitle": subtitle}
     return style.finish(figure, PAGE, TITLE, source, legend_of=axes[0][0], **words)
 
@@ -244,7 +245,9 @@ def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
         own = list(members)
         chips = dict.fromkeys(cell.device for row in own for cell in row.of("printed"))
         lines.append((f"{group}: {', '.join(chips)}" if chips else group, None))
-        lines += [(row.label, row) for row in own]
+        often = Counter(row.label for row in own)
+        sized = {row: f", N = {row.n:,}" * (often[row.label] > 1) for row in own}
+        lines += [(f"{row.label}{sized[row]}", row) for row in own]
     return lines
 
 
