@@ -115,7 +115,6 @@ class Height(_FormPart):
 
     ``role``   the role of published values (``known``) of the same part
     ``scale``  logarithmic, from ``zero``, or only ``near`` the values
-    ``line``   a formula of a line for each device, said with ``line_label``
     ``marks``  whether published marks (``known``) are drawn here
     ``ideal``  a dotted line; ``top`` the end of the axis
     """
@@ -125,8 +124,6 @@ class Height(_FormPart):
     kind: Literal["time", "ratio", "number"] = "ratio"
     role: str = ""
     scale: Literal["log", "zero", "near"] = "log"
-    line: CellFormula = ""
-    line_label: str = ""
     marks: bool = True
     ideal: float | None = None
     top: float | None = None

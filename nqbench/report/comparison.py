@@ -12,7 +12,7 @@ from nqbench.analysis.answer import Best
 from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import ComparedPoint, ComparedQuantity, Comparison
+from nqbench.analysis.compare.runs import ComparedQuantity, Comparison
 from nqbench.analysis.data.estimate import ALPHA, CONFIDENCE
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.findings import superlative
@@ -23,8 +23,6 @@ from nqbench.report.page import Bullets, Origin, Page, Paragraph
 from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
 from nqbench.system.suggest import many
 
-QUIET: Final = ("same", "equal", "unclear")
-"""Verdicts that a reader in a hurry may skip."""
 MAX_EFFECTS: Final = 8
 """Changes on a screen, the strongest; the page has all of them."""
 MAX_CHANGES: Final = 10
@@ -173,32 +171,17 @@ def _largest(best: Table) -> Table:
 
 
 def changed(findings: Findings) -> Iterator[Table]:
-    """The points that changed most by each quantity: one count shall not fill the screen."""
-    every = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
-    by_quantity: dict[Quantity, list[tuple[Comparison, ComparedPoint]]] = {}
-    for one in sorted(every, key=lambda one: -one[1].weight):
-        by_quantity.setdefault(one[1].quantity, []).append(one)
-    if not every:
-        return
-    most = max(MAX_CHANGES // len(by_quantity), 2)
-    shown = [one for own in by_quantity.values() for one in own[:most]]
-    named = labels([row.pair.first for _, row in every])
-    first, *others = map(wording.side, findings.names)
-    made = tabulate(
-        shown,
-        (Column("point"), lambda one: named[one[1].pair.first]),
-        *([(Column("compared"), lambda one: wording.side(one[0].names[1]))] if others[1:] else []),
-        (Column("quantity"), lambda one: one[1].quantity.label),
-        (Column(first), lambda one: amount(one[1].first.value, one[1].quantity)),
-        (
-            Column("value" if others[1:] else others[0]),
-            lambda one: amount(one[1].second.value, one[1].quantity),
-        ),
-        (Column("difference", "ratio", spread=True), lambda one: one[1].difference),
-    )
-    more = len(every) - len(shown)
-    notes = [f"... and {more} more points that changed"] if more else []
-    yield _table(findings, "changed", "Points that changed most", made, *notes)
+    """The points that changed most, of each quantity and comparison: the first of its table."""
+    told = [(c, s) for c in findings.comparisons for s in c.sections if s.differing]
+    for comparison, section in told:
+        kept = section.differing[: max(MAX_CHANGES // len(told), 2)]
+        source = _source([comparison], findings.command)
+        one = _points(comparison, replace(section, rows=tuple(kept)), source, "")
+        more = len(section.differing) - len(kept)
+        notes = (f"... and {more} more points that changed",) if more else ()
+        end = [column.name for column in one.columns].index("verdict")  # what follows is for pages
+        rows = tuple(row[:end] for row in one.rows)
+        yield replace(one, columns=one.columns[:end], rows=rows, notes=notes)
 
 
 def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:

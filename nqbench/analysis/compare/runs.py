@@ -90,6 +90,12 @@ class ComparedQuantity:
         return Difference(ratio, self.quantity, (first, second))
 
     @property
+    def differing(self) -> list[ComparedPoint]:
+        """The points that a reader in a hurry looks at, those that changed most first."""
+        found = [row for row in self.rows if row.verdict not in ("same", "equal", "unclear")]
+        return sorted(found, key=lambda row: -row.weight)
+
+    @property
     def equal_everywhere(self) -> bool:
         """Whether every point has the same count on both sides: nothing is left to test."""
         return all(row.verdict == "equal" for row in self.rows)

@@ -194,8 +194,6 @@ class _Panels:
         shown = [
             b for c in drawn for e in c.heights.values() for b in (e.value, e.low, e.high) if b
         ]
-        if height.line:
-            shown += self._lines(ax, height)
         if height.marks:
             marks = (mark(ax, known, places[-1]) for known in self.figure.known)
             shown += [value for value in marks if value is not None]
@@ -220,23 +218,6 @@ class _Panels:
             ax.set_xlabel(spec.x_label)
             if spec.x == "n":
                 ax.set_xticks(places)
-
-    def _lines(self, ax: Axes, height: Height) -> Iterator[float]:
-        """Draw a horizontal line for each run, in its colour; their heights."""
-        for i, run in enumerate(self.runs):
-            for row in cells.rows_of(self.paper, run, self.spec.points, self.figure.n)[:1]:
-                value = row.value(height.line)
-                if isinstance(value, Estimate):
-                    # The dashes of one device fall into the gaps of the others, which may overlap.
-                    dashes = (3 * i, (2, 3 * len(self.runs) - 2))
-                    label = f"{run.name}, {height.line_label}"
-                    ax.axhline(
-                        value.value,
-                        color=style.series_style(i).colour,
-                        linestyle=dashes,
-                        label=label,
-                    )
-                    yield value.value
 
 
 PART_COLOURS: Final = (COLOURS[0], COLOURS[1], "#bbbbbb")
