@@ -39,13 +39,8 @@ def device(name: str, capability: Sequence[int] = ()) -> dict[str, Any]:
 
 
 H100 = device("NVIDIA H100 PCIe")
-MINI = {
-    "spec": "sim:mini",
-    "kind": "sim",
-    "timed": False,
-    "identity": {"model": "mini"},
-    "facts": {"name": "mini (sm_90 rules)"},
-}
+_KNOWN = {"identity": {"model": "mini"}, "facts": {"name": "mini (sm_90 rules)"}}
+MINI = {"spec": "sim:mini", "kind": "sim", "timed": False, **_KNOWN}
 Levels = Mapping[str, Any]
 FIELDS = ("key", "device", "round", "status", "reason", "answer", "expected", "value_s")
 
@@ -108,12 +103,7 @@ class Builder:
         self.rows.append(self._row(sweep, system, levels) | dict(counters))
 
     def add(
-        self,
-        sweep: str,
-        levels: Levels,
-        value_s: float,
-        counters: Mapping[str, float],
-        system: str = "",
+        self, sweep: str, levels: Levels, value_s: float, counters: Levels, system: str = ""
     ) -> None:
         """A point that takes ``value_s``, or counts ``counters`` where the device is simulated."""
         if self.simulated:

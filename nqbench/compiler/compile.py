@@ -56,8 +56,7 @@ def cubin_request(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compi
 
 
 def compile_many(
-    requests: Sequence[CompileRequest],
-    done: Callable[[], None] | None = None,
+    requests: Sequence[CompileRequest], done: Callable[[], None] | None = None
 ) -> list[Compiled | CompileError]:
     """Compile kernels in parallel; results in the order of the requests.
 

@@ -160,9 +160,7 @@ def _states(given: Any) -> Any:
 
 Seconds = Annotated[Any, _reading(duration_s), WithJsonSchema({"type": "string"})]
 Fraction = Annotated[
-    Any,
-    _reading(fraction),
-    WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"}),
+    Any, _reading(fraction), WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"})
 ]
 Sweeps = Annotated[list[str], Field(min_length=1)]
 

@@ -123,10 +123,7 @@ def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_rounds_and_points_are_cut_to_the_budget(
-    total_s: float | None,
-    launches_s: dict[int, float],
-    rounds: int | None,
-    dropped: dict[str, str],
+    total_s: float | None, launches_s: dict[int, float], rounds: int | None, dropped: dict[str, str]
 ) -> None:
     how = Measure(rounds=5, budget_s=50.0, samples=10)
     budget = Budget(how, total_s, clock=lambda: 0.0)

@@ -77,9 +77,7 @@ def test_each_fault_gets_its_status_and_a_reason(
         assert len(record.reason) > len("failed")
 
 
-def test_the_sweep_goes_on_and_no_lost_worker_stays(
-    swept: tuple[RunOutcome, list[Record]],
-) -> None:
+def test_the_sweep_goes_on_and_no_lost_worker_stays(swept: tuple[RunOutcome, list[Record]]) -> None:
     outcome, records = swept
     assert not outcome.interrupted
     assert outcome.counts == {

@@ -21,13 +21,7 @@ from nqbench.errors import DeviceError, StudyError
 from nqbench.measure.keys import Keys
 from nqbench.measure.manifest import protocol_of
 from nqbench.measure.measurement import Measurement
-from nqbench.measure.ncu import (
-    METRICS,
-    PROFILE_ROUND,
-    collect,
-    counters_of,
-    read_launches,
-)
+from nqbench.measure.ncu import METRICS, PROFILE_ROUND, collect, counters_of, read_launches
 from nqbench.measure.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused
@@ -303,12 +297,7 @@ def test_a_point_that_cannot_be_profiled_keeps_what_it_has(
     ],
 )
 def test_one_sentence_says_why_there_are_no_profiles_at_all(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    program: str,
-    text: str,
-    tried: int,
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, text: str, tried: int, said: str
 ) -> None:
     monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
     run, ncu = ProfiledRun(tmp_path, 8, 9), Pretended(text, code=1)

@@ -29,9 +29,7 @@ NOT_IN_THE_FILES = {
 }
 """Claims that the authors' files say nothing about."""
 CDP = "fitness_schemes.gpu_cdp"
-CONTRADICTED = {
-    "fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1",
-}
+CONTRADICTED = {"fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1"}
 """Claims that the authors' own numbers do not bear out."""
 
 

@@ -106,10 +106,7 @@ def test_a_gpu_that_cannot_be_used_stops_nothing(
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        (
-            "WARNING: Retrying ... NewConnectionError('...')\nERROR: No matching",
-            "cannot be reached",
-        ),
+        ("WARNING: ... NewConnectionError('...')\nERROR: No matching", "cannot be reached"),
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("x\nERROR: Could not find a version\nmore", "pip failed: ERROR: Could not find a version"),
         ("x\nlast words\n\n", "pip failed: last words"),

@@ -124,10 +124,7 @@ WORDS: list[Case] = [
     ("clz.b32 {d}, {a}", lambda a, b, c: 32 - a.bit_length()),
     ("brev.b32 {d}, {a}", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
     ("bfind.u32 {d}, {a}", lambda a, b, c: a.bit_length() - 1),
-    (
-        "bfind.s32 {d}, {a}",
-        lambda a, b, c: (a ^ -(a >> 31) & 2**32 - 1).bit_length() - 1,
-    ),
+    ("bfind.s32 {d}, {a}", lambda a, b, c: (a ^ -(a >> 31) & 2**32 - 1).bit_length() - 1),
     ("bfind.shiftamt.u32 {d}, {a}", lambda a, b, c: 32 - a.bit_length() if a else -1),
 ]
 

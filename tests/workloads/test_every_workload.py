@@ -84,12 +84,7 @@ def test_its_words_have_one_meaning(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "own"),
-    [
-        ("ceilings", ("block_size",)),
-        ("gone:AWAY", ()),
-        ("", ()),
-    ],
+    ("name", "own"), [("ceilings", ("block_size",)), ("gone:AWAY", ()), ("", ())]
 )
 def test_launch_factors_of_any_workload_that_can_be_loaded(name: str, own: tuple[str, ...]) -> None:
     assert launch_factors(name) == (*own, *MEASURING)

@@ -167,12 +167,7 @@ class Values:
         return all(not p.ok for p in judged)
 
     def counter(
-        self,
-        asked: Asked,
-        name: str,
-        config: str = "",
-        kernel: str = "",
-        probe: str = "iterations",
+        self, asked: Asked, name: str, config: str = "", kernel: str = "", probe: str = "iterations"
     ) -> float:
         """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main).
 

@@ -127,11 +127,7 @@ def _count(
 
 
 def make_jobs(
-    n: int,
-    depth: int,
-    encoding: Encoding,
-    symmetry: Symmetry = "mirror",
-    closed: bool = False,
+    n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirror", closed: bool = False
 ) -> Jobs:
     """All jobs of a board in one encoding; the last ones are kept if they are not too large."""
     count = count_jobs(n, depth, symmetry, ODD_RULES[encoding], closed=closed)

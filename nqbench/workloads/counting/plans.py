@@ -90,10 +90,7 @@ def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> Made:
 
 
 def kernel_plan(
-    given: Mapping[str, Level],
-    system: str | None,
-    device: DeviceFacts,
-    some: Words | None = None,
+    given: Mapping[str, Level], system: str | None, device: DeviceFacts, some: Words | None = None
 ) -> KernelPlan:
     """Make the jobs, or what a GPU makes them from, and the plan of their kernel.
 

@@ -36,13 +36,7 @@ def bits_in(word: int) -> int:
 
 @compiled
 def prefixes(
-    n: int,
-    depth: int,
-    first_row: int,
-    restrict: bool,
-    encoding: int,
-    limit: int,
-    out: NDArray[Any],
+    n: int, depth: int, first_row: int, restrict: bool, encoding: int, limit: int, out: NDArray[Any]
 ) -> int:
     """Write every valid placement of ``depth >= 2`` rows to ``out``; returns how many there are.
 

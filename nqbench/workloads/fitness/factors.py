@@ -85,7 +85,5 @@ REMOVED: Final = {
     "evaluator": "a search evaluates as cpu_serial or gpu_coarse do; leave it out",
 }
 FACTORS: Final[Mapping[str, Factor]] = factor_table(
-    Path(__file__).with_name("factors.txt"),
-    max_n=MAX_N,
-    schemes="|".join(SCHEMES),
+    Path(__file__).with_name("factors.txt"), max_n=MAX_N, schemes="|".join(SCHEMES)
 )

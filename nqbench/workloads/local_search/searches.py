@@ -32,6 +32,7 @@ from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.factors import MAPPING_CODES, THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance
 
+Words = NDArray[Any]
 QUADRATIC: Final = MAPPING_CODES["quadratic"]
 RECTANGLE: Final = MAPPING_CODES["rectangle"]
 
@@ -89,14 +90,14 @@ def rank(x: int, y: int, n: int, mapping: int) -> int:
 
 
 @compiled
-def _distance(cities: NDArray[Any], a: int, b: int) -> Any:
+def _distance(cities: Words, a: int, b: int) -> Any:
     dx = cities[a, 0] - cities[b, 0]
     dy = cities[a, 1] - cities[b, 1]
     return np.sqrt(dx * dx + dy * dy)
 
 
 @compiled
-def change(tour: NDArray[Any], cities: NDArray[Any], x: int, y: int) -> Any:
+def change(tour: Words, cities: Words, x: int, y: int) -> Any:
     """Change of the length (float32) if positions ``1 <= x < y`` swap their cities; neighbours keep
     the edge between them, so that only two edges of each other remain to change."""
     n = len(tour)
@@ -117,9 +118,7 @@ def change(tour: NDArray[Any], cities: NDArray[Any], x: int, y: int) -> Any:
 
 
 @compiled
-def best_by_number(
-    tour: NDArray[Any], cities: NDArray[Any], mapping: int
-) -> tuple[int, int, Any, int]:
+def best_by_number(tour: Words, cities: Words, mapping: int) -> tuple[int, int, Any, int]:
     """``(x, y, change, invalid)`` over move numbers; ``invalid`` counts invalid pairs."""
     n = len(tour)
     best = np.float32(0.0)
@@ -152,8 +151,8 @@ def _invalid(n: int, mapping: int) -> int:
 
 @compiled
 def best_by_loops(
-    tour: NDArray[Any],
-    cities: NDArray[Any],
+    tour: Words,
+    cities: Words,
     mapping: int,  # noqa: ARG001 (so that both are called alike)
 ) -> tuple[int, int, Any, int]:
     """The same by two nested loops, in the same order and without a mapping."""
@@ -231,14 +230,7 @@ class Search:
 
 @compiled
 def _best_of_row(
-    tour: NDArray[Any],
-    cities: NDArray[Any],
-    x: int,
-    y: int,
-    last: int,
-    best_y: int,
-    best: Any,
-    mapping: int,
+    tour: Words, cities: Words, x: int, y: int, last: int, best_y: int, best: Any, mapping: int
 ) -> tuple[int, Any]:
     """The better of (best_y, best) and the moves (x, y .. last); ``best_y`` 0: none yet."""
     n = len(tour)
@@ -256,12 +248,7 @@ def _best_of_row(
 
 @compiled
 def _run(
-    cities: NDArray[Any],
-    tour: NDArray[Any],
-    iterations: int,
-    threshold: np.float32,
-    mapping: int,
-    changes: NDArray[Any],
+    cities: Words, tour: Words, iterations: int, threshold: np.float32, mapping: int, changes: Words
 ) -> tuple[int, int]:
     n = len(tour)
     best_y = np.zeros(n, np.int64)

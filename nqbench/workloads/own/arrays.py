@@ -49,7 +49,7 @@ CONSTANTS: Final = {*_WORDS["constants"], *DTYPES}
 DRAWS: Final = _WORDS["draws"]
 OF_ARRAYS: Final = {*_WORDS["methods"], *_WORDS["properties"], *DRAWS}
 PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
-    **{"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round},
+    **{"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round}
 }
 _OBJECTS: Final = ("object", "o", "str", "bytes")
 """Types that hold Python's objects and texts."""
@@ -201,13 +201,7 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
 
 
 def made(
-    what: str,
-    dtype: str,
-    shape: Shape,
-    seed: Any,
-    names: Mapping[str, Any],
-    *,
-    exact: bool = False,
+    what: str, dtype: str, shape: Shape, seed: Any, names: Mapping[str, Any], *, exact: bool = False
 ) -> NDArray[Any]:
     """Contents of a buffer of a shape (``None``: that of the expression), flat.
 

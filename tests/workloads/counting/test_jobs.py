@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nqbench.workloads.counting.jobs import (
-    ODD_RULES,
-    Encoding,
-    Symmetry,
-    count_jobs,
-    make_jobs,
-)
+from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs, make_jobs
 from tests.workloads.counting import oracle
 
 ENCODINGS: tuple[Encoding, ...] = ("rows", "base_n", "masks")

@@ -85,8 +85,7 @@ def test_loops_written_for_speed(simulator: Device, loop: str, n: int, deep: boo
 
 
 @pytest.mark.parametrize(
-    ("n", "depth", "encoding"),
-    [(5, 2, "packed"), (10, 6, "masks"), (12, 4, "packed")],
+    ("n", "depth", "encoding"), [(5, 2, "packed"), (10, 6, "masks"), (12, 4, "packed")]
 )
 def test_jobs_made_on_the_gpu(simulator: Device, n: int, depth: int, encoding: Encoding) -> None:
     """The same jobs as on the CPU, in an order of their own, before the first launch."""

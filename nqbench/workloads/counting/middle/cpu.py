@@ -24,12 +24,7 @@ from numpy.typing import NDArray
 from nqbench.system.files import digest
 from nqbench.workloads.compiled import compiled, compiled_part
 from nqbench.workloads.counting.middle import vectors
-from nqbench.workloads.counting.middle.groups import (
-    NO_ROW,
-    columns_apart,
-    quarter_lists,
-    subsets,
-)
+from nqbench.workloads.counting.middle.groups import NO_ROW, columns_apart, quarter_lists, subsets
 from nqbench.workloads.counting.middle.vectors import (
     BITS,
     BLOCKS,
