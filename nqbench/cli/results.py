@@ -239,4 +239,7 @@ def import_(
     """Make a run of nvbench's results, to report and to compare."""
     from nqbench.interchange import import_run
 
-    typer.echo(str(import_run(form, file, out)))
+    try:
+        typer.echo(str(import_run(form, file, out)))
+    except (StoreError, InterchangeError) as error:  # the command line names a file that is none
+        raise StudyError(str(error)) from error

@@ -13,8 +13,10 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import io
 import json
 import re
+import stat
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +30,8 @@ from nqbench.system.files import harmless, text
 
 CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
+MAX_BYTES: Final = 1 << 30
+"""Records that are unpacked: 100 times as much as any run of the project has."""
 MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
 PACKED: Final = "records.jsonl.gz"
@@ -118,7 +122,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run folder. Raises ``StoreError``; ``FolderRefused`` without one."""
     file = path / MANIFEST
     try:
-        content = file.read_bytes()
+        content = contents_of(file)
         _check_sum(file, content)
         data = harmless(json.loads(content, parse_constant=_no_number))
     except (FileNotFoundError, NotADirectoryError):
@@ -205,11 +209,15 @@ def record_bytes(path: Path) -> bytes:
     for name in (RECORDS, PACKED):
         file = path / name
         try:
-            content = file.read_bytes()
+            content = contents_of(file)
             if name == RECORDS:
                 return content
             _check_sum(file, content)
-            return gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as packed:
+                unpacked = packed.read(MAX_BYTES + 1)
+            if len(unpacked) <= MAX_BYTES:
+                return unpacked
+            raise StoreError(f"{file} holds more than {MAX_BYTES >> 30} GiB; {_COPY_AGAIN}")
         except FileNotFoundError:
             continue
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -217,6 +225,14 @@ def record_bytes(path: Path) -> bytes:
         except OSError as error:
             raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     return b""
+
+
+def contents_of(file: Path) -> bytes:
+    """The bytes of a file. Raises ``OSError``, also for what never ends: a pipe, a device."""
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is a pipe or a device")
+    return file.read_bytes()
 
 
 _REMEDY: Final = (

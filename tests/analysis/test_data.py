@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
 from nqbench.analysis.factorial.effects import swept_factors
@@ -179,3 +179,13 @@ def test_swept_factors_come_from_the_study() -> None:
             follows.time("s", levels, 1.0)
     assert len(found := swept_factors(follows.data(), "s")) == 2
     assert "loop" in found
+
+
+@pytest.mark.parametrize(
+    ("cpu", "timed", "counted"), [(False, False, True), (False, True, False), (True, False, False)]
+)
+def test_counters_are_those_of_simulated_kernels(cpu: bool, timed: bool, counted: bool) -> None:
+    """What a timed kernel's record counts is another thing: a profiler's, or a program's own."""
+    row = {"value_s": 1.0, "warp_instructions": 7}
+    point = PointResult("s", "x", 8, {"n": 8}, cpu, timed, "ok", "", {1: row})
+    assert point.values(quantity("warp_instructions")) == ({1: 7} if counted else {})

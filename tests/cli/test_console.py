@@ -182,3 +182,12 @@ def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixt
     line = capsys.readouterr().out
     assert line.startswith("3 points skipped, for 2 reasons: see `What did not run, and why`")
     assert line.count("\n") == 1
+
+
+def test_a_long_table_is_lines_in_columns() -> None:
+    out = Console(file=io.StringIO(), width=40)
+    show_table(["a", "b"], [["x" * (1 + i % 3), "long " * 20] for i in range(400)], out=out)
+    assert isinstance(out.file, io.StringIO)
+    lines = out.file.getvalue().splitlines()
+    assert len(lines) == 401
+    assert {line.index("long") for line in lines[1:]} == {5}

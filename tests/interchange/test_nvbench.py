@@ -193,7 +193,7 @@ def test_an_import_is_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.M
         ("nvbench r.json -o run", 0, "run\n"),
         ("nvbench r.json -o run", 2, "run has a run already; give another folder with --out"),
         ("nvbench r.json -o r.json", 2, "r.json cannot be written"),
-        ("nvbench nothing.json", 1, "nothing.json does not exist; give a file"),
+        ("nvbench nothing.json", 2, "nothing.json does not exist; give a file"),
         ("xml r.json", 2, "no import format is called 'xml'; known: nvbench"),
         ("kernel_tuner t1.json", 2, "import kernel_tuner is gone: it made a study of a kernel_tun"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from nqbench.errors import StudyError
 from nqbench.expressions import evaluate, parse
-from nqbench.papers.formula import BUILT_IN, CLAIMS
+from nqbench.papers.formula import BUILT_IN, CLAIMS, sized
 
 TIMES = {"a": 2.0, "b": 1.0, "c": 4.0}
 
@@ -64,3 +64,21 @@ def test_refused(text: str) -> None:
 def test_impossible_operations_are_one_sentence(text: str) -> None:
     with pytest.raises(StudyError, match="has no value"):
         value_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "depends"),
+    [
+        ('time("a") / time("b")', True),  # at the size that is judged
+        ('time("a", N=15)', False),
+        ('time("a", N=N)', True),
+        ('[time("a", N=N) for N in (15, 16)]', False),
+        ('[time("a", N=M) for M in (15, 16) if M < N]', True),
+        ('[time("a", N=M) for M in (15, N)]', True),
+        ('[time("a") for N in (15, 16)]', True),
+        ("abs(value - 3) < 1", False),
+        ("abs(N)", True),
+    ],
+)
+def test_which_formulas_depend_on_the_size(text: str, depends: bool) -> None:
+    assert sized(parse(text, CLAIMS)) == depends

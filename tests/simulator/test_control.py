@@ -11,6 +11,7 @@ import pytest
 from nqbench.devices.registry import open_device
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
+from nqbench.simulator.tally import combined
 from nqbench.simulator.translation import build
 from nqbench.workloads.ceilings import WORKLOAD
 from tests.simulator.harness import PLACE, RULES, Arrays, cuda, device, outputs, ptx, run
@@ -283,3 +284,13 @@ def test_operations_of_the_ceilings(operation: str) -> None:
         # The two instructions of x ^ (y & a) may become one, which is what a GPU does with them.
         least = int(plan.about["integer_operations"])
         assert least <= counters["integer_operations"] <= 2.2 * least
+
+
+def test_the_counters_of_several_launches_are_those_of_one() -> None:
+    half = {"warp_instructions": 10, "thread_instructions": 160, "lane_efficiency": 0.5}
+    full = {"warp_instructions": 30, "thread_instructions": 960, "lane_efficiency": 1.0}
+    assert combined([half, full, {"barriers": 2}]) == {
+        **{"warp_instructions": 40, "thread_instructions": 1120, "lane_efficiency": 0.875},
+        "barriers": 2,
+    }
+    assert combined([{"barriers": 2}, {"barriers": 3}]) == {"barriers": 5}

@@ -33,6 +33,8 @@ HANG: Final = 4
 _asked: Final = {"quiet": False}
 EMPTY: Final = "\u2013"
 """An empty cell of a report's table, which a paragraph leaves out."""
+MANY_ROWS: Final = 300
+"""Longer tables are lines of any length: rich takes 2 ms for a row."""
 MAX_LINES: Final = 6
 """Lines of a cell beyond which a paragraph is easier to read on a terminal."""
 
@@ -117,7 +119,11 @@ def show_table(
     room = out.width - 2 * len(names) + 1
     widths = _widths(least, most, room)
     lines = max(most[i] / width for i, width in enumerate(widths) if width)
-    if sum(least) <= room and (lines <= MAX_LINES or not out.is_terminal):
+    if len(rows) > MANY_ROWS:
+        cells = (zip(row, most, strict=True) for row in (names, *rows))
+        padded = ("  ".join(c + " " * (w - cell_len(c)) for c, w in row).rstrip() for row in cells)
+        out.out(harmless("\n".join(padded)), highlight=False)
+    elif sum(least) <= room and (lines <= MAX_LINES or not out.is_terminal):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for name, width in zip(names, widths, strict=True):
             table.add_column(escape(name), width=width, overflow="fold")
