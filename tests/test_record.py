@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.data.dataset import load_dataset
-from nqbench.errors import DamageWarning, NqbenchError, StoreError
+from nqbench.errors import StoreError
 from nqbench.record import Record
-from nqbench.runs.frame import load
 from nqbench.runs.reading import MANIFEST, RECORDS
 from nqbench.study import load_study
 from tests.toys import run_here
@@ -29,9 +27,6 @@ fixed: {block_size: 64, depth: 4}
 matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
 measure: {rounds: 2, budget: 1s}
 """
-VALUES: list[object] = [None, True, -1, 1e300, math.nan, math.inf, "x", "", [], {}, [1], {"a": 1}]
-VALUES.append(10**30)
-DAMAGES = 120
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +51,10 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     ("path", "value", "said"),
     [
         (["value_s"], math.nan, "value_s nan, which should be"),
-        (["value_s"], "fast", "value_s 'fast', which should be a valid number"),
         (["value_s"], -1.0, "value_s -1.0, which should be greater than or equal to 0"),
         (["value_s"], math.inf, "value_s inf, which should be less than"),
         (["samples_s", 1], None, r"samples_s\[1\] None, which should be a valid number"),
-        (["samples_s"], 3, "samples_s 3, which should be a valid list"),
         (["wall_s"], True, "wall_s True, which should be a valid number"),
-        (["phases", "kernel"], "", "phases.kernel '', which should be a valid number"),
         (["counters"], [], r"counters \[\], which should be a valid dictionary"),
         (["counters", "branches"], "many", "counters.branches 'many', which should be a valid"),
         (["counters", "branches"], math.nan, "counters.branches nan, which should be"),
@@ -75,10 +67,8 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             "clock_reasons 'hot', which should be a valid",
         ),
         (["answer"], 92, "answer 92, which should be a valid string"),
-        (["order"], 1.5, "order 1.5, which should be a valid integer"),
         (["round"], True, "round True, which should be a valid integer"),
         (["point", "sweep"], None, "point.sweep None, which should be a valid string"),
-        (["point", "system"], 3, "point.system 3, which should be a valid string"),
         (["point", "factors"], [], r"point.factors \[\], which should be a valid dictionary"),
         (["point", "factors", "blocks"], {"per_sn": 2}, "factors.blocks {'per_sn': 2}, which"),
     ],
@@ -98,7 +88,6 @@ def test_a_record_with_a_wrong_value(
         (["points", 1, "factors", "n"], "x", r"has points\[1\].factors.n 'x', which"),
         (["points", 0, "factors"], 3, r"points\[0\].factors 3, which should be a valid dictionary"),
         (["points", 0], {"key": "k"}, r"lacks points\[0\].sweep"),
-        (["points", 0], 5, r"has points\[0\] 5, which should be a valid dictionary"),
         (["study", "sweeps"], 3, "has study.sweeps 3, which should be a valid list"),
         (["study", "sweeps", 0, "matrix"], math.pi, r"study.sweeps\[0\].matrix 3.14"),
         (["device", "identity"], True, "device.identity True, which should be a valid dictionary"),
@@ -117,23 +106,6 @@ def test_a_manifest_with_a_wrong_value(
     assert "the records are untouched" in str(error.value)
 
 
-def test_any_single_damage_is_a_sentence(whole: Path, tmp_path: Path) -> None:
-    """Loaded and exported: a success or an error of ours, whatever value stands wherever."""
-    chance = random.Random(4)
-    told = 0
-    for _ in range(DAMAGES):
-        manifest, records = deepcopy(parsed(whole))
-        target = manifest if chance.random() < 0.5 else chance.choice(records)
-        put(target, chance.choice(list(paths(target))), chance.choice(VALUES))
-        run = written(tmp_path / "r", manifest, records)
-        try:
-            load_dataset(run)
-            load(run).to_csv()
-        except (NqbenchError, DamageWarning):
-            told += 1
-    assert DAMAGES / 5 < told < DAMAGES, "some damages matter, and some do not"
-
-
 @pytest.mark.parametrize("file", sorted((ROOT / "results" / "reference").glob("*/*/manifest.json")))
 def test_the_runs_of_the_project_are_read(file: Path) -> None:
     assert load_dataset(file.parent).points
@@ -143,14 +115,6 @@ def put(data: Any, path: Sequence[str | int], value: object) -> None:
     for step in path[:-1]:
         data = data[step]
     data[path[-1]] = value
-
-
-def paths(data: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    steps = data.items() if isinstance(data, dict) else enumerate(data[:4])
-    for step, value in steps:
-        yield (*above, step)
-        if isinstance(value, dict | list):
-            yield from paths(value, (*above, step))
 
 
 def written(run: Path, manifest: dict[str, Any], records: list[dict[str, Any]]) -> Path:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
-from nqbench.runs.frame import column_of, level_text, load
-from nqbench.runs.reading import newest, read_records
+from nqbench.runs.reading import read_records
 from nqbench.vocabulary import COUNTERS, STATUSES
 from nqbench.workloads import phases as known_phases
 
@@ -87,24 +85,3 @@ def test_records_come_back_as_they_were(written: list[Record], tmp_path: Path) -
     found = read_records(stored(tmp_path / "r", written))
     assert list(found.records) == written
     assert not found.torn
-
-
-@given(written=st.lists(records, min_size=1, max_size=6))
-@anything
-def test_the_table_has_the_newest_of_each_measurement(
-    written: list[Record], tmp_path: Path
-) -> None:
-    table = load(stored(tmp_path / "r", written))
-    kept = list(newest(written).values())
-    assert len(table) == len(kept)
-    for (_, row), record in zip(table.iterrows(), kept, strict=True):
-        for name in ("key", "round", "status", "reason"):
-            assert row[name] == getattr(record, name)
-        assert row["answer"] == record.answer or (pd.isna(row["answer"]) and not record.answer)
-        assert row["samples"] == len(record.samples_s)
-        none = record.value_s is None and pd.isna(row["value_s"])
-        assert none or row["value_s"] == record.value_s
-        for name, level in record.point["factors"].items():
-            assert row[column_of(name)] == level_text(level)
-        for name, count in record.counters.items():
-            assert row[name] == count

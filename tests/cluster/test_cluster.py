@@ -388,6 +388,7 @@ def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.M
     ctrl_c = signal.getsignal(signal.SIGINT)
     with (
         pytest.raises(StudyError, match=r"slurm: .* sbatch: error: invalid partition"),
+        config.set({f"{TLS}ca-file": None}),  # of the cluster that other tests use
         connected(ClusterTarget(file=file), lambda _: None),
     ):
         pass

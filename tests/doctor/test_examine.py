@@ -71,29 +71,6 @@ def test_server_can_use_its_gpu(server: Server, around: Around) -> None:
     assert "CUDA_VISIBLE_DEVICES" in {row.name for row in examine(**hidden).rows}
 
 
-@pytest.mark.parametrize(
-    ("device", "name", "usable"),
-    [
-        ("cuda:0", "pycuda", False),
-        ("cuda:0", "compiler", False),
-        ("cuda:0", "linker", True),  # only kernels that launch kernels need it
-        ("cuda:0", "nvml", True),
-        ("cuda:0", "llvmlite", True),
-        ("sim", "pycuda", True),
-        ("sim:mini", "llvmlite", False),
-        ("sim", "compiler", False),
-        ("cpu", "compiler", True),
-        ("cpu", "numba", False),
-    ],
-)
-def test_what_a_device_needs(
-    device: str, name: str, usable: bool, server: Server, around: Around
-) -> None:
-    report = examine(device, **around(server | {name: ProbeResult(failure="broken")}))
-    assert report.usable is usable
-    assert all(row.remedy for row in report.lacking)
-
-
 def test_a_card_without_a_driver_is_chosen(around: Around, tmp_path: Path) -> None:
     card = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
     card.mkdir(parents=True)

@@ -214,15 +214,6 @@ def test_a_factor_called_like_a_column_keeps_a_column_of_its_own(tmp_path: Path)
     assert "sm_mhz" not in shown.columns
 
 
-def test_several_runs_are_one_table(tmp_path: Path) -> None:
-    first, second = (run(tmp_path / name, record(), record(round_=2)) for name in "ab")
-    together = load([first, str(second)])
-    assert list(together["run"]) == [str(first)] * 2 + [str(second)] * 2
-    assert set(together.attrs["manifests"]) == {str(first), str(second)}
-    assert "manifest" not in together.attrs
-    assert len(load([])) == 0
-
-
 def test_import_nqbench_is_quick_and_has_load() -> None:
     code = "import sys, nqbench; assert 'pandas' not in sys.modules; print(nqbench.load.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,8 +1,7 @@
-"""Any valid study expands; any damaged one gives a sentence, never another exception."""
+"""Any valid study expands."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,14 +9,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.damaged_studies import mutate
 from nqbench.errors import NqbenchError
 from nqbench.study import expand, load_study
 from tests.study.fake import CUDA, SIM, FakeWorkload
-
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
-MUTATIONS = 48
-"""Per config: together a few hundred, in a few seconds."""
 
 LEVELS: dict[str, st.SearchStrategy[Any]] = {
     "memory": st.sampled_from(["shared", "global"]),
@@ -101,11 +95,3 @@ def test_valid_studies_expand(
     assert order == sorted(order)
     for point in points:
         assert all(not isinstance(v, str) or "n" not in v.split() for v in point.factors.values())
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
-def test_damaged_studies_give_a_sentence(path: Path, tmp_path: Path) -> None:
-    found = mutate([path], MUTATIONS, tmp_path, cli_every=MUTATIONS // 4)
-    assert not found.faults
-    assert MUTATIONS // 4 < found.refused < MUTATIONS, "the edits hit, and not always"
-    assert found.expanded + found.refused == MUTATIONS

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from nqbench.system.suggest import listing, nearest, nearest_file, shown, suggestion
+from nqbench.system.suggest import listing, nearest, shown, suggestion
 
 
 @pytest.mark.parametrize(
@@ -29,15 +27,6 @@ from nqbench.system.suggest import listing, nearest, nearest_file, shown, sugges
 )  # fmt: skip
 def test_nearest(word: str, known: tuple[str, ...], meant: str | None) -> None:
     assert nearest(word, known) == meant
-
-
-def test_an_equal_suffix_makes_no_file_alike(tmp_path: Path) -> None:
-    for name in ("bin.yaml", "ablation.yml", "notes.txt"):
-        (tmp_path / name).touch()
-    near = [nearest_file(tmp_path / name, ".yaml", ".yml") for name in ("missing.yml", "note.yml")]
-    assert near == [None, None]
-    assert nearest_file(tmp_path / "ablaton.yaml", ".yaml", ".yml") == tmp_path / "ablation.yml"
-    assert nearest_file(tmp_path / "nowhere" / "ablation.yml", ".yml") is None
 
 
 def test_sentences() -> None:

@@ -46,18 +46,6 @@ def test_it_is_verified_with_all_that_it_holds(package: Path) -> None:
     assert found["checks"][0]["not_derived"] == []  # no file without a checksum
 
 
-def test_changed_pages_are_named_twice(package: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(package, tmp_path / "copy"))
-    names = [f"report/{name}" for name in ("artifact.md", "measurements.csv", "report.md")]
-    for name in names:
-        (copy / name).write_text((copy / name).read_text().replace("tiny", "tinier"))
-    done = call("verify", ".", cwd=copy)
-    assert done.code == 1
-    for name in names:
-        assert f"files: {name} is not the file that {SUMS} names" in done.out
-        assert f"pages: {name}:" in done.out
-
-
 def test_every_file_and_column_is_described(
     package: Path, graph: dict[str, dict[str, Any]]
 ) -> None:
