@@ -120,8 +120,8 @@ def show_table(
     widths = _widths(least, most, room)
     lines = max(most[i] / width for i, width in enumerate(widths) if width)
     if len(rows) > MANY_ROWS:
-        cells = (zip(row, most, strict=True) for row in (names, *rows))
-        padded = ("  ".join(c + " " * (w - cell_len(c)) for c, w in row).rstrip() for row in cells)
+        wide = [f"{{:<{width}}}" for width in most]
+        padded = ["  ".join(wide).format(*row).rstrip() for row in (names, *rows)]
         out.out(harmless("\n".join(padded)), highlight=False)
     elif sum(least) <= room and (lines <= MAX_LINES or not out.is_terminal):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
