@@ -78,10 +78,16 @@ def described(
 
 def unwritten(found: Array) -> Array:
     """Which elements still hold what nqbench fills a buffer without contents with."""
-    held = found.view(np.uint8).reshape(found.size, -1)
+    kind, size = found.dtype.kind, min(found.dtype.itemsize, 8)
+    parts = np.ascontiguousarray(found).view(f"u{size}")
     left = np.zeros(found.size, bool)
-    for word in {UNDEFINED_WORD, *itertools.chain(*FILLS.values())}:
-        left |= (held == np.resize(np.array([word], np.uint32).view(np.uint8), held.shape)).all(1)
+    for word in {UNDEFINED_WORD, *itertools.chain(*(FILLS[k] for k in FILLS if kind in k))}:
+        pattern = np.array([word, word], np.uint32).view(parts.dtype)
+        same = np.empty(parts.size, bool)
+        for place, part in enumerate(pattern):
+            same[place :: len(pattern)] = parts[place :: len(pattern)] == part
+        # A complex number of 16 bytes has two parts.
+        left |= same[::2] & same[1::2] if parts.size > found.size else same
     return left
 
 
