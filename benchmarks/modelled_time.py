@@ -2,6 +2,7 @@
 
     python -m benchmarks.modelled_time --gpu h100 --gpu h200 --store /tmp/modelled
     python -m benchmarks.modelled_time --papers
+    python -m benchmarks.modelled_time --recorded zhang2011 kernels 15
 
 simulates the 24 kernels of ``configs/ablation.yaml`` (sweep ``factorial``) at N = 15 to 18 and
 prints, for each N and GPU, Spearman's rank correlation with the medians recorded in
@@ -16,6 +17,10 @@ and ``--budget`` ends a call after so many seconds.
 (``PRINTED``). What a paper leaves open is as in its experiment here: Zhang's blocks of 128 threads
 and pools of 512 jobs; for Feinbube, who prints the best of 65 configurations, depth 5 and 32
 threads (16 where 32 do not fit).
+
+``--recorded`` sets the kernels of one sweep and size of a recorded run beside the model of its GPU,
+with caches: Spearman's rank correlation, the median error, and how many pairs that were measured
+20% apart or more are in the measured order.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -207,6 +213,35 @@ def papers() -> Iterator[str]:
         yield f"| {name} | {system} | {n} | {seconds} | {ms / 1e3:.3g} | {ms / 1e3 / seconds:.2f} |"
 
 
+def recorded(gpu: str, study: str, sweep: str, n: int, budget_s: float) -> Iterator[str]:
+    """A line for each kernel of a recorded sweep, as many as the time allows, then their sum."""
+    end = time.monotonic() + budget_s
+    rows: dict[str, tuple[Mapping[str, Any], list[float]]] = {}
+    with gzip.open(ROOT / f"results/reference/{gpu}/{study}/records.jsonl.gz") as file:
+        for record in map(json.loads, file):
+            point, timed = record["point"], record["status"] == "ok" and record["round"] > 0
+            if timed and (point["sweep"], point["factors"].get("n")) == (sweep, n):
+                rows.setdefault(record["key"], (point, []))[1].append(record["value_s"])
+    real = replace(load_model(gpu).facts, kind="cuda")
+    pairs: list[tuple[float, float]] = []
+    for point, values in rows.values():
+        if pairs and time.monotonic() > end:
+            break
+        whole = get(point["workload"]).plan(point["factors"], point["system"], real)
+        if not isinstance(whole, KernelPlan):
+            continue
+        with SimDevice(gpu, modes=(CACHE, TIME)).prepare(whole) as prepared:
+            ms = float((prepared.launch().counters or {})["modelled_ms"])
+        pairs.append((ms, 1e3 * statistics.median(values)))
+        yield f"{point['label']:60s} {ms:9.3f} ms modelled, {pairs[-1][1]:9.3f} measured"
+    rank = float(spearmanr([ms for ms, _ in pairs], [ms for _, ms in pairs])[0])
+    error = statistics.median(abs(model / real_ms - 1) for model, real_ms in pairs)
+    apart = [(a, b) for a, b in combinations(pairs, 2) if not 1 / 1.2 < a[1] / b[1] < 1.2]
+    right = sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in apart)
+    kernels, order = f"{len(pairs)} of {len(rows)}", f"{right} of {len(apart)}"
+    yield f"| {gpu} | {study}, {sweep} | {n} | {kernels} | {rank:.2f} | {error:.0%} | {order} |"
+
+
 def measured(gpu: str) -> dict[tuple[int, PointKey], float]:
     """Milliseconds of each kernel of the factorial: the median of the rounds."""
     found: dict[tuple[int, PointKey], list[float]] = {}
@@ -258,8 +293,15 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="JSON lines of what was simulated")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds of simulation")
     parser.add_argument("--all", action="store_true", help="print every kernel too")
+    parser.add_argument("--recorded", nargs=3, metavar=("STUDY", "SWEEP", "N"))
     parser.add_argument("--papers", action="store_true", help="the papers' chips instead")
     given = parser.parse_args()
+    if given.recorded:
+        study, sweep, size = given.recorded
+        for gpu in given.gpu or ["h200"]:
+            for line in recorded(gpu, study, sweep, int(size), given.budget):
+                say(line)
+        return
     if given.papers:
         say("| model | system | N | printed, s | modelled, s | modelled / printed |")
         say("|---|---|---|---|---|---|")
