@@ -75,6 +75,7 @@ def test_impossible_operations_are_one_sentence(text: str) -> None:
         ('[time("a", N=N) for N in (15, 16)]', False),
         ('[time("a", N=M) for M in (15, 16) if M < N]', True),
         ('[time("a", N=M) for M in (15, N)]', True),
+        ('[x * time("a", N=M) for M in (15, N) for x in (1, 2)]', True),
         ("abs(N)", True),
     ],
 )
