@@ -139,7 +139,8 @@ def make_plan(
     # Of a half, in the cells that it is in.
     copies = 3 if _exact(levels) else 1 + number(levels, "split") // 2
     tiles = -(-room // _WARP**2) * _WARP  # of a list, which begins at a multiple of 32
-    numbers |= {"batch": batch, "lists": most, "tiles": copies * 2 * batch * tiles}
+    tiles = 2 * batch * (copies * tiles + _WARP * _cells(levels))
+    numbers |= {"batch": batch, "lists": most, "tiles": tiles}
     return MultiLaunchPlan(
         _kernels(levels, numbers),
         (*_inputs(n, found, sides, lists), *_work_space(levels, numbers, len(found))),
