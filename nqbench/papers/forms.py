@@ -99,7 +99,7 @@ class HereRow(_FormPart):
     """A row of ours in a table as printed: formulas of its cells, of the main point of ``system``.
 
     ``each``   instead: one formula, for every size of a table with columns by size, of ``kind``
-    ``after``  the printed row that it stands below; ``exact`` says whether it should repeat that
+    ``after``  the printed row that it stands below
     """
 
     cells: list[CellFormula] = []
@@ -107,7 +107,6 @@ class HereRow(_FormPart):
     kind: Literal["time", "ratio"] = "time"
     system: SystemName = ""
     after: str = ""
-    exact: bool = False
 
 
 class Height(_FormPart):

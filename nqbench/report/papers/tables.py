@@ -181,10 +181,6 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
             own = _here(paper, table, run, here, lacks, notes)
             rows.append(own)
             ours += own[1:]
-            if here.exact and all(isinstance(value, int | float) for value in own[1:]):
-                same = [f"{value:.2E}" for value in own[1:]] == texts[1:]
-                said = "exactly as printed" if same else "differ from the printed ones"
-                notes.append(f"{texts[0]}: {said}")
     if table.here and all(value is None for value in ours):
         raise NotMeasured(*next(iter(lacks.items()), ("the run has nothing of it", "")))
     source = source_of(run.data)

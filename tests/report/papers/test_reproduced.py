@@ -135,14 +135,12 @@ def feinbube() -> Builder:
     return builder
 
 
-@pytest.mark.parametrize(("mean", "said"), [(6511.3, "exactly as printed"), (6600.0, "differ")])
-def test_work_per_thread(mean: float, said: str) -> None:
+def test_work_per_thread() -> None:
     builder = zhang(sizes=(18,))
     own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
-    work = {"min": 2, "max": 47495, "mean": mean, "variance": 1.453e7, "sd": 3812}
+    work = {"min": 2, "max": 47495, "mean": 6511.3, "variance": 1.453e7, "sd": 3812}
     counted = {f"iterations_per_job_{name}": value for name, value in work.items()}
     builder.count("work", own, counted, "zhang2011.low_divergence")
     table = made("zhang2011", "table_6", builder)
-    assert table.rows[1][1:4] == (2, 47495, mean)
-    assert any(said in note for note in table.notes)
+    assert table.rows[1][1:4] == (2, 47495, 6511.3)
     assert any("no instrumented kernel counted cycles_per_job_min" in note for note in table.notes)
