@@ -175,9 +175,7 @@ def claims(
     if not runs:
         raise StudyError("claims needs the runs to judge by: nqbench claims RUN, or --paper PAPER")
     if full:
-        show.console.note(
-            "counting on large boards where the numbers are not cached yet: minutes, once"
-        )
+        show.console.note("counting large boards that are not cached yet: minutes, once")
     tables = claims_tables(runs, paper, full=full, cpu=cpu)
     if as_json:
         show.console.print_json([{"paper": p, **t.as_json("claims")} for p, t in tables.items()])

@@ -85,9 +85,9 @@ def report(
             show.answer.show_answer(run.answer)
         taken: set[str] = set()
         folders = [
-            out / unused(slug(r.data.name, r.data.device), taken) if out else out for r in read
+            out / unused(slug(r.data.name, r.data.device), taken) if out and read[1:] else out
+            for r in read
         ]
-        folders = folders if read[1:] else [out]
         reports = [measuring.write(*one, formats or ()) for one in zip(read, folders, strict=True)]
         if as_json:
             measuring.print_runs(read, reports)
@@ -137,12 +137,9 @@ def compare(
             value=value,
             command=options.shown_line(),
         )
-        if gate is not None:
-            gate.check(findings)
         broken, said = gate.judge(findings) if gate else (False, "")
-        forms = list(formats or ())
-        if GITHUB in forms:
-            forms.remove(GITHUB)
+        forms = [form for form in formats or () if form != GITHUB]
+        if GITHUB in (formats or ()):
             _tell_github(findings, gate, said and f"--fail-on {fail_on}: {said}")
         if forms or out or as_json or not formats:
             _show_comparison(findings, out, forms, as_json=as_json)
@@ -188,9 +185,7 @@ def _show_comparison(
         return
     paths = write_comparison(findings, out, formats or ("md", "csv")) if out else []
     if as_json:
-        show.console.print_json(
-            wording.as_json(findings) | {"files": [str(path) for path in paths]}
-        )
+        show.console.print_json(wording.as_json(findings) | {"files": [*map(str, paths)]})
     else:
         show.results.show_comparison(findings, paths)
 

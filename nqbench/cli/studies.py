@@ -78,10 +78,10 @@ def run(
     show.console.hush(quiet)
     study = with_axes(config, axis or ())
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
+    if dry_run and target:
+        raise StudyError("--dry-run plans for one device of this computer; name no cluster")
+    spec = "" if target else choose(study.device(device), study.needs, study.name)
     if dry_run:
-        if target:
-            raise StudyError("--dry-run plans for one device of this computer; name no cluster")
-        spec = choose(study.device(device), study.needs, study.name)
         _dry_run(study, spec, as_json=as_json)
         return
     if target:
@@ -92,9 +92,7 @@ def run(
             outcomes = run_on_cluster(
                 target, study, device, row, out=out, fresh=fresh, budget_s=budget, command=line
             )
-        spec = ""
     else:
-        spec = choose(study.device(device), study.needs, study.name)
         outcomes = [measure(study, spec, out=out, fresh=fresh, budget=budget)]
     races = show.results.look_for_races(study, config, outcomes, "" if no_check else spec)
     conclude(outcomes, draw=not no_report, as_json=as_json, races=races, config=config)
@@ -117,9 +115,8 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     share_s = study.measure.budget_s
     most_s = None if facts.kind == "sim" else share_s * sum(not point.skip for point in points)
     if as_json:
-        show.console.print_json(
-            {"points": [point.as_json() for point in points], "estimate_s": most_s}
-        )
+        planned = [point.as_json() for point in points]
+        show.console.print_json({"points": planned, "estimate_s": most_s})
     else:
         show.listings.show_points(points, most_s)
     for entry, problem in report_problems(study.as_json(), points, facts, spec):

@@ -210,7 +210,7 @@ class Gate:
             return cls(verdict)
         return cls(verdict, parse_percentage(threshold, f"--fail-on {verdict}:"))
 
-    def check(self, findings: Findings) -> None:
+    def _check(self, findings: Findings) -> None:
         """Raises ``StudyError`` where nothing could ever hit it, with what could."""
         for one in findings.comparisons:
             if self._concerned(one):
@@ -223,7 +223,10 @@ class Gate:
             )
 
     def judge(self, findings: Findings) -> tuple[bool, str]:
-        """Whether a point breaks it or no longer runs; how many do, and how many are unmatched."""
+        """Whether a point breaks it or no longer runs; how many do, and how many are unmatched.
+
+        Raises ``StudyError`` where nothing could ever hit it."""
+        self._check(findings)
         hits = sum(len(self.broken(comparison)) for comparison in findings.comparisons)
         missing = [point for comparison in findings.comparisons for point in comparison.missing]
         broke = sum(point.broke for point in missing)
