@@ -227,7 +227,7 @@ def test_cpu_programs_are_a_family_of_their_own() -> None:
 def test_a_gate_that_nothing_can_hit(gate: str, message: str) -> None:
     found = compare_datasets([run().data(), run("B", 2).data()])
     with pytest.raises(StudyError, match=message):
-        Gate.parse(gate).check(found)
+        Gate.parse(gate).judge(found)
 
 
 def test_a_gate_on_worse_counts() -> None:
@@ -241,4 +241,4 @@ def test_a_gate_on_worse_counts() -> None:
     assert not Gate.parse("worse").broken(better)
     plain = compare_datasets([one, two], ["one", "two"], value="barriers")
     with pytest.raises(StudyError, match="compared by barriers; use --fail-on differs"):
-        Gate.parse("worse").check(plain)
+        Gate.parse("worse").judge(plain)
