@@ -74,7 +74,7 @@ def commands(page: Path) -> list[Command]:
 
 
 def _lines(page: Path) -> Iterator[str]:
-    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"\\\n *", "", page.read_text(encoding="utf-8"))  # lines that go on
     at = 0
     for block in (*FENCED.finditer(text), None):
         yield from map(_plain, COMMAND.findall(text[at : block.start() if block else None]))
