@@ -175,7 +175,7 @@ def run(
     from nqbench.devices.registry import choose_device
 
     loaded = _study(study)
-    spec = choose_device(loaded.device(_named(device)), loaded.needs).spec
+    spec = choose_device(loaded.device(_named(device))).spec
     words = ["nqbench", "run", from_here(printable(loaded.path)), "--device", spec]
     command = ["nqbench.run", loaded.name, spec] if loaded.source.in_memory else words
     outcome = measured(loaded, spec, command, out, fresh=fresh, budget=budget, listener=listener)
@@ -200,7 +200,6 @@ def measured(
     from nqbench.runs.reading import local_folder
 
     facts = facts_for(spec)
-    study.check_device(spec, facts)
     return run_study(
         study,
         expand_study(study, facts, warn=listener.message if listener else None),

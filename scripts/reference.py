@@ -44,7 +44,6 @@ from nqbench.study.own_kernel import (
 from nqbench.study.report_items import REPORT_KINDS
 from nqbench.study.schema import (
     MeasureFile,
-    NeedsFile,
     ProgramFile,
     ReportFile,
     StudyFile,
@@ -61,7 +60,6 @@ FORMS: Final[tuple[tuple[str, str, type[BaseModel]], ...]] = (
     ("Top level", "A sweep's keys may stand here too, if there is only one.", StudyFile),
     ("`sweeps`", "A list of sweeps.", SweepFile),
     ("`measure`", "How to measure.", MeasureFile),
-    ("`needs`", "What the study can run on.", NeedsFile),
     ("`systems`: an external program", "Beside names of systems.", ProgramFile),
     ("`report`", "Each entry is a table or a figure.", ReportFile),
     ("`kernel`", "A kernel of your own.", KernelFile),

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nqbench.study import ReportItem, Study
 
 
-def choose(device: str, name: str = "", study: str = "") -> str:
-    """The full name of a device; ``auto`` is a GPU whose name contains ``name``.
+def choose(device: str, study: str = "") -> str:
+    """The full name of a device.
 
     A note says which one ``auto`` chose and why, once: not if it has a run of ``study`` already.
     Another says what counters of a model are of, whose architecture no longer compiles.
@@ -26,7 +26,7 @@ def choose(device: str, name: str = "", study: str = "") -> str:
     from nqbench.devices.registry import choose_device
     from nqbench.runs.reading import local_folder
 
-    choice = choose_device(device, name)
+    choice = choose_device(device)
     if device == "auto" and not (study and local_folder(study, choice.spec).exists()):
         gpu = choice.spec.startswith("cuda")
         why = choice.why if gpu else "no CUDA GPU can be used (nqbench doctor says why)"

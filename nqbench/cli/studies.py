@@ -80,7 +80,7 @@ def run(
     target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if dry_run and target:
         raise StudyError("--dry-run plans for one device of this computer; name no cluster")
-    spec = "" if target else choose(study.device(device), study.needs, study.name)
+    spec = "" if target else choose(study.device(device), study.name)
     if dry_run:
         _dry_run(study, spec, as_json=as_json)
         return

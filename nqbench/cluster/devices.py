@@ -206,9 +206,8 @@ class RemoteWorkers:
 class ClusterSite:
     """The devices that a study is measured on: ``wanted`` is ``cuda``, ``cpu`` or a spec."""
 
-    def __init__(self, cluster: Cluster, wanted: str, model: str = "") -> None:
-        """``model``: only devices whose names contain it."""
-        self._cluster, self._wanted, self._model = cluster, wanted, model.lower()
+    def __init__(self, cluster: Cluster, wanted: str) -> None:
+        self._cluster, self._wanted = cluster, wanted
         self._devices: dict[str, RemoteDevice] = {}
         self._broken: set[str] = set()
 
@@ -224,7 +223,7 @@ class ClusterSite:
                 offer["resource"]: (member, offer)
                 for member in members
                 for offer in member.devices
-                if spec in (offer["kind"], offer["spec"]) and self._model in offer["name"].lower()
+                if spec in (offer["kind"], offer["spec"])
             }
         self._open({r: found for r, found in offered.items() if r not in self._broken})
         return [device for resource, device in self._devices.items() if resource in offered]
@@ -236,8 +235,8 @@ class ClusterSite:
             members = self._cluster.look().values()
             there = {device["name"] for m in members for device in m.devices}
             raise DeviceUnavailable(
-                f"no worker has a device {self._wanted} called {self._model or 'anything'} that"
-                f" works; they have: {', '.join(sorted(there)) or 'none'}"
+                f"no worker has a device {self._wanted} that works; they have:"
+                f" {', '.join(sorted(there)) or 'none'}"
             )
         return found
 
@@ -323,7 +322,7 @@ def run_on_cluster(
     what ``run_on_site`` and ``connected`` raise.
     """
     with connected(target, listener.message) as cluster:
-        site = ClusterSite(cluster, wanted(cluster, device), study.needs)
+        site = ClusterSite(cluster, wanted(cluster, device))
         several = len({found.model for found in site.first_devices()}) > 1
 
         def folder(model: str) -> Path:

@@ -66,10 +66,8 @@ class FactRow:
     source: str
 
 
-def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
+def choose_device(spec: str = "auto") -> DeviceChoice:
     """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
-
-    ``name``: ``auto`` is the first GPU whose name contains it, whatever the case.
 
     Any other spec is returned in its full form (``cuda`` becomes ``cuda:0``). Raises
     ``DeviceUnavailable`` for a spec that names no kind of device.
@@ -86,24 +84,18 @@ def choose_device(spec: str = "auto", name: str = "") -> DeviceChoice:
                 raise DeviceUnavailable(f"device {spec!r}: GPUs are numbered, e.g. cuda:0")
             rest = str(int(rest or 0))
         return DeviceChoice(f"{kind}:{rest}" if rest else kind, "asked for")
-    return _automatic(name)
+    return _automatic()
 
 
-def _automatic(name: str) -> DeviceChoice:
+def _automatic() -> DeviceChoice:
     from nqbench.devices.cuda.query import find_gpus
 
     try:
-        found = find_gpus()
-        first = next((s for s, gpu in found.items() if name.lower() in gpu.name.lower()), None)
-        if first is None:
-            here = ", ".join(gpu.name for gpu in found.values())
-            raise DeviceUnavailable(f"no GPU here is called {name}; here are: {here}")
+        first, gpu = next(iter(find_gpus().items()))
     except DeviceUnavailable as absence:
-        if name:
-            raise
         cause = str(absence).partition(";")[0]  # behind it: advice to name another device
         return DeviceChoice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
-    return DeviceChoice(first, f"the first CUDA GPU: {found[first].name}")
+    return DeviceChoice(first, f"the first CUDA GPU: {gpu.name}")
 
 
 def open_device(spec: str) -> Device:

@@ -107,7 +107,6 @@ class Recording:
         started: float,
     ) -> None:
         self.study, self.points, self.hello = study, points, hello
-        study.check_device(hello.spec, hello.facts)
         self._writer, self._listener, self._started = writer, listener, started
         listener.points(points)
         self._devices: dict[str, tuple[Hello, Keys]] = {}

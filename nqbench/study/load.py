@@ -68,7 +68,6 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
         ),
         source=source,
         kernel=source.data.get(KERNEL),
-        needs=file.needs.device if file.needs else "",
     )
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from nqbench.errors import DeviceUnavailable
 from nqbench.expressions import Expression
-from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.facts import DeviceKind
 from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
@@ -167,10 +166,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One study file, read and checked against the grammar (not yet against a workload).
-
-    ``needs``: part of the names of the devices that may measure it.
-    """
+    """One study file, read and checked against the grammar (not yet against a workload)."""
 
     name: str
     about: str
@@ -181,7 +177,6 @@ class Study:
     report: tuple[ReportItem, ...]
     source: ParsedFile = field(repr=False, compare=False)
     kernel: Mapping[str, Any] | None = None
-    needs: str = ""
 
     @property
     def path(self) -> Path:
@@ -205,7 +200,7 @@ class Study:
     def device(self, asked: str) -> str:
         """The device that a command means: the CPU in place of ``auto`` where every system runs
         there, at sizes that the study gives for it."""
-        if asked != "auto" or self.needs:
+        if asked != "auto":
             return asked
         on_cpu = register(self.external).cpu_systems
         for sweep in self.sweeps:
@@ -218,14 +213,6 @@ class Study:
             ):
                 return asked
         return "cpu"
-
-    def check_device(self, spec: str, facts: DeviceFacts) -> None:
-        """Raise ``DeviceUnavailable`` for a device that the study says it cannot use."""
-        if self.needs.lower() not in facts.name.lower():
-            raise DeviceUnavailable(
-                f"study {self.name} needs a device called {self.needs}, and {spec} is {facts.name};"
-                " give another --device, or change `needs`"
-            )
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as stored in manifests: the file's own keys, defaults filled in.
@@ -246,7 +233,6 @@ class Study:
             "about": self.about,
             "workload": self.workload,
             **({} if self.kernel is None else {"kernel": self.kernel}),
-            **({"needs": {"device": self.needs}} if self.needs else {}),
             "n": written.get("n"),
             "sweeps": sweeps,
             "measure": self.measure.as_json(),

@@ -202,14 +202,6 @@ class MeasureFile(Strict):
     """Longest time one launch may take before it is stopped."""
 
 
-class NeedsFile(Strict):
-    """What a study can run on."""
-
-    device: str = Field(min_length=1)
-    """Part of the name of the GPUs that measure it, such as H100; upper and lower case are
-    alike."""
-
-
 def _kinds(form: Form) -> Any:
     meanings = "; ".join(f"{kind.name} ({kind.meaning})" for kind in kinds(form).values())
     said = f"{form.capitalize()}: {meanings}"
@@ -245,14 +237,16 @@ class StudyFile(SweepKeys):
     package.module:OBJECT, ./file.py:OBJECT."""
     kernel: KernelFile | None = None
     """In place of `workload`: a kernel of your own, a .cu file."""
-    needs: NeedsFile | None = None
-    """Which devices measure the study; left out: those that the command names."""
     sweeps: list[SweepFile] | None = Field(None, min_length=1)
     """The sweeps, in order."""
     measure: MeasureFile = Field(default_factory=lambda: MeasureFile.model_validate({}))
     """How to measure."""
     report: list[ReportFile] = Field(default=[])
     """Tables and figures to make."""
+    FORMER: ClassVar[Mapping[str, str]] = {
+        "needs": "'needs' is gone: a study runs on the device that the command names; delete it and"
+        " give --device"
+    }
 
 
 def schema() -> dict[str, Any]:

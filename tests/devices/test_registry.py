@@ -35,14 +35,10 @@ def test_auto_without_a_gpu_is_the_default_model_and_says_why() -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_auto_takes_the_first_gpu_of_the_name_that_a_study_needs() -> None:
+def test_auto_takes_the_first_gpu() -> None:
     choice = choose_device()
     assert choice.spec == "cuda:0"
     assert "H100" in choice.why
-    assert choose_device("auto", "t4").spec == "cuda:1"
-    assert choose_device("cuda:0", "t4").spec == "cuda:0"  # as asked for; the run refuses it
-    with pytest.raises(DeviceUnavailable, match="no GPU here is called H200; here are: H100, T4"):
-        choose_device("auto", "H200")
 
 
 @pytest.mark.parametrize(
