@@ -40,17 +40,16 @@ COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
     "More": (verify, static, bottleneck, devices, kernels, import_, worker),
 }
 """Groups of ``nqbench --help``; the first has what most people need, in the order of use."""
-_FORMER: Final = json.loads(Path(__file__).with_name("former.json").read_text(encoding="utf-8"))
-RENAMED: Final[Mapping[str, Sequence[str]]] = _FORMER["renamed"]
-"""Former commands, and the words that stand for them now."""
-REMOVED_COMMANDS: Final[Mapping[str, str]] = _FORMER["removed"]
+REMOVED_COMMANDS: Final[Mapping[str, str]] = json.loads(
+    Path(__file__).with_name("former.json").read_text(encoding="utf-8")
+)
 """What a former command, or a command with one of its former words, did and what to use now."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
 
 
 class CommandGroup(TyperGroup):
-    """Shows the commands in groups, and knows those that have another name now, or are gone."""
+    """Shows the commands in groups, and knows those that are gone."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The commands come first: all that most people need is on the first screen."""
@@ -72,10 +71,6 @@ class CommandGroup(TyperGroup):
         for former, sentence in REMOVED_COMMANDS.items():
             if former.split()[0] == args[0] and given.issuperset(former.split()):
                 raise StudyError(f"{former} is gone: it {sentence}")
-        if words := RENAMED.get(args[0]):
-            if not ctx.resilient_parsing:  # which is a shell that completes
-                _say(f"{args[0]} is now: nqbench {shlex.join(words)}")
-            args = [*words, *args[1:]]
         return super().resolve_command(ctx, args)
 
 
@@ -174,8 +169,7 @@ def _say(sentence: str) -> None:
 
 def _kept(words: Sequence[str]) -> str:
     """What an interrupted command leaves behind."""
-    command = RENAMED.get(words[1], words[1:])[0] if words[1:] else ""
-    if command == "count" and not any(word.startswith("--log") for word in words):
+    if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
     again = shlex.join(word for word in words if word != FRESH)
     return f"what was measured is kept; resume with: {again}"

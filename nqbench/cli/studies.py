@@ -24,16 +24,10 @@ def init(
     schema: bool = option(
         "--schema", "Also write nqbench.schema.json, from which editors complete.", False
     ),
-    as_json: bool = option("--json", "With --schema: print the schema instead.", False),
 ) -> None:
     """Start a study of a kernel of yours: NAME.yaml and NAME.cu."""
-    from nqbench.study import schema as study_schema
     from nqbench.study.packaged import write_schema, write_template
 
-    if as_json:
-        options.refuse({name: name}, "--json prints the schema alone")
-        show.console.print_json(study_schema())
-        return
     if not name and not schema:
         raise StudyError("init needs a name for the study: nqbench init my-study")
     written: list[Path] = []

@@ -188,41 +188,12 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
     elif "single document" in str(context):
         message = f"a second YAML document starts here; one file holds one {noun}"
     else:
-        alias = "undefined alias" in problem  # which may be a name that is spelt wrong
-        for at in (mark.line, mark.line - 1) if mark and not alias else ():
-            if better := _quoted(text.splitlines(), at):
-                said = f"YAML does not take this text as it is; quote it: {better}"
-                return StudyError(said, FileLine(path, at + 1))
         message = (
             f"this is not valid YAML: {problem}{f' ({context})' if context else ''}; check brackets"
             " and indentation, write a space after each colon, and quote text that holds ': ' or"
             " ',' or begins with a brace"
         )
     return StudyError(message, FileLine(path, mark.line + 1 if mark else 1))
-
-
-_VALUE: Final = re.compile(
-    r"(?P<key>\s*(?:- )?[\w/.-]+:) +"
-    r"(?P<text>[^{\[\s].*?|(?:\{[^#]*\}|\[[^#]*\])[^#]*?[^}\]\s#])(?: +#.*)?"
-)
-"""A key and its value on one line, unless that is a list or mapping in brackets."""
-
-
-def _quoted(lines: list[str], at: int) -> str:
-    """A line with its value in quotes, if that is all that it lacks to be YAML; else nothing."""
-    found = _VALUE.fullmatch(lines[at]) if 0 <= at < len(lines) else None
-    if found is None:
-        return ""
-    text = found["text"]
-    if text[0] == text[-1] == '"':  # it has a backslash that begins no escape
-        text = text[1:-1]
-    simple = '"' not in text and "\\" not in text
-    quoted = f'"{text}"' if simple else "'" + text.replace("'", "''") + "'"
-    lines = [*lines[:at], f"{found['key']} {quoted}", *lines[at + 1 :]]
-    with suppress(yaml.YAMLError):
-        yaml.compose("\n".join(lines), Loader=yaml.SafeLoader)
-        return lines[at].strip()
-    return ""
 
 
 class _NodeReader:
