@@ -98,9 +98,8 @@ def run(
 
 
 def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
-    """Show the points, how long measuring takes at most, and what the report cannot show."""
+    """Show the points, and how long measuring takes at most."""
     from nqbench.devices.registry import facts_for
-    from nqbench.report.writer import report_problems
     from nqbench.study import expand
 
     facts = facts_for(spec)
@@ -112,8 +111,6 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
         show.console.print_json({"points": planned, "estimate_s": most_s})
     else:
         show.listings.show_points(points, most_s)
-    for entry, problem in report_problems(study.as_json(), points, facts, spec):
-        show.console.note(f"{study.source.place(('report', entry))}: {problem}")
 
 
 def static(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.analysis.data.dataset import Dataset, PointResult, collect
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError
-from nqbench.facts import DeviceFacts
-from nqbench.point import Point
 from nqbench.report import circumstances, opening
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
@@ -24,8 +21,6 @@ from nqbench.runs.reading import default_out
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import shown_path
 from nqbench.system.suggest import many
-from nqbench.vocabulary import CACHE_COUNTERS, COUNTERS, PROGRAM_COUNTERS, TIME_COUNTERS
-from nqbench.workloads import phases
 
 BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[Any]]]]] = {
     "table": {
@@ -234,56 +229,3 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
     if item.name not in known:
         raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
     return known[item.name](data, item)
-
-
-# Before a run: what its report could not show.
-
-PLANNED_ROUNDS: Final = 3
-
-
-def report_problems(
-    study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts, spec: str = ""
-) -> list[tuple[int, str]]:
-    """Entries of a study's report list that cannot be made, by position, each with the reason.
-
-    Every table, and the data of every figure, is made from made-up values of the planned points:
-    what these do not allow, measured values do not allow either. Nothing is drawn. ``study`` is its
-    plain form, ``points`` are what it expands to on the device. ``spec`` is the device's name on
-    the command line: a simulator of caches or times has more counters.
-    """
-    planned = [{**point.as_json(), "key": str(i)} for i, point in enumerate(points)]
-    device = {"kind": facts.kind, "spec": facts.kind}
-    data = collect({"study": study, "device": device, "points": planned}, ())
-    more = {"cache": CACHE_COUNTERS, "time": TIME_COUNTERS}
-    modes = [more[word] for word in spec.split(":") if word in more]
-    counted = [*COUNTERS, *PROGRAM_COUNTERS, *(name for mode in modes for name in mode)]
-    made_up = tuple(
-        _made_up(one, points[int(one.key)], counted, data.simulated) for one in data.points
-    )
-    data = replace(data, points=made_up, rounds=PLANNED_ROUNDS)
-    found: list[tuple[int, str]] = []
-    for index, item in enumerate(items_of(data) if study.get("report") else ()):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of fits to made-up values
-                prepare(data, item)
-        except AnalysisError as error:
-            found.append((index, f"the {item.form} '{item.name}' cannot be made: {error}"))
-    return found
-
-
-def _made_up(
-    result: PointResult, point: Point, counted: Collection[str], simulated: bool
-) -> PointResult:
-    """A planned point with values that differ between points, and a little between rounds."""
-    if point.skip:
-        return result
-    rows, index = {}, int(result.key)
-    for number in range(1, PLANNED_ROUNDS + 1):
-        value = 1 + (37 * index % 101) / 100 + (53 * (index + number) % 7) / 1000
-        times = {f"{name}_s": value for name in ("value", *phases())}
-        counts = dict.fromkeys(counted, value)
-        resources = {"registers": 32, "stack_bytes": 0, "occupancy": 0.5}
-        rows[number] = {**point.derived, **point.factors, **counts, **times, **resources}
-    timed = result.cpu or not simulated
-    return replace(result, timed=timed, status="ok", reason="", measurements=rows)

@@ -13,10 +13,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.compiler.nvrtc import compiler_version
 from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
-from nqbench.report.writer import report_problems
+from nqbench.report.items import items_of
+from nqbench.report.writer import prepare
 from nqbench.runs.frame import load
 from nqbench.study import Study, expand, load_study
 from nqbench.vocabulary import COUNTERS
@@ -100,6 +102,8 @@ def test_the_kernels_are_right_and_the_counters_show_why(name: str, tmp_path: Pa
     table = run(study, tmp_path / "run")
     assert set(table["status"]) == {"ok"}
     assert len(table) == len(expand(study, facts_for("sim:mini")))
+    data = load_dataset(tmp_path / "run")
+    assert all(prepare(data, item) for item in items_of(data)), "every table and figure"
     for counter, low, high, times in CASES[name].less:
         small, large = (mean(table, counter, levels) for levels in (low, high))
         assert large > times * small, (counter, low, small, high, large)
@@ -112,12 +116,11 @@ def test_the_kernels_are_right_and_the_counters_show_why(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize("facts", [facts_for("sim:mini"), H100], ids=lambda facts: facts.kind)
 @pytest.mark.parametrize("name", CASES)
-def test_every_point_can_run_and_every_figure_be_made(name: str, facts: DeviceFacts) -> None:
+def test_every_point_can_run(name: str, facts: DeviceFacts) -> None:
     study = load_study(EXAMPLES / name / f"{name}.yaml")
     points = expand(study, facts)
     assert points
     assert not [p.skip for p in points if p.skip]
-    assert not report_problems(study.as_json(), points, facts)
 
 
 @pytest.mark.parametrize("name", CASES)

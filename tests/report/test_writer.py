@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.facts import DeviceKind
 from nqbench.report.items import ReadRun, items_of, read_run
 from nqbench.report.page import Page
 from nqbench.report.table import Column, Source, Table
-from nqbench.report.writer import report_problems, write_report
+from nqbench.report.writer import write_report
 from nqbench.runs.reading import default_out
-from nqbench.simulator.models import load_model
-from nqbench.study import expand, load_study
 from tests.builders import H100, MINI, Builder, factorial
 
 TABLES = ("results", "effects", "resources")
@@ -185,48 +181,3 @@ def test_what_is_not_made_any_more_does_not_stay_beside_the_new(tmp_path: Path) 
     page.write("report")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"report.md", "notes.md", "table-mine.md", "table-kept.md", "table-kept.csv"}
-
-
-# What a dry run says cannot be made.
-
-STUDY = """\
-name: s
-n: {sim: [8], cuda: [8, 9], cpu: [8]}
-sweeps:
-  - {name: grid, matrix: {layout: [per_thread, interleaved], loop: [branchy, irrc]}}
-  - {name: pool, systems: [zhang2011.low_divergence, cpu.somers], matrix: {block_size: ["-", 64]},
-     where: (system == 'cpu.somers') == (block_size == '-')}
-"""
-
-
-def problems(folder: Path, report: str, device: str) -> list[tuple[int, str]]:
-    kind = cast(DeviceKind, device.partition(":")[0])
-    file = folder / "study.yaml"
-    file.write_text(f"{STUDY}report: {report}\n", encoding="utf-8")
-    study, facts = load_study(file), replace(load_model("sm_90").facts, kind=kind)
-    return report_problems(study.as_json(), expand(study, facts), facts, device)
-
-
-@pytest.mark.parametrize(
-    ("report", "device", "said"),
-    [
-        ("[{table: effects, of: grid}, {table: results}]", "sim", {}),
-        ("[]", "cpu", {}),
-        ("[{figure: line, of: pool, x: block_size}]", "cuda", {}),
-        ("[{table: results}, {table: interactions, of: pool}]", "sim", {1: "no two factors"}),
-        ("[{figure: effects, of: grid, value: time}]", "sim", {0: "with a kernel time"}),
-        ("[{figure: effects, of: grid, value: bank_conflicts}]", "cuda", {0: "bank conflicts"}),
-        ("[{figure: heatmap, of: pool, x: layout, y: pool_size}]", "cuda", {0: "has both layout"}),
-        ("[{figure: line, of: grid, x: block_size}]", "cuda", {0: "another factor varies too"}),
-        ("[{table: effects, of: grid}]", "cpu", {0: "no finished point"}),
-        ("[{table: effects, of: grid, value: modelled_ms}]", "sim", {0: "with a modelled ms"}),
-        ("[{table: effects, of: grid, value: modelled_ms}]", "sim:mini:cache:time", {}),
-    ],
-)
-def test_problems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: str, device: str, said: dict[int, str]
-) -> None:
-    monkeypatch.setattr("nqbench.report.writer.styled", None)  # nothing is drawn
-    found = dict(problems(tmp_path, report, device))
-    assert found.keys() == said.keys(), found
-    assert all(part in found[entry] for entry, part in said.items()), found
