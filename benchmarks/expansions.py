@@ -4,7 +4,8 @@
 
 compiles a kernel with the instruction and one without it, and counts the machine instructions on
 the shortest way through each: divisions and roots leave rare operands (subnormals, 64-bit numbers
-above 2^32) to a longer way. It needs nvdisasm (``nqbench[sass]``) and no GPU.
+above 2^32) to a longer way. It needs nvdisasm (pip package
+``nvidia-cuda-nvdisasm``, or a CUDA toolkit) and no GPU.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from nqbench.compiler.bindings import cuda_roots
 from nqbench.compiler.compile import compile_request
 from nqbench.compiler.nvrtc import CompileRequest, compiler_version
-from nqbench.compiler.sass import disassembler
 from nqbench.simulator.models import REPRESENTATIVES
 
 WHOLE: Final = {"u16": "h", "s16": "h", "u32": "r", "s32": "r", "u64": "l", "s64": "l"}
@@ -61,14 +62,26 @@ def source(instruction: str, operands: int, letter: str) -> str:
     )
 
 
-def way(image: bytes) -> int:
-    """Instructions on the shortest way through the kernel ``k``."""
+def disassembler() -> Path | None:
+    """Where ``nvdisasm`` is; ``None`` if it is not installed."""
+    return next((p for root in cuda_roots() if (p := root / "bin/nvdisasm").is_file()), None)
+
+
+def disassembled(image: bytes) -> str:
+    """The machine code of a cubin as text."""
+    program = disassembler()
+    if program is None:
+        raise SystemExit("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder) / "k.cubin"
         cubin.write_bytes(image)
-        text = subprocess.run(
-            [disassembler(), "-c", cubin], capture_output=True, text=True, check=True
-        ).stdout
+        done = subprocess.run([program, "-c", cubin], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def way(image: bytes) -> int:
+    """Instructions on the shortest way through the kernel ``k``."""
+    text = disassembled(image)
     code: list[re.Match[str]] = []
     labels: dict[str, int] = {}
     for line in text[text.index(".text.k:") :].splitlines():

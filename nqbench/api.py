@@ -299,15 +299,14 @@ def explain(
 
 
 def static(
-    study: StudyLike, arch: str | Sequence[str] = "sm_75,sm_80,sm_90,sm_120", *, sass: bool = False
+    study: StudyLike, arch: str | Sequence[str] = "sm_75,sm_80,sm_90,sm_120"
 ) -> pd.DataFrame:
     """What the compiler makes of every kernel of a study, without a GPU: one row per kernel and
     architecture.
 
     Columns as in ``nqbench static``: ``registers`` per thread, bytes of stack, spills and shared
     memory, ``blocks_per_multiprocessor``, ``occupancy`` (0 to 1), ``limiter``, ``note``. ``arch``
-    names architectures or chips: ``"sm_90"``, ``["sm_75", "gtx480"]``. ``sass`` counts the machine
-    code too and needs nvdisasm.
+    names architectures or chips: ``"sm_90"``, ``["sm_75", "gtx480"]``.
 
     Raises ``StudyError`` for an unknown architecture, ``DeviceUnavailable`` without a compiler.
     """
@@ -317,7 +316,7 @@ def static(
 
     loaded = _study(study)
     archs = arch.split(",") if isinstance(arch, str) else arch
-    rows = launching.static_rows(lambda facts: expand_study(loaded, facts), archs, sass=sass)
+    rows = launching.static_rows(lambda facts: expand_study(loaded, facts), archs)
     return table_of([asdict(row) for row in rows])
 
 

@@ -116,7 +116,6 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
 def static(
     config: options.Config,
     arch: str = option("--arch", "Architectures, separated by commas.", "sm_75,sm_80,sm_90,sm_120"),
-    sass: bool = option("--sass", "Count machine code too (needs nvdisasm).", False),
     as_json: options.Json = False,
 ) -> None:
     """Show registers, spills, shared memory, occupancy; needs no GPU."""
@@ -129,7 +128,7 @@ def static(
     archs = [name.strip() for name in arch.split(",") if name.strip()]
     study = load_study(config)
     with show.progress.progress() as listener:
-        rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
+        rows = static_rows(lambda facts: expand(study, facts), archs, listener)
     if as_json:
         show.console.print_json([asdict(row) for row in rows])
     elif rows:

@@ -10,10 +10,8 @@ from typing import Protocol
 
 from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_many, cubin_request
-from nqbench.compiler.nvrtc import ImageKind
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
-from nqbench.compiler.sass import disassembler, ptx_instructions, sass_counts
 from nqbench.errors import CompileError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel
@@ -50,72 +48,28 @@ class StaticRow:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SassRow(StaticRow):
-    """The same with counts of the machine code beside the PTX's. Accesses are loads and stores of
-    the code, each with the bits that a thread moves: ``LDS.128 2``."""
-
-    ptx_instructions: int | None = None
-    sass_instructions: int | None = None
-    sass_branches: int | None = None
-    shared_accesses: str = ""
-    global_accesses: str = ""
-    local_accesses: str = ""
-
-
 def static_report(
     plans: Sequence[tuple[str, Kernel]],
     chips: Sequence[DeviceFacts],
     listener: Progress | None = None,
-    *,
-    sass: bool = False,
 ) -> list[StaticRow]:
     """Compile ``(label, kernel)`` pairs for the architecture of each chip; one row each, by chip.
 
-    A kernel shared by several plans is compiled once. With ``sass`` the rows are ``SassRow``.
-    Raises ``DeviceUnavailable`` without a compiler, and with ``sass`` without a disassembler.
+    A kernel shared by several plans is compiled once. Raises ``DeviceUnavailable`` without a
+    compiler.
     """
-    if sass:
-        disassembler()
-    kinds: tuple[ImageKind, ...] = ("cubin", "ptx") if sass else ("cubin",)
     wanted = list(
-        dict.fromkeys(
-            cubin_request(plan, chip.arch, kind)
-            for chip in chips for _, plan in plans for kind in kinds
-        )
-    )  # fmt: skip
+        dict.fromkeys(cubin_request(plan, chip.arch) for chip in chips for _, plan in plans)
+    )
     if listener is not None:
         listener.stage("compiling kernels", len(wanted))
     results = compile_many(wanted, done=listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
-    rows = []
-    for chip in chips:
-        for label, plan in plans:
-            images = [compiled[cubin_request(plan, chip.arch, kind)] for kind in kinds]
-            row = _row(label, plan, chip, images[0])
-            rows.append(_with_sass(row, *images) if sass else row)
-    return rows
-
-
-def _with_sass(
-    row: StaticRow, cubin: Compiled | CompileError, ptx: Compiled | CompileError
-) -> SassRow:
-    if isinstance(cubin, CompileError) or isinstance(ptx, CompileError):
-        return SassRow(**asdict(row))
-    counts = sass_counts(cubin.image, cubin.symbol)
-    shared, off_chip, local = (
-        ", ".join(f"{name} {n}" for name, n in sorted(counts.accesses.items()) if name[2] == space)
-        for space in "SGL"
-    )
-    return SassRow(
-        **asdict(row),
-        ptx_instructions=ptx_instructions(ptx.image.decode(), ptx.symbol),
-        sass_instructions=counts.instructions,
-        sass_branches=counts.branches,
-        shared_accesses=shared,
-        global_accesses=off_chip,
-        local_accesses=local,
-    )
+    return [
+        _row(label, plan, chip, compiled[cubin_request(plan, chip.arch)])
+        for chip in chips
+        for label, plan in plans
+    ]
 
 
 def _row(

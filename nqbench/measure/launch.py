@@ -167,14 +167,11 @@ def static_rows(
     points_on: Callable[[DeviceFacts], Iterable[Point]],
     archs: Sequence[str],
     listener: Progress | None = None,
-    *,
-    sass: bool = False,
 ) -> list[StaticRow]:
     """One row for each kernel and architecture; ``points_on`` expands the study for a device.
 
     Several kernels of one plan have a row each, called ``LABEL @KERNEL``. Raises ``StudyError`` for
-    an architecture without a model, ``DeviceUnavailable`` without a compiler, or without a
-    disassembler if ``sass`` asks for counts of the machine code.
+    an architecture without a model, ``DeviceUnavailable`` without a compiler.
     """
     from nqbench.compiler.static import static_report
     from nqbench.simulator.models import chips
@@ -188,5 +185,5 @@ def static_rows(
             plan = workload_of(point).plan(point.configuration, point.system, facts)
             for name, kernel in plan.kernels.items():
                 kernels.append((label if name == "kernel" else f"{label} @{name}", kernel))
-        rows += static_report(kernels, [facts], listener=listener, sass=sass)
+        rows += static_report(kernels, [facts], listener=listener)
     return rows

@@ -8,9 +8,8 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from nqbench.compiler import sass
 from nqbench.compiler.resources import resources_of
-from nqbench.compiler.static import SassRow, static_report
+from nqbench.compiler.static import static_report
 from nqbench.errors import CompileError, DeviceUnavailable, StudyError
 from nqbench.measure.launch import static_rows
 from nqbench.plan import CachePreference, KernelPlan
@@ -160,53 +159,3 @@ def test_every_kernel_of_a_program_has_a_row(tmp_path: Path) -> None:
     rows = static_rows(partial(expand, load_study(study)), ["sm_90"])
     assert [row.label.rpartition(" ")[2] for row in rows] == ["@coarse"]
     assert all(row.registers for row in rows)
-
-
-SASS = """
-.text.other:
-        /*0000*/                   LDS.128 R4, [R9] ;
-.text.kernel:
-.L_x_1:
-        /*0000*/                   LDC R1, c[0x0][0x28] ;
-        /*0010*/                   LDG.E.CONSTANT R4, desc[UR6][R2.64] ;
-        /*0020*/               @P0 STS.64 [R5+0x10], R4 ;
-        /*0030*/              @!P0 BRA `(.L_x_1) ;
-        /*0040*/                   LDS.U8 R7, [R4] ;
-        /*0050*/                   EXIT ;
-.L_x_2:
-        /*0060*/                   BRA `(.L_x_2);
-        /*0070*/                   NOP;
-        /*0080*/                   NOP;
-.L_x_59:
-"""
-
-
-def test_counts_of_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sass, "disassemble", lambda _, symbol: sass.kernel_of(SASS, symbol))
-    found = sass.sass_counts(b"", "kernel")
-    assert (found.instructions, found.branches) == (6, 1)
-    assert found.accesses == {"LDG.32": 1, "STS.64": 1, "LDS.8": 1}
-    code = "mov.u32 \t%r1, 1;\n@%p1 bra \t$L;\n\n$L:\nret;\n"
-    text = ".entry kernel(\n)\n{\n.reg .b32 %r<3>;\n" + code + "\n}"
-    assert sass.ptx_instructions(text, "kernel") == 3
-
-
-def test_without_a_disassembler(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CUDA_HOME", raising=False)
-    monkeypatch.delenv("CUDA_PATH", raising=False)
-    with pytest.raises(DeviceUnavailable, match="pip install nvidia-cuda-nvdisasm"):
-        static_report([("one", plan(source, "other"))], chips(["sm_90"]), sass=True)
-
-
-def test_machine_code_beside_ptx(source: Path) -> None:
-    try:
-        sass.disassembler()
-    except DeviceUnavailable as absence:
-        pytest.skip(str(absence))
-    given = [("good", plan(source, "other")), ("bad", plan(source, "missing"))]
-    good, bad = static_report(given, chips(["sm_90"]), sass=True)
-    assert isinstance(good, SassRow)
-    assert (good.sass_instructions or 0) > 0 < (good.ptx_instructions or 0)
-    assert bad.note

@@ -5,16 +5,15 @@ The cases are what CUDA 13.5's compiler did for compute capability 9.0 on 22 Nov
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from benchmarks.expansions import length_of
+from benchmarks.expansions import disassembled, disassembler, length_of
 from nqbench.compiler.compile import compile_kernel
-from nqbench.compiler.sass import disassembler, sass_counts
 from nqbench.devices.registry import open_simulator
-from nqbench.errors import DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.simulator.ptx import WIDTHS
 from nqbench.simulator.translation import Translation, build
@@ -26,6 +25,7 @@ mov.u32 %r1, %tid.x; mov.u32 %r2, box; shl.b32 %r3, %r1, 5; add.u32 %r4, %r2, %r
 shl.b32 %r5, %r1, 3; add.u32 %r6, %r2, %r5; mov.u32 %r7, 7; mov.u64 %rd7, 7;
 mad.lo.u32 %r8, %r1, 12, %r2;
 """
+needs_nvdisasm = pytest.mark.skipif(not disassembler(), reason="nvdisasm is not installed")
 BOX = ".shared .align 4 .b8 box[2048];"
 
 
@@ -48,7 +48,7 @@ def body(accesses: str) -> str:
 
 
 def shared_accesses(code: Translation) -> Counter[str]:
-    """Loads and stores of shared memory by bits, as ``sass_counts`` counts the machine code's."""
+    """Loads and stores of shared memory by bits, named as in the machine code."""
     found: Counter[str] = Counter()
     for i in (i for block in code.blocks for i in code.assembled.left(block)):
         if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
@@ -172,6 +172,7 @@ def test_a_division_is_a_sequence(instruction: str, length: int) -> None:
     assert found["thread_instructions"] - plain["thread_instructions"] == 37 * (length - 1)
 
 
+@needs_nvdisasm
 @pytest.mark.parametrize(
     ("instruction", "operands", "kind"), [("div.u32", 2, "r"), ("sqrt.rn.f64", 1, "d")]
 )
@@ -179,10 +180,6 @@ def test_a_division_is_a_sequence(instruction: str, length: int) -> None:
 def test_the_lengths_are_those_of_the_machine_code(
     instruction: str, operands: int, kind: str, arch: str
 ) -> None:
-    try:
-        disassembler()
-    except DeviceUnavailable as absence:
-        pytest.skip(str(absence))
     move = {"r": "mov.u32", "d": "mov.f64"}[kind]
     length = length_of(instruction, operands, kind, arch) - length_of(move, 1, kind, arch)
     text = ptx({"r": "div.u32 %r3, %r1, %r2;", "d": "sqrt.rn.f64 %fd3, %fd1;"}[kind], 1)
@@ -215,15 +212,15 @@ def test_conflicts_of_zhang() -> None:
     assert found["sim:h200:ptxas"] == pytest.approx(620_071, rel=0.1)
 
 
+@needs_nvdisasm
 @pytest.mark.parametrize("system", ["bitonic", "tanaka2011.none", "zhang2011.shared_conflict"])
 def test_against_the_machine_code(system: str) -> None:
-    try:
-        disassembler()
-    except DeviceUnavailable as absence:
-        pytest.skip(str(absence))
     device = open_simulator("sim:h200:ptxas")
     kernel = bitonic() if system == "bitonic" else counting(system, device, n=12)
     cubin, text = (compile_kernel(kernel, "sm_90", kind) for kind in ("cubin", "ptx"))
     code = build(text.image.decode(), text.symbol, device.simulation.rules)
-    accesses = sass_counts(cubin.image, cubin.symbol).accesses
-    assert shared_accesses(code) == {k: n for k, n in accesses.items() if k[2] == "S"}
+    machine = disassembled(cubin.image).partition(f"\n.text.{cubin.symbol}:")[2]
+    found = re.findall(r"\b(LDS|STS)((?:\.\w+)*) .* ;", machine.partition("\n.text.")[0])
+    widths = [(name, re.search(r"\.(128|64|[US]8|[US]16)\b", rest)) for name, rest in found]
+    accesses = Counter(f"{name}.{bits[1].lstrip('US') if bits else 32}" for name, bits in widths)
+    assert shared_accesses(code) == accesses
