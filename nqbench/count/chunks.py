@@ -106,8 +106,7 @@ class ChunkedBoard:
 class ChunkSum:
     """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core.
 
-    ``again``: the same sum on another path, if it was asked for. ``ago_s``: how long before
-    this was returned it was launched; clocks of two machines differ.
+    ``again``: the same sum on another path, if it was asked for.
     """
 
     first: int
@@ -115,7 +114,6 @@ class ChunkSum:
     weights: int
     took_s: float
     again: int | None = None
-    ago_s: float = 0.0
 
 
 class UnclaimedChunks:

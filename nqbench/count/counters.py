@@ -7,7 +7,6 @@ another path where the count is written down.
 
 from __future__ import annotations
 
-import math
 import queue
 import random
 import time
@@ -289,8 +288,7 @@ def count_on_core(board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
     weights = int(count())
     took_s = time.perf_counter() - started
     second = int(search()) if again else None
-    ago_s = time.perf_counter() - started
-    return ChunkSum(chunks.start, len(chunks), weights, took_s, second, ago_s)
+    return ChunkSum(chunks.start, len(chunks), weights, took_s, second)
 
 
 class KernelLauncher:
@@ -328,17 +326,16 @@ class KernelLauncher:
 
     def count(self, board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
         """Count chunks, by several launches if one would have too many jobs."""
-        sums, took_s, began = [0, 0], 0.0, math.inf
+        sums, took_s = [0, 0], 0.0
         for path, plan in (self._of_halves if board.halves else self._of_jobs)(
             board, chunks, again
         ):
-            weights, kernel_s, launched = self.run(self._launch, plan)
+            weights, kernel_s = self.run(self._launch, plan)
             sums[path] += weights
             if not path:
-                took_s, began = took_s + kernel_s, min(began, launched)
+                took_s += kernel_s
         second = sums[1] if again else None
-        ago_s = time.perf_counter() - began
-        return ChunkSum(chunks.start, len(chunks), sums[0], took_s, second, ago_s)
+        return ChunkSum(chunks.start, len(chunks), sums[0], took_s, second)
 
     def _of_jobs(self, board: ChunkedBoard, chunks: range, again: bool) -> Iterator[PathPlan]:
         if board.n not in self._launches:
@@ -361,14 +358,14 @@ class KernelLauncher:
             given.pop("symmetry", None)  # a group has as many solutions on every device
             yield path, plans.make_plan(given, self.device.facts, board.jobs[begin:end])
 
-    def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float, float]:
-        """Sum of the weights, seconds of the kernel, and when it was launched."""
+    def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float]:
+        """Sum of the weights, and seconds of the kernel."""
         result = "results" if isinstance(plan, KernelPlan) else "answer"
         with self._alone(), self.device.prepare(plan) as prepared:
             started = time.perf_counter()
             done = prepared.launch()
             took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
-            return int(prepared.fetch()[result].sum(dtype=np.uint64)), took_s, started
+            return int(prepared.fetch()[result].sum(dtype=np.uint64)), took_s
 
     def _depth(self, board: ChunkedBoard) -> tuple[int, int]:
         """Rows at which a launch of a second has enough jobs, and the most chunks of a launch."""

@@ -7,7 +7,6 @@ result is compared with A000170.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -153,8 +152,6 @@ def in_chunks(
         launches = f"{found.parts} launch{'es' * (found.parts != 1)}"
         took = f"kernel {found.took_s:.4g} s" if counter.timed else "simulated"
         parts += [launches, took]
-        if counter.timed and found.took_s > found.span_s:  # several at a time
-            parts.append(f"{found.span_s:.4g} s from the first launch to the last result")
     how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
     return Count(n, found.solutions, how)
 
@@ -162,8 +159,8 @@ def in_chunks(
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The number of solutions; of the chunks, how many there are, how many the file held already,
-    and how many were computed again; launches (or pieces of work), the seconds they took together,
-    and those from the first launch to the last result."""
+    and how many were computed again; launches (or pieces of work), and the seconds they took
+    together."""
 
     solutions: int
     chunks: int
@@ -171,7 +168,6 @@ class Counted:
     checked: int
     parts: int
     took_s: float
-    span_s: float
 
 
 def count_in_chunks(
@@ -198,7 +194,7 @@ def count_in_chunks(
         before = sum(part.weights for part in held)
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)
-        started, first = time.perf_counter(), math.inf
+        started = time.perf_counter()
         running = counter.parts(board, left, checked if file else None)
         for part in stack.enter_context(closing(running)):
             line: LogLine = {"by": counter.name}
@@ -209,14 +205,13 @@ def count_in_chunks(
             if file:
                 file.append(part, line)
             weights, done, parts = weights + part.weights, done + part.count, parts + 1
-            took_s, first = took_s + part.took_s, min(first, time.perf_counter() - part.ago_s)
+            took_s += part.took_s
             if progress is not None:
                 seconds = time.perf_counter() - started
                 rate = (weights - before) * board.share / seconds
                 left_s = seconds * (board.chunks - done) / (done - resumed)
                 progress(done / board.chunks, rate, left_s)
-    span_s = max(0.0, time.perf_counter() - first)
-    return Counted(board.solutions(weights), board.chunks, resumed, again, parts, took_s, span_s)
+    return Counted(board.solutions(weights), board.chunks, resumed, again, parts, took_s)
 
 
 def _by_halves(n: int, counter: ChunkCounter, log: Path | None) -> bool:

@@ -1,20 +1,18 @@
 """The workloads, one folder each; they are found by their folders, without a list.
 
 A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package in this
-folder, an object that an installed package names under the entry point ``nqbench.workloads``, or an
-object of any module, named ``package.module:object``. A study may have its own (:func:`register`):
-``./file.py:object``, or a block ``kernel``.
+folder, or an object of any module, named ``package.module:object``. A study may have its own
+(:func:`register`): ``./file.py:object``, or a block ``kernel``.
 """
 
 from __future__ import annotations
 
 import pkgutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, invalidate_caches
-from importlib.metadata import entry_points
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
@@ -28,8 +26,6 @@ from nqbench.system.suggest import nearest, suggestion
 from nqbench.workloads.base import KERNEL as KERNEL
 from nqbench.workloads.base import Workload
 
-GROUP: Final = "nqbench.workloads"
-"""The entry point under which an installed package names its workloads."""
 OWN: Final = "own"
 """The package for workloads that studies describe themselves; no workload of its own."""
 _registered: dict[str, Workload] = {}
@@ -38,20 +34,11 @@ _external: dict[str, ExternalWorkload] = {}
 """How they were registered, for its workers."""
 
 
-def names() -> tuple[str, ...]:
-    """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
-    return (*sorted(_packages() - {OWN}), *sorted(_installed().keys() - _packages()))
-
-
 @cache  # every phase of every quantity asks for all workloads
-def _packages() -> frozenset[str]:
-    return frozenset(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
-
-
-@cache
-def _installed() -> Mapping[str, str]:
-    """The workloads of other installed packages, ``package.module:object`` by name."""
-    return {point.name: point.value for point in entry_points(group=GROUP)}
+def names() -> tuple[str, ...]:
+    """Names of nqbench's workloads: the packages in this folder."""
+    packages = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+    return tuple(sorted({*packages} - {OWN}))
 
 
 def get(name: str) -> Workload:
@@ -76,14 +63,14 @@ def _get(name: str) -> Workload:
 def _place(name: str) -> tuple[str, str]:
     """The module and the attribute of a workload. Raises ``StudyError`` for an unknown name."""
     own = f"{__name__}.{name}:WORKLOAD" if name in names() else name
-    module, colon, attribute = _installed().get(name, own).partition(":")
+    module, colon, attribute = own.partition(":")
     if colon and name not in {*names(), *_external}:
         raise StudyError(f"workload {name!r} is one of a study that is not loaded here")
     if not colon:
         hint = "name its object too, as in ./file.py:WORKLOAD or package.module:WORKLOAD"
-        raise StudyError(
-            f"no workload {name!r}; {hint if '.' in name else suggestion(name, names())}"
-        )
+        if "." not in name:
+            hint = f"{suggestion(name, names())}; another package's is package.module:WORKLOAD"
+        raise StudyError(f"no workload {name!r}; {hint}")
     return module, attribute
 
 
@@ -212,19 +199,9 @@ def program_name(name: str) -> str:
         return Workload.program
 
 
-def _all() -> Iterator[Workload]:
-    """Every workload by name; an installed package's that cannot be loaded is left out."""
-    for name in names():
-        try:
-            yield get(name)
-        except StudyError:
-            if name not in _installed():
-                raise
-
-
 def with_systems() -> list[Workload]:
     """The workloads that have named systems, those with the most first."""
-    found = [workload for workload in _all() if workload.systems]
+    found = [workload for workload in map(get, names()) if workload.systems]
     return sorted(found, key=lambda workload: -len(workload.systems))
 
 
@@ -243,11 +220,11 @@ def find_system(name: str) -> tuple[Workload, str]:
 def phases() -> Mapping[str, str]:
     """Every phase that a study, figure or claim may name, with its meaning: the common ones and
     those of nqbench's workloads."""
-    own = (workload.phases for workload in _all())
+    own = (get(name).phases for name in names())
     return {**vocabulary.PHASES, **{name: text for phases in own for name, text in phases.items()}}
 
 
 def probe_counters() -> Mapping[str, str]:
     """What instrumented kernels of nqbench's workloads count, with its meaning."""
-    own = (workload.probe_counters for workload in _all())
+    own = (get(name).probe_counters for name in names())
     return {name: text for counters in own for name, text in counters.items()}

@@ -6,12 +6,10 @@ import itertools
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -237,16 +235,3 @@ def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
         count_solutions(8, "cpu", tmp_path / "none" / "log")
     with pytest.raises(StudyError, match="for long counts, of 8 queens or more"):
         count_solutions(7, "cpu", log)
-
-
-def test_the_span_of_a_count_needs_no_common_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first launch to the last result, whatever time of day it is anywhere."""
-    counter = CpuCounter(1)
-    parts = counter.parts
-
-    def slow(*asked: Any) -> Iterator[ChunkSum]:
-        return (replace(part, ago_s=500.0) for part in parts(*asked))
-
-    monkeypatch.setattr(counter, "parts", slow)
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert 500 <= count_in_chunks(7, counter).span_s < 1000

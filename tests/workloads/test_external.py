@@ -1,4 +1,4 @@
-"""Workloads that are no part of nqbench: of a study's folder, and of installed packages."""
+"""Workloads that are no part of nqbench: of a study's folder, and of modules."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from tests.toys import run_here
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 SIGNS = Path(__file__).parents[2] / "examples" / "signs"
-METADATA = "Metadata-Version: 2.1\nName: signs-kernel\nVersion: 1.0\n"
-POINTS = "[nqbench.workloads]\nsigns = own_signs:WORKLOAD\nbroken = own_broken:WORKLOAD\n"
 
 
 @pytest.fixture
@@ -38,7 +36,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         del sys.modules[name]
     sys.path[:] = path
     workloads._get.cache_clear()
-    workloads._installed.cache_clear()
     workloads._registered, workloads._external = known
 
 
@@ -66,22 +63,6 @@ def test_it_is_found_beside_the_study_by_workers_too(
         assert {record.point["workload"] for record in records} == {workload}
     written = "".join(p.read_text() for p in (folder / "run").iterdir() if p.is_file())
     assert str(folder) not in written
-
-
-def test_an_installed_package_adds_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = folder / "signs_kernel-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(METADATA)
-    (info / "entry_points.txt").write_text(POINTS)
-    monkeypatch.syspath_prepend(folder)
-    workloads._installed.cache_clear()
-    assert {"signs", "broken", "counting"} <= set(workloads.names())
-    assert workloads.find_system("signs.bounded")[0] is workloads.get("signs")
-    points = expand(load_study(study(folder, "signs")), facts_for("sim:mini"))
-    assert {point.workload for point in points} == {"signs"}
-    with pytest.raises(StudyError, match=r"own_broken.py:3: ValueError: math domain error"):
-        workloads.get("broken")
-    assert "signs" in [workload.name for workload in workloads.with_systems()]
 
 
 @pytest.mark.parametrize(
