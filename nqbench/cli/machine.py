@@ -114,6 +114,7 @@ def count(
     ),
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
+    cluster: options.ClusterPath = None,
     insecure: options.Insecure = False,
 ) -> None:
     """Count the solutions for N queens, as fast as this machine can.
@@ -122,7 +123,7 @@ def count(
     """
     from nqbench.count.solutions import check_size, choose, count_solutions, estimate
 
-    target = options.cluster_target(gpus, scheduler, insecure)
+    target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if predict:
         if log or target:
             raise StudyError("--estimate counts nothing; leave --log and the cluster out")

@@ -79,6 +79,9 @@ Gpus = Annotated[str | None, option("--gpus all|0,1", "GPUs of this computer, a 
 Scheduler = Annotated[
     str | None, option("--scheduler tcp://HOST:PORT", "Workers of a Dask scheduler.")
 ]
+ClusterPath = Annotated[
+    Path | None, option("--cluster FILE", "A YAML file that starts workers: SSH, Slurm.")
+]
 Insecure = Annotated[
     bool, option("--insecure", "Allow other computers without encryption (docs/cluster.md).")
 ]
@@ -86,13 +89,15 @@ Json = Annotated[bool, option("--json", "The result as JSON.")]
 Quiet = Annotated[bool, option("--quiet -q", "Print nothing but errors and points that failed.")]
 
 
-def cluster_target(gpus: str | None, scheduler: str | None, insecure: bool) -> ClusterTarget | None:
+def cluster_target(
+    gpus: str | None, scheduler: str | None, cluster: Path | None, insecure: bool
+) -> ClusterTarget | None:
     """The cluster that these options name; ``None`` for this computer alone."""
-    if gpus is None and scheduler is None:
+    if (gpus, scheduler, cluster) == (None, None, None):
         return None
     from nqbench.cluster.connect import ClusterTarget
 
-    return ClusterTarget(gpus, scheduler, insecure)
+    return ClusterTarget(gpus, scheduler, cluster, insecure)
 
 
 def refuse(given: Mapping[str, object], why: str) -> None:

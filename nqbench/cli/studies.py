@@ -57,6 +57,7 @@ def run(
     ),
     gpus: options.Gpus = None,
     scheduler: options.Scheduler = None,
+    cluster: options.ClusterPath = None,
     insecure: options.Insecure = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -70,7 +71,7 @@ def run(
 
     show.console.hush(quiet)
     study = with_axes(config, axis or ())
-    target = options.cluster_target(gpus, scheduler, insecure)
+    target = options.cluster_target(gpus, scheduler, cluster, insecure)
     if dry_run and target:
         raise StudyError("--dry-run plans for one device of this computer; name no cluster")
     spec = "" if target else choose(study.device(device), study.name)

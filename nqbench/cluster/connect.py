@@ -1,4 +1,4 @@
-"""Ways to a cluster: this computer's GPUs, or a scheduler that runs.
+"""Ways to a cluster: this computer's GPUs, a scheduler that runs, or a file for SSH or Slurm.
 
 Dask starts and connects everything; nqbench adds what each worker announces and the rule that
 nobody listens beyond this computer without encryption.
@@ -10,13 +10,17 @@ import asyncio
 import ipaddress
 import logging
 import platform
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+import yaml
 
 from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
 from nqbench.cluster.members import WAIT_S, Cluster
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
 
 LOOPBACK: Final = "127.0.0.1"
 CONNECT_S: Final = 10.0
+QUEUE_S: Final = 3600.0
+"""Longest wait for the first worker of a batch system, which may keep its jobs waiting."""
 UNREACHABLE: Final = (OSError, TypeError, ValueError, RuntimeError)
 """What Dask raises where no scheduler answers, or not as one."""
+KINDS: Final = ("ssh", "slurm")
 TLS: Final = "tls"
 SILENT: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
 PAGES: Final = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
@@ -41,19 +48,23 @@ NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterTarget:
-    """How the command line names a cluster: one of the two. Raises ``StudyError`` for both.
+    """How the command line names a cluster: one of the three. Raises ``StudyError`` for two.
 
     ``gpus``       ``all`` or numbers, ``0,1``
     ``scheduler``  ``tcp://HOST:PORT`` or ``tls://HOST:PORT``
+    ``file``       a YAML file with ``ssh`` or ``slurm``
     """
 
     gpus: str | None = None
     scheduler: str | None = None
+    file: Path | None = None
     insecure: bool = False
 
     def __post_init__(self) -> None:
-        if self.gpus is not None and self.scheduler is not None:
-            raise StudyError("--gpus and --scheduler name two clusters; give one of them")
+        named = {"--gpus": self.gpus, "--scheduler": self.scheduler, "--cluster": self.file}
+        found = [option for option, value in named.items() if value is not None]
+        if len(found) > 1:
+            raise StudyError(f"{' and '.join(found)} name two clusters; give one of them")
 
 
 @contextmanager
@@ -62,16 +73,21 @@ def connected(asked: ClusterTarget, notice: Callable[[str], None]) -> Iterator[C
 
     Raises ``StudyError`` for a wrong request and ``DeviceUnavailable`` if there is no cluster.
     """
-    with quiet_dask(), ExitStack() as stack:
+    # SSHCluster waits for a line in its workers' logs.
+    with quiet_dask(workers=asked.file is None), ExitStack() as stack:
+        wait_s = CONNECT_S
         target: Any = asked.scheduler
         if asked.scheduler is not None:
             check_address(asked.scheduler, asked.insecure)
+        elif asked.file is not None:
+            target = stack.enter_context(running(asked.file, asked.insecure))
+            wait_s = QUEUE_S
         else:
             assert asked.gpus is not None
             target = stack.enter_context(local(gpu_workers(asked.gpus)))
         client = stack.enter_context(_client(target))
         cluster = Cluster(client, notice)
-        _wait_for_workers(cluster)
+        _wait_for_workers(cluster, wait_s)
         try:
             yield cluster
         finally:
@@ -189,9 +205,9 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def quiet_dask() -> Iterator[None]:
-    """Dask's settings while nqbench uses it: no long wait for a scheduler, no log lines here nor
-    from workers that it starts.
+def quiet_dask(*, workers: bool) -> Iterator[None]:
+    """Dask's settings while nqbench uses it: no long wait for a scheduler, no log lines here nor,
+    if wanted, from ``workers``, which have the environment of this process.
 
     Raises ``DeviceUnavailable`` where Dask is not installed.
     """
@@ -212,7 +228,7 @@ def quiet_dask() -> Iterator[None]:
     settings = {
         "distributed.comm.timeouts.connect": f"{CONNECT_S:g}s",
         # In place of OMP_NUM_THREADS=1 and the like, which CPU systems and programs would inherit.
-        "distributed.nanny.pre-spawn-environ": SILENT,
+        "distributed.nanny.pre-spawn-environ": SILENT if workers else {},
         "distributed.worker.profile.enabled": False,  # nobody reads it
         **dict.fromkeys(PAGES, ()),
     }
@@ -237,12 +253,14 @@ def _client(target: Any) -> Iterator[Client]:
         client.close(timeout=CONNECT_S)
 
 
-def _wait_for_workers(cluster: Cluster) -> None:
+def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
     """Until there is a worker that can take part. Raises ``DeviceUnavailable``."""
-    end = time.monotonic() + CONNECT_S
+    end = time.monotonic() + limit_s
+    if limit_s == QUEUE_S:
+        cluster.notice("waiting for the first worker (Ctrl-C ends this)")
     while not cluster.look():
         if time.monotonic() >= end or cluster.refused:
-            why = "; ".join(cluster.refused.values()) or f"none came within {CONNECT_S:g} s"
+            why = "; ".join(cluster.refused.values()) or f"none came within {limit_s:g} s"
             raise DeviceUnavailable(
                 f"the cluster has no worker for this run: {why}; `nqbench worker ADDRESS` starts"
                 " one"
@@ -250,11 +268,103 @@ def _wait_for_workers(cluster: Cluster) -> None:
         time.sleep(WAIT_S)
 
 
+def described(path: Path, insecure: bool) -> tuple[str, dict[str, Any]]:
+    """What ``--cluster`` names: ``ssh`` or ``slurm``, and the arguments of Dask's class for it.
+
+    Raises ``StudyError``, also for workers that would listen without encryption.
+    """
+    from dask import config
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StudyError(f"--cluster {path} cannot be read: {_one_line(error)}") from error
+    single = isinstance(data, dict) and len(data) == 1
+    ((kind, given),) = data.items() if single else [("", {})]
+    if kind not in KINDS or not isinstance(given, dict):
+        raise StudyError(
+            f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:, and"
+            " nothing else (jobs is n_workers under slurm, and its certificates need no tls)"
+        )
+    encrypted = config.get("distributed.comm.require-encryption", None)
+    if kind == "ssh" and not (encrypted or insecure):
+        raise StudyError(
+            f"{path}: its workers would listen on their network without encryption; name"
+            " certificates in Dask's configuration (docs/cluster.md says how), or add --insecure"
+            " in a network where you trust everybody"
+        )
+    return kind, given
+
+
+@contextmanager
+def running(path: Path, insecure: bool) -> Iterator[SpecCluster]:
+    """The cluster of a file, started by Dask's own class; it ends with the block.
+
+    Raises ``StudyError`` with what Dask or the batch system says.
+    """
+    from distributed import SSHCluster, Status
+
+    kind, given = described(path, insecure)
+    workers = given.pop("n_workers", 1) if kind == "slurm" else 0
+    with _told(path, kind):
+        scheduler = {**NO_DASHBOARD, **given.pop("scheduler_options", {})}
+        if kind == "ssh":
+            worker = {**NO_DASHBOARD, **given.pop("worker_options", {})}
+            cluster = SSHCluster(**given, scheduler_options=scheduler, worker_options=worker)
+        else:
+            cluster = _slurm(given, scheduler)
+    try:
+        if kind == "slurm":  # not before Dask's scheduler runs, which jobs have the address of
+            with _told(path, kind):
+                cluster.scale(workers)
+                cluster.sync(_submitted, cluster)
+        yield cluster
+    finally:
+        for job in cluster.workers.values():
+            job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
+        cluster.close()
+
+
+@contextmanager
+def _told(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise DeviceUnavailable(f"{error}; pip install 'nqbench[cluster]'") from error
+    except Exception as error:  # of Dask, asyncssh or the batch system
+        raise StudyError(f"{path}: {kind}: {_one_line(error)}") from error
+
+
+def _slurm(given: dict[str, Any], scheduler: dict[str, Any]) -> SpecCluster:
+    """With the certificates of Dask's configuration, else with some for this cluster alone."""
+    from dask import config
+    from distributed.security import Security
+
+    handler = signal.getsignal(signal.SIGINT)
+    from dask_jobqueue.slurm import SLURMCluster
+
+    signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
+    words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
+    words += given.pop("worker_extra_args", ())
+    return SLURMCluster(
+        **{"shared_temp_directory": str(Path.cwd()), **given},
+        scheduler_options=scheduler,
+        worker_extra_args=words,
+        security=Security() if config.get("distributed.comm.tls.ca-file", None) else True,
+    )
+
+
+async def _submitted(cluster: SpecCluster) -> None:
+    await cluster
+    for job in cluster.workers.values():
+        await job  # Dask forgets why it could not be submitted: it is tried once more
+
+
 def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
     """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
     check_address(scheduler, insecure)
     parts = machine_workers(gpus)
-    with quiet_dask(), suppress(KeyboardInterrupt):  # the usual end of a worker
+    with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -32,6 +34,7 @@ from nqbench.cluster.connect import (
     WorkerPart,
     check_address,
     connected,
+    described,
     gpu_workers,
     local,
     quiet_dask,
@@ -74,7 +77,7 @@ def address() -> Iterator[str]:
     """The scheduler of a local cluster of three worker processes. A test may end one of them that
     comes back; the last test ends one for good."""
     parts = [part(number) for number in range(3)]
-    with quiet_dask(), local(parts) as cluster, certified(cluster):
+    with quiet_dask(workers=True), local(parts) as cluster, certified(cluster):
         address = cluster.scheduler_address
         with connected(ClusterTarget(scheduler=address), lambda _: None) as found:
             wait_until(lambda: len(found.look()) == 3)
@@ -349,6 +352,47 @@ def test_addresses_beyond_this_computer_need_encryption(
 ) -> None:
     with pytest.raises(StudyError, match=said) if said else nullcontext():
         check_address(address, insecure)
+
+
+@pytest.mark.parametrize(
+    ("text", "insecure", "said"),
+    [
+        ("ssh: {hosts: [a, b]}", True, ""),
+        ("slurm: {cores: 2, n_workers: 3}", False, ""),
+        ("ssh: {hosts: [a, b]}", False, "listen on their network without encryption"),
+        ("ssh: {hosts: [a, b]}\njobs: 2", True, "nothing else"),
+        ("slurm: {cores: 2}\ntls: temporary", True, "its certificates need no tls"),
+        ("ssh: {}\nslurm: {}", True, "one of Dask's clusters"),
+        ("ssh: [a, b]", True, "one of Dask's clusters"),
+        ("slrum: {}", True, "under ssh: or slurm:"),
+        ("- ssh", True, "one of Dask's clusters"),
+        ("ssh: {hosts: [", True, "cannot be read"),
+    ],
+)
+def test_cluster_files(text: str, insecure: bool, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(StudyError, match=said) if said else nullcontext():
+        described(file, insecure)
+
+
+def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, sbatch = tmp_path / "cluster.yaml", tmp_path / "sbatch"
+    file.write_text(f"slurm: {{cores: 1, memory: 1GB, shared_temp_directory: {tmp_path}}}")
+    sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ctrl_c = signal.getsignal(signal.SIGINT)
+    with (
+        pytest.raises(StudyError, match=r"slurm: .* sbatch: error: invalid partition"),
+        config.set({f"{TLS}ca-file": None}),  # of the cluster that other tests use
+        connected(ClusterTarget(file=file), lambda _: None),
+    ):
+        pass
+    assert signal.getsignal(signal.SIGINT) is ctrl_c
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # dask-jobqueue leaves the files of its certificates open
 
 
 def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:

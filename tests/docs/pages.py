@@ -35,7 +35,7 @@ SKIPPED: Final = {
     "a form with words to replace": r"\b[A-Z]{3,}\b(?![_=.])|\bN\b|nvbench\.json|before\.json",
     "needs a GPU": r"cuda|--gpus|bottleneck |--roofline|run ceilings|benchmarks.fastest",
     "needs other computers or a network": r"^(git|dask|openssl|export|pip|python3)\b|--scheduler"
-    r"|nqbench worker|/configure",
+    r"|--cluster|nqbench worker|/configure",
     "installs": r"^(make|cd|\.) |--install-completion",
     "takes minutes": r"^python -m benchmarks|run (ablation|cpu_baseline|local_search|configs/)"
     r"|reproduce|count (1[5-9]|2\d)(?! --est)|claims --matrix|--site|h[12]00/ablation",
