@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from nqbench.count import counters
@@ -20,7 +18,6 @@ from nqbench.count.solutions import count_in_chunks
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads import get
-from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.known import SOLUTIONS
 from tests.cli.call import process
@@ -101,20 +98,6 @@ def test_one_eighth_of_the_tree_by_the_papers_loops(device: CudaDevice, loop: st
 )
 def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: str) -> None:
     right(device, range(17, 21), system)
-
-
-@pytest.mark.parametrize(("n", "depth"), [(8, 2), (13, 4), (17, 6), (18, 7)])
-def test_jobs_made_on_the_gpu(device: CudaDevice, n: int, depth: int) -> None:
-    """The same as on the CPU, in an order of their own."""
-    plan = make_plan(device, "frontier.predicated", n, depth=depth, jobs_made="gpu")
-    jobs, *others = plan.buffers
-    shown = replace(plan, buffers=(replace(jobs, output=True), *others))
-    with device.prepare(shown) as prepared:
-        made, expected = prepared.fetch()["jobs"], border.jobs(n, depth)
-        words = [("columns", "u4"), ("left", "u4"), ("right", "u4")]
-        assert np.array_equal(np.sort(made.view(words)), np.sort(expected.view(words)))
-        prepared.launch(TIMEOUT_S)
-        assert COUNTING.answer(plan, prepared.fetch()) == SOLUTIONS[n]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -17,7 +17,6 @@ from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT, CudaKernel
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 from nqbench.simulator.models import is_model, load_model
 from tests.compiling import compile_cubin
-from tests.gpu.programs import lost
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -115,20 +114,6 @@ def test_the_carveout_is_what_the_function_reports(
         prepared.launch()
 
 
-@pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("entry", ["loaded<4, 4>", "loaded<48, 512>", "loaded<100, 4000>"])
-def test_occupancy_equals_the_drivers(
-    device: CudaDevice, kernels: Path, entry: str, cache: CachePreference
-) -> None:
-    buffers = (Buffer("out", "uint32", 256 * 100, zero=True),)
-    for block in (1, 32, 33, 64, 128, 192, 256):
-        with device.prepare(
-            plan(kernels, entry, ("out", np.int32(1)), buffers, block=block, cache=cache)
-        ) as prepared:
-            told = prepared.resources
-            assert told["occupancy"] == told["occupancy_computed"], (block, dict(told))
-
-
 def test_occupancy_equals_the_drivers_calculator(device: CudaDevice, tmp_path: Path) -> None:
     """Registers x block sizes x dynamic shared memory: cuOccupancyMaxActiveBlocksPerMultiprocessor
     and our own computation, at least 200 configurations."""
@@ -197,20 +182,3 @@ def test_closing_gives_the_memory_back(device: CudaDevice, kernels: Path) -> Non
         prepare_and_close()
     after, _ = device.cuda.mem_get_info()
     assert after == before
-
-
-def test_an_illegal_address_is_fatal_to_its_process_alone(
-    device: CudaDevice, kernels: Path
-) -> None:
-    said = lost('plan("stray", ("out",), Buffer("out", "int32", 1))', None)
-    assert said.startswith("LaunchError True")
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said
-    with device.prepare(plan(kernels, "wait", (np.uint64(1000),))) as prepared:
-        assert prepared.launch().kernel_s
-
-
-@pytest.mark.usefixtures("device")
-def test_a_kernel_that_lasts_too_long_is_a_timeout() -> None:
-    said = lost('plan("wait", (np.uint64(5_000_000_000),))', 0.2)
-    assert said.startswith("LaunchTimeout True")
-    assert "did not end within 0.2 s" in said

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ PAPER = "fitness_schemes"
 FINE = [f"{PAPER}.gpu_fine1", f"{PAPER}.gpu_fine2"]
 COARSE, CDP = f"{PAPER}.gpu_coarse", f"{PAPER}.gpu_cdp"
 HISTOGRAM, BATCHED = "fitness.histogram", "fitness.batched"
+ATOMICS = ("per_conflict", "per_thread", "per_warp")
 MILLION = 1_000_000
 
 
@@ -53,34 +55,36 @@ def test_block_sizes(device: CudaDevice, system: str, block_size: int) -> None:
     check(device, system, {"n": 777, "block_size": block_size})
 
 
-@pytest.mark.parametrize("system", FINE)
-def test_one_thread_per_pair(device: CudaDevice, system: str) -> None:
-    check(device, system, {"n": 10_000})
-    check(device, system, {"n": 20_000, "board": "valid"})
+def levels(**choices: Sequence[Level]) -> list[dict[str, Level]]:
+    """Every combination of the levels."""
+    return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
-@pytest.mark.parametrize("atomics", ["per_conflict", "per_thread", "per_warp"])
-@pytest.mark.parametrize("n", [10_000, 100_001])
-def test_coarse(device: CudaDevice, atomics: str, n: int) -> None:
-    check(device, COARSE, {"n": n, "atomics": atomics})
+BOARDS, COUNTERS = ("random", "valid"), ("shared", "global")
+LARGER = [
+    *product(FINE, [*levels(n=[10_000]), *levels(n=[20_000], board=["valid"])]),
+    *product([COARSE], levels(n=[10_000, 100_001], atomics=ATOMICS)),
+    *product([COARSE, HISTOGRAM], levels(n=[MILLION], board=BOARDS)),
+    *product([BATCHED], levels(n=[MILLION], board=BOARDS, batch=[5])),
+    *product([HISTOGRAM], levels(n=[100, 5_000, 20_000], counters=COUNTERS)),
+    *product([BATCHED], levels(n=[100, 5_000, 20_000], counters=COUNTERS, batch=[300])),
+    *product([CDP], levels(n=[2_000, 10_000, 100_000], threshold=[1024, 4096, 131_072])),
+    *product([CDP], levels(n=[400], threshold=[1, 7, 10, 16], child_block_size=[100])),
+]
 
 
-@pytest.mark.parametrize("board", ["random", "valid"])
-def test_coarse_on_a_million_queens(device: CudaDevice, board: str) -> None:
-    check(device, COARSE, {"n": MILLION, "board": board})
+@pytest.mark.parametrize(("system", "given"), LARGER, ids=str)
+def test_larger_boards(device: CudaDevice, system: str, given: Mapping[str, Level]) -> None:
+    check(device, system, given)
 
 
-@pytest.mark.parametrize("counters", ["shared", "global"])
-@pytest.mark.parametrize("n", [100, 5_000, 20_000])
-def test_histogram(device: CudaDevice, n: int, counters: str) -> None:
-    check(device, HISTOGRAM, {"n": n, "counters": counters})
-    check(device, BATCHED, {"n": n, "counters": counters, "batch": 300})
-
-
-@pytest.mark.parametrize("board", ["random", "valid"])
-def test_histogram_of_a_million_queens(device: CudaDevice, board: str) -> None:
-    check(device, HISTOGRAM, {"n": MILLION, "board": board})
-    check(device, BATCHED, {"n": MILLION, "board": board, "batch": 5})
+@pytest.mark.parametrize(
+    ("threshold", "nesting"), [(1, 1), (7, 2), (10, 5), (16, 20), (16, 24), (16, 25), (4, 40)]
+)
+def test_nested_sub_kernels(device: CudaDevice, threshold: int, nesting: int) -> None:
+    """The paper's silent wrong result past 24 levels (section 3.3) is gone where no kernel waits
+    for those that it launched. Refused launches would be a ``LaunchError``."""
+    check(device, CDP, {"n": 400, "threshold": threshold, "nesting": nesting})
 
 
 def test_all_queens_on_one_diagonal(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,27 +93,6 @@ def test_all_queens_on_one_diagonal(device: CudaDevice, monkeypatch: pytest.Monk
     for n in (20_000, 200_000):
         check(device, COARSE, {"n": n, "atomics": "per_warp"})
         check(device, HISTOGRAM, {"n": n})
-
-
-@pytest.mark.parametrize("threshold", [1024, 4096, 131_072])
-@pytest.mark.parametrize("n", [2_000, 10_000, 100_000])
-def test_dynamic_parallelism(device: CudaDevice, n: int, threshold: int) -> None:
-    check(device, CDP, {"n": n, "threshold": threshold})
-
-
-@pytest.mark.parametrize(("threshold", "nesting"), [(1, 1), (7, 2), (10, 5), (16, 20)])
-def test_nested_sub_kernels(device: CudaDevice, threshold: int, nesting: int) -> None:
-    check(device, CDP, {"n": 400, "threshold": threshold, "nesting": nesting})
-    check(device, CDP, {"n": 400, "threshold": threshold, "child_block_size": 100})
-
-
-@pytest.mark.parametrize(("threshold", "nesting"), [(16, 24), (16, 25), (4, 40)])
-def test_nesting_beyond_the_papers_limit_is_right(
-    device: CudaDevice, threshold: int, nesting: int
-) -> None:
-    """The paper's silent wrong result past 24 levels (section 3.3) is gone where no kernel waits
-    for those that it launched. Refused launches would be a ``LaunchError``."""
-    check(device, CDP, {"n": 400, "threshold": threshold, "nesting": nesting})
 
 
 def test_a_call_has_the_shares_that_the_paper_times(device: CudaDevice) -> None:

@@ -13,6 +13,7 @@ from nqbench.analysis.data.dataset import load_dataset
 from nqbench.study import expand, load_study
 from nqbench.workloads import register
 from tests.toys import run_here
+from tests.workloads.own.test_belief import study_of
 from tests.workloads.own.test_own_kernel import CASES, cases, measured, with_sources
 
 if TYPE_CHECKING:
@@ -67,62 +68,40 @@ def test_the_transpose_has_a_rate(device: CudaDevice, tmp_path: Path) -> None:
         assert rate.value == pytest.approx(8 * 1024**2 / seconds.value / 1e9, rel=1e-3)
 
 
-LAZY = """
-name: lazy
-n: 64
-kernel:
-  source: |
-    __device__ float kept[64];
-    __device__ int full;
-    extern "C" __global__ void keeps(const float* x, float* y) {
-        const int i = threadIdx.x;
-        if (full) y[i] = kept[i];
-        else kept[i] = y[i] = 2 * x[i];
-        __syncthreads();
-        full = 1;
-    }
-    extern "C" __global__ void half(const float* x, float* y) {
-        if (threadIdx.x % 2) y[threadIdx.x] = 2 * x[threadIdx.x];
-    }
-    extern "C" __global__ void twice(const float* x, float* y) {
-        y[threadIdx.x] = 2 * x[threadIdx.x];
-    }
-  entry: "{variant}"
-  arguments:
-    x: {dtype: float32, length: n, contents: random, seed: 4}
-    y: {dtype: float32, length: n}
-  grid: 1
-  block: 64
-  factors: {variant: [VARIANT]}
-  check: {y: CHECK}
-measure: {rounds: 1, budget: 200ms}
+KEEPS = """
+__device__ float memory[64];
+__device__ int full;
+extern "C" __global__ void twice(const float* x, float* y, float* kept) {
+    const int i = threadIdx.x;
+    if (full) y[i] = memory[i];
+    else memory[i] = y[i] = 2 * x[i];
+    __syncthreads();
+    full = 1;
+}
 """
+"""A variable of the module keeps what a launch leaves there; the simulator resets it."""
+ODD = "np.where(np.arange(n) % 2 == 1, 2 * x, np.nan)"
 
 
 @pytest.mark.parametrize(
-    ("variant", "check", "said"),
+    ("body", "changes", "said"),
     [
-        ("twice", "2 * x", ""),
-        ("keeps", "2 * x", "the one on other contents: y[0] is"),
-        ("half", "'np.where(np.arange(n) % 2 == 1, 2 * x, np.nan)'", "y[0] and 31 more were never"),
+        ("right", {}, ""),
+        ("right", {"kernel/source": KEEPS}, "the one on other contents: y[0] is"),
+        ("half", {"kernel/check/y": ODD}, "y[0] and 31 more were never"),
     ],
 )
 def test_a_timed_launch_is_checked_on_other_contents(
-    device: CudaDevice, tmp_path: Path, variant: str, check: str, said: str
+    device: CudaDevice, tmp_path: Path, body: str, changes: dict[str, Any], said: str
 ) -> None:
-    """A variable of the module keeps what a launch leaves there; the simulator resets it."""
-    path = tmp_path / "lazy.yaml"
-    path.write_text(LAZY.replace("VARIANT", variant).replace("CHECK", check))
-    outcome = run_here(load_study(path), device.spec, tmp_path / "run", isolate=True)
+    study = load_study(study_of(tmp_path, body, changes | QUICK))
+    outcome = run_here(study, device.spec, tmp_path / "run", isolate=True)
     assert outcome.counts == ({"wrong": 1} if said else {"ok": 1})
     assert not said or said in outcome.failures[0].reason
 
 
 def test_fills_of_a_buffer_differ_in_every_byte(device: CudaDevice, tmp_path: Path) -> None:
-    path = tmp_path / "lazy.yaml"
-    text = LAZY.replace("VARIANT", "half").replace("CHECK", "2 * x")
-    path.write_text(text)
-    study = load_study(path)
+    study = load_study(study_of(tmp_path, "half", {}))
     (point,) = expand(study, device.facts)
     plan = register(study.external).plan(point.configuration, point.system, device.facts)
     with device.prepare(plan) as prepared:

@@ -180,17 +180,6 @@ def test_a_cpu_scheme_never_waits_for_a_gpus_driver(run: Run) -> None:
     assert total_s["gpu_coarse"] > 2 * total_s["cpu_serial"]
 
 
-def test_phases_of_a_call_add_up(run: Run) -> None:
-    """Allocation, transfers and the kernel of the coarse scheme are parts of its whole call."""
-    wanted = (f"{FITNESS}.gpu_coarse", 1000, "schemes")
-    (row,) = [
-        p.measurements[1] for p in run(FITNESS).data.points if (p.system, p.n, p.sweep) == wanted
-    ]
-    parts = [float(row[f"{name}_s"]) for name in ("allocate", "transfer", "kernel", "free")]
-    assert all(part > 0 for part in parts)
-    assert float(row["kernel_s"]) < float(row["total_s"])
-
-
 def test_parts_of_a_search_fit_into_it(run: Run) -> None:
     """Evaluation and application are inside the search, and other is what is left."""
     for row in rows_of(load_paper(SEARCHES), run(SEARCHES), Points(systems=["kernels"]), [2000]):

@@ -35,12 +35,6 @@ def test_a_cpu_system_runs_on_the_cpu_whatever_the_device() -> None:
     assert not found.lines
 
 
-def test_an_instrumented_kernel_gives_its_own_counters() -> None:
-    found = launch("counting", {"n": 7, "probe": "iterations"}, "sim:mini")
-    assert found.counters["iterations_total"] > 0
-    assert "warp_instructions" not in found.counters
-
-
 @pytest.mark.parametrize(
     ("workload", "factors", "error", "said"),
     [

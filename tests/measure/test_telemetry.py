@@ -29,19 +29,6 @@ class Script(Sensor):
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
 
 
-def test_a_measurement_is_read_at_both_edges() -> None:
-    watch = Watch(Script(Reading(sm_mhz=1000), Reading(sm_mhz=2000)))
-    watch.start()
-    assert len(watch.readings) == 1
-    watch.stop()
-    assert [r.sm_mhz for r in watch.readings] == [1000, 2000]
-    watch = Watch(None)
-    watch.start()
-    watch.stop()
-    assert summary(watch.readings) == {}
-    assert throttled({}) == ""
-
-
 @pytest.mark.parametrize(("longest_s", "between"), [(0.0005, False), (0.5, True)])
 def test_only_a_measurement_that_can_last_a_period_needs_a_thread(
     longest_s: float, between: bool

@@ -35,15 +35,14 @@ def jobs(n: int, depth: int) -> NDArray[np.uint32]:
     return np.array(found, np.uint32).ravel()
 
 
-def queens(n: int, *, interleaved: bool = True, block: int = 64) -> KernelPlan:
+def queens(n: int, *, block: int = 64) -> KernelPlan:
     work = jobs(n, 2)
     count = len(work) // 3
-    flag = "true" if interleaved else "false"
     arrays: dict[str, NDArray[Any] | np.generic] = {
         "jobs": work, "totals": np.zeros(count, np.uint64), "count": np.int32(count),
     }  # fmt: skip
     grid = -(-count // block)
-    return cuda("queens.cu", f"queens<{n}, 2, {block}, {flag}>", arrays, grid=grid, block=block)
+    return cuda("queens.cu", f"queens<{n}, 2, {block}, true>", arrays, grid=grid, block=block)
 
 
 def pool(n: int, blocks: int) -> KernelPlan:
@@ -67,21 +66,6 @@ def test_queens(n: int) -> None:
     assert counters["bank_conflicts"] == 0
     assert 0 < counters["lane_efficiency"] <= 1
     assert counters["thread_instructions"] <= 32 * counters["warp_instructions"]
-
-
-def test_thread_major_stacks_conflict_as_their_stride_says() -> None:
-    """A store by a full warp to row 0: stride 4 x 8 words, so all lanes share each bank."""
-    with device().prepare(queens(10, interleaved=False)) as prepared:
-        launch = prepared.launch()
-        assert int(prepared.fetch()["totals"].sum()) == SOLUTIONS[10]
-    first = min(
-        (line for line in launch.detail["lines"] if line["opcode"].startswith("st.shared")),
-        key=lambda line: line["ptx_line"],
-    )
-    # 72 jobs: a full block of two warps, and 8 lanes of the next.
-    assert first["requests"] == 3
-    assert first["passes"] == 32 + 32 + 8
-    assert first["buffer"] == "stack"
 
 
 def test_a_buffer_is_named_where_the_code_tells() -> None:

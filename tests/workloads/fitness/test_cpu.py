@@ -41,8 +41,8 @@ SCHEMES = [
     *(pytest.param(partial(evaluators.threads, count=t), id=f"threads-{t}") for t in (1, 3, 60)),
     pytest.param(evaluators.tbb, id="tbb", marks=needs_tbb),
     *(
-        pytest.param(partial(stealing.fork_join, threshold=t), id=f"fork_join-{t}")
-        for t in (1, 3, 5000)
+        pytest.param(partial(stealing.fork_join, threshold=t, workers=w), id=f"fork_join-{t}-{w}")
+        for t, w in ((1, 1), (1, 3), (4, 2), (7, 8), (5000, 3))
     ),
     pytest.param(evaluators.histogram, id="histogram"),
 ]
@@ -196,15 +196,6 @@ def test_threads_that_the_system_refuses_are_told(
     with pytest.raises(DeviceError, match=f"only {started} of 7 threads"):
         stealing.fork_join(board, 4, workers=8)
     assert threading.active_count() == alive
-
-
-@pytest.mark.parametrize(("workers", "threshold"), [(1, 1), (2, 4), (3, 1), (3, 10), (8, 7)])
-def test_any_number_of_workers_finds_the_same(workers: int, threshold: int) -> None:
-    before = threading.active_count()
-    for n in (5, 64, 777):
-        board = random_board(n, seed=workers)
-        assert stealing.fork_join(board, threshold, workers) == conflicts(board)
-    assert threading.active_count() == before
 
 
 def test_many_short_calls_lose_no_task() -> None:

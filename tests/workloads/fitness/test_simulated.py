@@ -28,6 +28,7 @@ SCHEMES: list[tuple[str, dict[str, Level]]] = [
     (f"{PAPER}.gpu_fine2", {}),
     (f"{PAPER}.gpu_coarse", {}),
     (f"{PAPER}.gpu_coarse", {"atomics": "per_thread"}),
+    (f"{PAPER}.gpu_coarse", {"allocation": "once"}),
     (f"{PAPER}.gpu_coarse", {"atomics": "per_warp"}),
     *HISTOGRAMS,
 ]
@@ -82,13 +83,6 @@ def test_counters_of_large_boards(simulator: Device, n: int, counters: str) -> N
     assert answer == sum(int(np.sum(c * (c - 1) // 2)) for c in queens)
     assert run.counters is not None
     assert (run.counters["shared_atomics"] > 0) == (counters == "shared")
-
-
-@pytest.mark.parametrize("allocation", ["per_call", "once"])
-@pytest.mark.parametrize("system", [f"{PAPER}.gpu_coarse", f"{OWN}.histogram"])
-def test_allocation(simulator: Device, system: str, allocation: str) -> None:
-    truth = brute_force(random_board(100, 1))
-    assert evaluate(simulator, system, n=100, allocation=allocation) == truth
 
 
 def test_the_papers_scheme_adds_every_conflict_by_itself(simulator: Device) -> None:
