@@ -47,6 +47,9 @@ def check(
         raise StudyError(f"--format {form}: write --format github, or --json")
     simulator, file = open_simulator(device, checked=True), Path(subject)
     written = file.suffix in (".cu", ".cuh")
+    asked = {"--entry": entry, "--grid": grid, "--block": block, "--arg": arg}
+    if not written:
+        options.refuse(asked, f"{subject} is no .cu file, and its study says what is launched")
     of = of_kernel(file, entry, grid, block, shared, arg or ()) if written else subject
     warn = None if written else show.console.note  # such a kernel has no check of its answer
     points = chosen_points(of, simulator.facts, point or (), n or (), warn=warn)

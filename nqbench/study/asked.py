@@ -110,12 +110,19 @@ def of_kernel(
             form = "write 'x: float32[1024] = random' for a buffer, 'n: int32 = 1024' for a number"
             raise StudyError(f"--arg '{word}' cannot be read; {form}")
         name, dtype, extent, given = found.groups()
+        if name in taken:
+            raise StudyError(f"--arg {name} is given twice")
+        if name == "n" and (extent or not re.fullmatch(r"\d*[1-9]\d*", given or "1")):
+            raise StudyError(
+                f"--arg '{word}': n is the size of a study, a whole number from 1; write another"
+                " name (those of a kernel's parameters need not be the same)"
+            )
         taken[name] = {"dtype": dtype}
         if extent:
             taken[name] |= {"shape": _numbers(extent), "restore": bool(given)}
         if given:
             (taken[name]["contents" if extent else "value"],) = _numbers(given, ";")
-        if name == "n" and not extent:  # a study's own name for its size
+        if name == "n":  # a study's own name for its size
             sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
     kernel: dict[str, object] = {"source": str(source.absolute()), "entry": entry}
     kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}

@@ -1,6 +1,6 @@
 """The grammar of a study file: the keys, their types, and what they mean.
 
-The docstrings of keys are the reference documentation: ``nqbench init --schema`` prints them as
+The docstrings of keys are the reference documentation: ``nqbench init --schema`` writes them as
 JSON Schema. Values with several forms (a list, a range, values by kind of device) are typed ``Any``
 and read by :mod:`nqbench.study.values`, which can point at the item that is wrong.
 """

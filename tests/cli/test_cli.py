@@ -306,7 +306,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         (copy / file).write_bytes((tmp_path / name / file).read_bytes())
     for words in (
         ("compare", name, copy.name, "--out", f"{name}-out"),
-        ("export", name, "-f", "csv", "--out", f"{name}.csv"),
+        ("report", name, "--csv", "--out", f"{name}.csv"),
         ("report", name, "--csv"),
         ("claims", name, "--paper", "tanaka2011"),
     ):
