@@ -84,7 +84,10 @@ def test_the_standard_s_own_validator_takes_it(package: Path, profile: str) -> N
     alone = ["--disable-profile-inheritance"] if profile.startswith("process") else []
     words = [str(VALIDATOR), "-y", "validate", "--no-paging", "-p", profile, *alone, str(package)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    if done.returncode and "<urlopen error" in said:
+        pytest.skip("the validator reads the standard's context from the network, and there is none")
+    assert done.returncode == 0, said
 
 
 def test_the_lock_has_every_package_and_the_wheel_all_of_nqbench(package: Path) -> None:
