@@ -85,8 +85,8 @@ def test_the_standard_s_own_validator_takes_it(package: Path, profile: str) -> N
     words = [str(VALIDATOR), "-y", "validate", "--no-paging", "-p", profile, *alone, str(package)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
-    if done.returncode and "<urlopen error" in said:
-        pytest.skip("the validator reads the standard's context from the network, and there is none")
+    if done.returncode and "URLError" in said:
+        pytest.skip("the validator reads the standard's context from a network, and has none")
     assert done.returncode == 0, said
 
 
