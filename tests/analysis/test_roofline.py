@@ -172,7 +172,7 @@ def test_what_is_missing_is_said(runs: dict[str, Path], roof: GpuCeilings, tmp_p
 
 
 def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
-    words = ["roofline", str(runs["kernels"]), "--counters", str(runs["counts"])]
+    words = ["report", str(runs["kernels"]), "--roofline", "--counters", str(runs["counts"])]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "Kernels under the roofline" in done.output

@@ -135,7 +135,7 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
         (("claims", "--paper", "zhang2011", "--full"), "--full has no effect here"),
         (("claims", "nowhere", "--out", "x"), "--out has no effect here"),
         (("claims", "nowhere", "--matrix", "--paper", "x"), "--paper has no effect here"),
-        (("effects", "nowhere"), "not a run folder"),
+        (("claims", "--matrix", "nowhere"), "not a run folder"),
     ],
 )
 def test_mistakes_are_one_sentence(project: Path, words: tuple[str, ...], said: str) -> None:
