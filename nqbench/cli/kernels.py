@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from nqbench.cli import EXIT_FAILED, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
+
+if TYPE_CHECKING:
+    from nqbench.study.model import Study
 
 SIMULATOR: Final = "sim:mini"
 Conditions = Annotated[
@@ -46,13 +50,15 @@ def check(
     if form not in ("", "github"):
         raise StudyError(f"--format {form}: write --format github, or --json")
     simulator, file = open_simulator(device, checked=True), Path(subject)
-    written = file.suffix in (".cu", ".cuh")
-    asked = {"--entry": entry, "--grid": grid, "--block": block, "--arg": arg}
-    if not written:
-        options.refuse(asked, f"{subject} is no .cu file, and its study says what is launched")
-    of = of_kernel(file, entry, grid, block, shared, arg or ()) if written else subject
-    warn = None if written else show.console.note  # such a kernel has no check of its answer
-    points = chosen_points(of, simulator.facts, point or (), n or (), warn=warn)
+    study: str | Study = subject
+    warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer
+    if file.suffix in (".cu", ".cuh"):
+        study = of_kernel(file, entry, grid, block, shared, arg or ())
+    else:
+        given = {"--entry": entry, "--grid": grid, "--block": block, "--arg": arg}
+        options.refuse(given, f"{subject} is not a .cu file; its study says what to launch")
+        warn = show.console.note
+    points = chosen_points(study, simulator.facts, point or (), n or (), warn=warn)
     with show.progress.progress() as listener:
         found = check_points(points, simulator, listener)
     if as_json:

@@ -86,7 +86,8 @@ class Trial:
 def judged(run: Path) -> Iterator[JudgedRate]:
     """What a run of the study says.
 
-    Raises ``StudyError`` for a run of another study or without times, ``StoreError`` for none.
+    Raises ``StudyError`` if the run is not a self-test or has no times, ``StoreError`` if the
+    folder is not a run.
     """
     data = load_dataset(run)
     if (data.name, data.sweeps) != ("selftest", SIDES):

@@ -99,6 +99,12 @@ FILES: dict[str, tuple[list[Any], int, str]] = {
     "no launch": (["--entry", "read_after_write"], 2, "--grid and --block must be given: --entry"),
     "no type": ([*KERNEL, "--arg", "out"], 2, "--arg 'out' cannot be read; write 'x: float32[1"),
     "too few": ([*KERNEL, *OUT], 1, "takes 2 arguments, but 1 is given: out"),
+    "given twice": ([*KERNEL, *OUT, *OUT], 2, "--arg out is given twice"),
+    "no size": (
+        [*KERNEL, *OUT, "--arg", "n: int32 = 0"],
+        2,
+        "a whole number from 1; write another",
+    ),
     "another format": ([*KERNEL, "--format", "html"], 2, "--format html: write --format github"),
 }
 
@@ -124,6 +130,7 @@ def test_systems_and_examples_are_clean() -> None:
     done = call("check", EXAMPLES / "reduction" / "reduction.yaml", "--point", "items=1")
     assert (done.code, "4 points checked" in done.out) == (0, True)
     assert call("check", "tanaka2011.nine").code == 2
+    assert "--entry has no effect here" in call("check", "quick", "--entry", "g").err
 
 
 RACE = "race, 192 times"
