@@ -140,11 +140,10 @@ class Run:
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
-        from nqbench.report.items import read_run
         from nqbench.report.writer import write_report
 
         chosen = [formats] if isinstance(formats, str) else formats
-        return write_report(read_run(self.path), Path(out) if out else None, chosen)
+        return write_report(self._answer(), Path(out) if out else None, chosen)
 
     def _answer(self) -> Answer:
         from nqbench.analysis.answer import Answer

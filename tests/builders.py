@@ -13,7 +13,6 @@ import numpy as np
 
 from nqbench.analysis.data.dataset import Dataset, collect
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, observed
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.record import Record
 from nqbench.runs.reading import MANIFEST, MANIFEST_VERSION, RECORDS
@@ -153,17 +152,13 @@ class Builder:
         own = {name: row[name] for name in FIELDS if name in row}
         return Record(**own, point=place, phases=phases, counters=counters, about=rest)
 
-    def data(self, name: str = "") -> Dataset:
-        """The run as analyses see it."""
-        return collect(self.manifest, self.records, name)
-
-    def observed(self, study: str = "", path: Path = Path("run")) -> Observed:
-        """The run as claims see it, as one of a paper's study."""
+    def data(self, study: str = "", path: Path = Path("run")) -> Dataset:
+        """The run as analyses see it, on request as one of a paper's study."""
         if study:
             self.study, self.command = study, ["nqbench", "reproduce", study]
             if study in paper_names():
                 self.workload = load_paper(study).workload
-        return observed(self.manifest, self.records, path)
+        return collect(self.manifest, self.records, path)
 
     def write(self, folder: Path) -> Path:
         """The run as a folder."""

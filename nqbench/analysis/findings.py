@@ -6,14 +6,13 @@ the sentences are shown.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import Answer, Best, FactorStep, best_first
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.wording import verdicts
-from nqbench.analysis.data.dataset import Dataset, load_dataset, point_ratio
+from nqbench.analysis.data.dataset import Dataset, point_ratio
 from nqbench.analysis.data.estimate import NOTEWORTHY
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
@@ -28,12 +27,10 @@ MOST_BESIDE: Final = 2
 """Sentences beside those of factors, where there are factors to fill the rest."""
 
 
-def findings(run: Answer | Dataset | Path | str) -> list[str]:
+def findings(answer: Answer) -> list[str]:
     """The most important findings about a run. One that supports none gets a sentence that says
     why."""
-    if not isinstance(run, Answer):
-        run = Answer(run if isinstance(run, Dataset) else load_dataset(run))
-    answer, data = run, run.data
+    data = answer.data
     if data.points and all(PART in p.levels for p in data.points):
         return [verdict_text(found) for found in bottlenecks(data)]
     if not answer.best or len(answer.whole) < 2:
@@ -56,10 +53,10 @@ def throttled(data: Dataset) -> list[str]:
     then is left out."""
     if not data.throttled:
         return []
-    rounds = sorted({number for number, _ in data.throttled})
+    rounds = sorted({record.round for record in data.throttled})
     named = f"Round{'s' * (len(rounds) > 1)} {listing(list(map(str, rounds)), 'and')}"
     lost = many(len(data.throttled), "measurement")
-    why = data.throttled[0][1].partition(")")[0]
+    why = data.throttled[0].reason.partition(")")[0]
     why = f": {why})" if why else ""
     return [f"{named} {'was' if len(rounds) == 1 else 'were'} throttled; {lost} left out{why}."]
 

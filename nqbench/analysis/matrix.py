@@ -16,7 +16,7 @@ from typing import Literal
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, modelled, of_own_gpu
+from nqbench.analysis.data.for_papers import modelled, of_own_gpu
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.factorial.effects import FactorEffect, effects
 from nqbench.errors import AnalysisError
@@ -24,7 +24,7 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
 
 Provenance = Literal["printed", "modelled", "measured", "synthetic"]
-Named = tuple[str, Observed]
+Named = tuple[str, Dataset]
 """A run, and what its column is called."""
 
 
@@ -71,20 +71,20 @@ class Matrix:
     runs: tuple[Named, ...]
 
 
-def effects_matrix(runs: Sequence[Observed]) -> Matrix:
+def effects_matrix(runs: Sequence[Dataset]) -> Matrix:
     """The matrix of some runs: of papers' studies and of ablations.
 
     Papers come in order of their years, then the ablations. Raises ``AnalysisError`` where no run
     says anything about an effect.
     """
-    named = _named([run for run in runs if not run.data.simulated])
+    named = _named([run for run in runs if not run.simulated])
     studies: dict[str, list[Named]] = {}
     for device, run in named:
-        studies.setdefault(run.data.name, []).append((device, run))
+        studies.setdefault(run.name, []).append((device, run))
     known = (load_paper(name) for name in paper_names() if name in studies)
     rows = []
     for paper in sorted(known, key=lambda paper: paper.source.year or 0):
-        same = [run for run in runs if run.data.name == paper.id]
+        same = [run for run in runs if run.name == paper.id]
         own = [modelled(run) for run in same if of_own_gpu(paper, run)]
         cards = [(chip(paper.device(run.hardware(paper)).name), run) for run in own]
         rows += paper_rows(paper, [*cards, *studies.pop(paper.id)])
@@ -100,16 +100,16 @@ def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     return Matrix(tuple(rows), tuple(sorted(filled)), tuple(named))
 
 
-def _named(runs: Sequence[Observed]) -> list[Named]:
+def _named(runs: Sequence[Dataset]) -> list[Named]:
     """The runs by the names of their columns: the GPU's, and the folder's for a second run."""
     found: list[Named] = []
     seen: set[tuple[str, str]] = set()
     for run in runs:
-        name = run.data.chip
+        name = run.chip
         folders = (f"{name} ({part})" for part in (run.path.parent.name, run.path.name, run.path))
         names = (name, *folders, *(f"{name} ({i})" for i in range(2, len(runs) + 1)))
-        name = next(n for n in names if (run.data.name, n) not in seen)
-        seen.add((run.data.name, name))
+        name = next(n for n in names if (run.name, n) not in seen)
+        seen.add((run.name, name))
         found.append((name, run))
     return found
 
@@ -142,7 +142,7 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[MatrixRow]:
                 # What the paper says of several sizes may depend on them.
                 elsewhere = run.modelled and (len(said) == 1 or size.n in said)
                 if isinstance(size.value, Estimate) and (size.n == n or elsewhere):
-                    provenance = _provenance(run.data)
+                    provenance = _provenance(run)
                     cells.append(MatrixCell(device, provenance, size.value, size.n or n))
         rows.append(MatrixRow(short(paper), effect.id, effect.label, n, tuple(cells)))
     return rows
@@ -184,7 +184,7 @@ def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
 
     They are shown at the largest size that all runs have. A run without such a sweep has no cell.
     """
-    found = [(device, run.data, _main_effects(run.data)) for device, run in runs]
+    found = [(device, run, _main_effects(run)) for device, run in runs]
     sizes = [{e.n for e in own} for _, _, own in found if own]
     common = set.intersection(*sizes) if sizes else set()
     rows: dict[tuple[str, str, str, int], MatrixRow] = {}

@@ -10,9 +10,9 @@ from nqbench.cli import options, show
 from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
+    from nqbench.analysis.answer import Answer
     from nqbench.cli.show.results import Races
     from nqbench.measure.run_state import RunOutcome
-    from nqbench.report.items import ReadRun
     from nqbench.report.writer import RunReport
     from nqbench.study import ReportItem, Study
 
@@ -59,13 +59,14 @@ def conclude(
     want to wait for figures. ``races``: what is known of those in kernels of the user's own.
     ``config``: the study that ``run`` was given.
     """
-    from nqbench.report.items import read_run
+    from nqbench.analysis.answer import Answer
+    from nqbench.analysis.data.dataset import load_dataset
 
     complete = not any(outcome.interrupted for outcome in outcomes)
     runs, reports = [], []
     for outcome in outcomes:
         measured = bool(complete and outcome.measured)
-        run = read_run(outcome.path) if measured or as_json else None
+        run = Answer(load_dataset(outcome.path)) if measured or as_json else None
         if not as_json:
             _show(outcome, run, items, races, config)
         report = _report_measured(run, outcome) if run and draw and measured else None
@@ -83,7 +84,7 @@ def conclude(
 
 def _show(
     outcome: RunOutcome,
-    run: ReadRun | None,
+    run: Answer | None,
     items: Sequence[ReportItem],
     races: Races | None,
     config: Path | None,
@@ -98,23 +99,23 @@ def _show(
 
             for table in prepare(run.data, item):
                 show.console.show_report_table(table)
-        show.answer.show_answer(run.answer, show.console.duration(outcome.wall_s))
+        show.answer.show_answer(run, show.console.duration(outcome.wall_s))
         show.console.say("")
     if races and races.own:
         show.console.say(races.line())
     if run and config:
-        show.answer.show_next(run.answer, config, checked=bool(races and races.found))
+        show.answer.show_next(run, config, checked=bool(races and races.found))
 
 
 def print_runs(
-    runs: Sequence[ReadRun], reports: Sequence[RunReport], ended: Sequence[Mapping[str, Any]] = ()
+    runs: Sequence[Answer], reports: Sequence[RunReport], ended: Sequence[Mapping[str, Any]] = ()
 ) -> None:
     """Runs as JSON, what more is known of each (``ended``), and the files written about them."""
     from nqbench.analysis.frames import run_json
 
     more = ended or [{}] * len(runs)
     found = [
-        {**run_json(run.answer, str(run.observed.path)), **known}
+        {**run_json(run, str(run.data.path)), **known}
         for run, known in zip(runs, more, strict=True)
     ]
     files = [str(path) for report in reports for path in report.paths]
@@ -122,7 +123,7 @@ def print_runs(
     show.console.print_json({"runs": found, "files": files, "not_made": not_made})
 
 
-def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunReport:
+def write(run: Answer, out: Path | None, formats: Sequence[str] = ()) -> RunReport:
     """Write tables and figures of a run; what was written, the page first."""
     from nqbench.report.writer import write_report
 
@@ -131,7 +132,7 @@ def write(run: ReadRun, out: Path | None, formats: Sequence[str] = ()) -> RunRep
         return write_report(run, out, formats)
 
 
-def _report_measured(run: ReadRun, outcome: RunOutcome) -> RunReport:
+def _report_measured(run: Answer, outcome: RunOutcome) -> RunReport:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.report.writer import RunReport
     from nqbench.runs.reading import RECORDS, default_out

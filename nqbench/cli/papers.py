@@ -72,9 +72,10 @@ def _reproduce(
     name: str, device: str, out: Path | None, budget: float | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
-    from nqbench.analysis.data.observed import with_programs
+    from nqbench.analysis.answer import Answer
+    from nqbench.analysis.data.dataset import load_dataset
+    from nqbench.analysis.data.for_papers import with_programs
     from nqbench.papers import load_paper, paper_folder
-    from nqbench.report.items import read_run
     from nqbench.report.papers.write import recorded_beside, write_paper
     from nqbench.report.writer import write_report
     from nqbench.runs.reading import default_out
@@ -86,10 +87,10 @@ def _reproduce(
     show.results.show_outcome(outcome)
     if outcome.measured:
         # The study's own tables, next to the paper's.
-        run, out = read_run(outcome.path), out or default_out(outcome.path)
-        write_report(run, out)
+        run, out = load_dataset(outcome.path), out or default_out(outcome.path)
+        write_report(Answer(run), out)
         beside = recorded_beside(name, outcome.path)
-        own = with_programs([run.observed], cpu)
+        own = with_programs([run], cpu)
         made = write_paper(load_paper(name), own, out, beside=beside, full=full)
         show.results.show_paper(made, outcome.path)
     return exit_code(outcome)
@@ -97,7 +98,7 @@ def _reproduce(
 
 def _on_own_gpus(name: str, out: Path | None, budget: float | None) -> int:
     """Run a paper's kernels on models of its own GPUs; the exit code is the worst of ``run``."""
-    from nqbench.analysis.data.observed import observe
+    from nqbench.analysis.data.dataset import load_dataset
     from nqbench.papers import load_paper, paper_folder
     from nqbench.report.papers.write import write_own
     from nqbench.runs.reading import PLOTS
@@ -115,7 +116,7 @@ def _on_own_gpus(name: str, out: Path | None, budget: float | None) -> int:
         spec = measuring.choose(f"sim:{card}:{mode}", study=study.name)
         outcomes.append(measuring.measure(study, spec, budget=budget))
         show.results.show_outcome(outcomes[-1])
-    runs = [observe(one.path) for one in outcomes if one.counts.get("ok", 0)]
+    runs = [load_dataset(one.path) for one in outcomes if one.counts.get("ok", 0)]
     if runs:
         made = write_own(paper, runs, out or PLOTS / "local" / "own" / name)
         show.results.show_paper(made)

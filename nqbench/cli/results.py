@@ -75,14 +75,15 @@ def report(
 
         show.results.show_paths(write_site(out or SITE, runs, options.shown_line()))
     else:
-        from nqbench.report.items import read_run
+        from nqbench.analysis.answer import Answer
+        from nqbench.analysis.data.dataset import load_dataset
         from nqbench.report.page import unused
         from nqbench.report.table import slug
 
-        read = list(map(read_run, runs))
+        read = [Answer(load_dataset(run)) for run in runs]
         for run in () if as_json else read:
             show.results.show_missing(run)
-            show.answer.show_answer(run.answer)
+            show.answer.show_answer(run)
         taken: set[str] = set()
         folders = [
             out / unused(slug(r.data.name, r.data.device), taken) if out and read[1:] else out

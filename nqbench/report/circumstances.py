@@ -17,6 +17,7 @@ from nqbench.report.figures.axes import exact, in_one_unit
 from nqbench.report.items import columns_of
 from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
 from nqbench.runs.frame import level_text
+from nqbench.system.files import shown_path
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -70,13 +71,13 @@ def device_state(records: Sequence[Record]) -> list[PageBlock]:
     return [Facts(_pairs(rows), "Its state while it measured")] if len(rows) > 2 else []
 
 
-def how_measured(data: Dataset, records: Sequence[Record]) -> list[PageBlock]:
+def how_measured(data: Dataset) -> list[PageBlock]:
     """The protocol, what ended the measurements, and where the time went."""
     timed = not data.simulated or any(point.cpu for point in data.points)
     protocol = (data.manifest.get("protocol") or data.study.get("measure") or {}) if timed else {}
-    ended = Counter(r.ended_by for r in records if r.ended_by)
+    ended = Counter(r.ended_by for r in data.records if r.ended_by)
     spent: Counter[str] = Counter()
-    for record in records:
+    for record in data.records:
         spent += Counter(dict(record.spent_s))
     rows = {
         "provenance": data.provenance,
@@ -104,12 +105,12 @@ def environment(data: Dataset) -> list[PageBlock]:
     return [Facts(_pairs(_flat(found))), *folded]
 
 
-def repeat(data: Dataset, files: str) -> list[PageBlock]:
+def repeat(data: Dataset) -> list[PageBlock]:
     """The commands that make the run and this page again, and the study as it was."""
     git = (data.manifest.get("environment") or {}).get("git") or {}
     commit = str(git.get("commit") or "")
     lines = [f"git checkout {commit}"] if commit else []
-    lines += [data.command, f"nqbench report {shlex.quote(files)} --format html"]
+    lines += [data.command, f"nqbench report {shlex.quote(shown_path(data.path))} --format html"]
     changed = " The source had uncommitted changes." if git.get("changed") else ""
     blocks: list[PageBlock] = [Code("\n".join(lines))]
     if commit:
@@ -120,10 +121,10 @@ def repeat(data: Dataset, files: str) -> list[PageBlock]:
     return blocks
 
 
-def details(data: Dataset, records: Sequence[Record]) -> Iterator[Details]:
+def details(data: Dataset) -> Iterator[Details]:
     """Every point of the run, once each, with all its measurements; by sweep."""
     found: dict[str, list[Record]] = {}
-    for record in records:
+    for record in data.records:
         found.setdefault(record.key, []).append(record)
     shown: set[str] = set()
     for sweep in data.sweeps:

@@ -1,23 +1,15 @@
-"""A run as reports read it: its findings, the items of its study's report list, and the part of the
-run that each is about."""
+"""The items of a study's report list, and the part of the run that each is about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.observed import Observed, observed
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import distinct_factors, swept_factors
-from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StoreError
-from nqbench.record import Record
-from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import REMOVED_TABLES, ReportItem
 
 DEFAULT_ITEMS: Final = (
@@ -26,37 +18,6 @@ DEFAULT_ITEMS: Final = (
     ReportItem("table", "skipped"),
 )
 """The report of a study without a report list: the items that need no options."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReadRun:
-    """A run folder that was read, for everything that is shown of it; ``records`` are those that
-    count."""
-
-    observed: Observed
-    records: Sequence[Record]
-
-    @property
-    def data(self) -> Dataset:
-        """Its points."""
-        return self.observed.data
-
-    @cached_property
-    def answer(self) -> Answer:
-        """What it says."""
-        return Answer(self.data)
-
-    @cached_property
-    def findings(self) -> list[str]:
-        """The most important findings, in sentences."""
-        return findings(self.answer)
-
-
-def read_run(path: Path) -> ReadRun:
-    """Read a run folder. Raises ``StoreError`` where it cannot be read."""
-    manifest = read_manifest(path)
-    kept = current(manifest, read_records(path).records)
-    return ReadRun(observed(manifest, kept, path), kept)
 
 
 def items_of(data: Dataset) -> list[ReportItem]:

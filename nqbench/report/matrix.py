@@ -13,7 +13,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.observed import Observed, observe_all
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.for_papers import load_all
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, Provenance, effects_matrix, short
 from nqbench.analysis.wording import Difference, times_as_fast
@@ -66,13 +67,13 @@ def write_effects(
     (not a run, or the folder cannot be written).
     """
     page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS)
-    table, cells = add_effects(page, observe_all(runs, cpu), command, level=1)
+    table, cells = add_effects(page, load_all(runs, cpu), command, level=1)
     page.table(cells, inline=False, size=f"{cells.size}: ", folded=True)
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
 
 def add_effects(
-    page: Page, runs: Sequence[Observed], command: str, *, level: int = 2
+    page: Page, runs: Sequence[Dataset], command: str, *, level: int = 2
 ) -> tuple[Table, Table]:
     """Put the matrix of some runs on a page, below a heading of ``level``: figure, table, runs.
 
@@ -81,7 +82,7 @@ def add_effects(
     """
     matrix = effects_matrix(runs)
     observed = [run for _, run in matrix.runs]
-    source = joint([source_of(run.data) for run in observed], command)
+    source = joint([source_of(run) for run in observed], command)
     table = with_cpu(matrix_table(matrix, source), observed)
     cells = cells_table(matrix, source)
     page.heading(TITLE, level)
@@ -94,8 +95,7 @@ def add_effects(
     page.heading("Runs", level + 1, folded=True)
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
     about = [
-        f"{name}: {run.data.name} on {source_of(run.data)}; {run.path.as_posix()};"
-        f" {run.data.command}"
+        f"{name}: {run.name} on {source_of(run)}; {run.path.as_posix()}; {run.command}"
         for name, run in (*matrix.runs, *baselines)
     ]
     page.add(Bullets(tuple(dict.fromkeys(about))))
@@ -187,7 +187,7 @@ def _notes(matrix: Matrix) -> Iterator[str]:
         "±, or both bounds in brackets: 95% intervals over the rounds, as in the verdicts; a paper"
         " that prints no number is quoted in words"
     )
-    studies = dict.fromkeys(run.data.name for _, run in matrix.runs)
+    studies = dict.fromkeys(run.name for _, run in matrix.runs)
     papers = [load_paper(name) for name in studies if name in paper_names()]
     if totals := [short(paper) for paper in papers if paper.timed == "total"]:
         yield f"{' and '.join(totals)}: total times, the CPU's part included, as printed"

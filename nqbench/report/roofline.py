@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import load_dataset
-from nqbench.analysis.data.observed import observe
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
@@ -111,7 +110,7 @@ def write_roofline(
             f"there is no run of the ceilings at {beside}; make one on the same GPU with"
             " `nqbench run ceilings`, or give it with --ceilings"
         )
-    observed = [observe(path) for path in runs]
+    observed = [load_dataset(path) for path in runs]
     highest = ceilings_of(load_dataset(ceilings or beside))
     simulated = [load_dataset(path) for path in counters]
     points, left_out = [], []
@@ -119,7 +118,7 @@ def write_roofline(
         found, without = roof_points(run, highest, simulated)
         points += found
         left_out += without
-    source = source_of(observed[0].data)
+    source = source_of(observed[0])
     table = roofline_table(highest, points, left_out, source)
     page = Page(out or default_out(runs[0]) / "roofline", formats or FORMATS)
     page.table(table)

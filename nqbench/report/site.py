@@ -15,15 +15,16 @@ from typing import Final
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import NOTEWORTHY
-from nqbench.analysis.data.observed import Observed, with_baseline
+from nqbench.analysis.data.for_papers import with_baseline
+from nqbench.analysis.findings import findings
 from nqbench.analysis.matrix import short
 from nqbench.analysis.wording import amount
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.comparison import title_of, write_comparison
 from nqbench.report.exporters import HTML, templates
-from nqbench.report.items import ReadRun, read_run
 from nqbench.report.matrix import ABLATION, add_effects
 from nqbench.report.page import Page, Paragraph, Tile, Tiles, unused
 from nqbench.report.papers.write import CPU_BASELINE, write_paper
@@ -34,7 +35,7 @@ from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
 INDEX: Final = "index"
-GalleryRuns = Mapping[Path, ReadRun]
+GalleryRuns = Mapping[Path, Answer]
 """The runs of the gallery, by folder."""
 SECTIONS: Final = {
     "papers": "Papers, run again",
@@ -69,7 +70,7 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
             f"there is no run under {RESULTS}/reference; name runs, as in"
             f" `nqbench report --site {RESULTS}/local/sim-mini/quick`"
         )
-    read = {path: read_run(path) for path in paths}
+    read = {path: Answer(load_dataset(path)) for path in paths}
     tiles: list[Tile] = []
     for make in (_papers, _reports, _comparisons):
         for tile in make(read, out):
@@ -88,15 +89,15 @@ def _place(run: Path) -> str:
     return "/".join(run.resolve().parts[-2:])
 
 
-def _observed(runs: GalleryRuns, *studies: str) -> list[Observed]:
+def _observed(runs: GalleryRuns, *studies: str) -> list[Dataset]:
     """The first run of each study on each device, with the CPU programs that all papers share; a
     run that was repeated is only compared."""
-    found: dict[tuple[str, str], Observed] = {}
+    found: dict[tuple[str, str], Dataset] = {}
     for study in studies:
         for run in runs.values():
             if run.data.name == study:
-                found.setdefault((study, run.data.device), run.observed)
-    shared = (run.observed for run in runs.values() if run.data.name == CPU_BASELINE)
+                found.setdefault((study, run.data.device), run.data)
+    shared = (run.data for run in runs.values() if run.data.name == CPU_BASELINE)
     baseline = next(shared, None)
     return [with_baseline(run, baseline) for run in found.values()]
 
@@ -106,8 +107,8 @@ def _papers(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
             used = {run.path for run in found}
-            again = [run.observed for path, run in runs.items() if path not in used]
-            again = [run for run in again if run.data.name == name]
+            again = [run.data for path, run in runs.items() if path not in used]
+            again = [run for run in again if run.name == name]
             folder = (out / link).parent
             report = write_paper(paper, found, folder, (HTML,), again=again, home=_home(link))
             title = f"{short(paper)}: {paper.title}"
@@ -129,13 +130,13 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
             kind = "examples" if own else "other"
         title, figure = (
             f"{data.name} on {data.chip}",
-            thumbnail(run.answer, f"thumbnail-{len(taken)}"),
+            thumbnail(run, f"thumbnail-{len(taken)}"),
         )
-        said = tuple(run.findings[:1])
+        said = tuple(findings(run)[:1])
         if data.name == SELFTEST:  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):
                 said = tuple(wording.verdicts(compare_datasets([data], by="sweep=a,b")))
-        yield Tile(kind, title, link, data.provenance, run.answer.question, said, figure)
+        yield Tile(kind, title, link, data.provenance, run.question, said, figure)
 
 
 def thumbnail(answer: Answer, name: str) -> str:

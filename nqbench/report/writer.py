@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError
 from nqbench.report import circumstances, opening
 from nqbench.report.bottleneck import bottleneck_figure, bottleneck_table
 from nqbench.report.figures import effects, heatmap, line, ranking
 from nqbench.report.figures.style import styled
-from nqbench.report.items import DEFAULT_ITEMS, ReadRun, items_of
+from nqbench.report.items import DEFAULT_ITEMS, items_of
 from nqbench.report.page import FORMATS, Bullets, Cards, Origin, Page, Paragraph, Shown
 from nqbench.report.table import source_of
 from nqbench.report.tables import results
 from nqbench.runs.reading import default_out
 from nqbench.study.report_items import ReportItem
-from nqbench.system.files import shown_path
 from nqbench.system.suggest import many
 
 BUILDERS: Final[Mapping[str, Mapping[str, Callable[[Dataset, ReportItem], list[Any]]]]] = {
@@ -72,28 +73,28 @@ class RunReport:
 
 
 def write_report(
-    run: ReadRun, out: Path | None = None, formats: Sequence[str] = (), *, home: str = ""
+    answer: Answer, out: Path | None = None, formats: Sequence[str] = (), *, home: str = ""
 ) -> RunReport:
-    """Write the tables and figures that the run's study asks for, and ``report.md``, into ``out``,
-    by default where the run's report goes.
+    """Write the tables and figures that the study of a run asks for, and ``report.md``, into
+    ``out``, by default where the run's report goes.
 
     The format ``html`` is one page, ``report.html``, that needs no other file. Raises
     ``StoreError`` (the folder cannot be written, a manifest is damaged) and ``StudyError`` (an
     unknown format). An item whose data are missing becomes a sentence on the page. ``home`` is the
     page's link to the one that leads here.
     """
-    out = out or default_out(run.observed.path)
+    out = out or default_out(answer.data.path)
     page = Page(out, formats or FORMATS, inline_rows=INLINE_ROWS, home=home)
-    not_made = _RunPage(run, page).write()
+    not_made = _RunPage(answer, page).write()
     return RunReport(tuple(page.write("report")), tuple(not_made))
 
 
 class _RunPage:
     """One run on a page: the answer, then what it rests on, then how it came about."""
 
-    def __init__(self, run: ReadRun, page: Page) -> None:
-        self.run, self.data, self.page = run, run.data, page
-        self.source = source_of(run.data)
+    def __init__(self, answer: Answer, page: Page) -> None:
+        self.answer, self.data, self.page = answer, answer.data, page
+        self.source = source_of(self.data)
         self.not_made: list[str] = []
         self.made = list(self._made())
         self.said: set[str] = set()
@@ -104,7 +105,7 @@ class _RunPage:
         for title in SECTIONS:
             if title == CLOSED[0] and self.page.wants_html:
                 self.page.heading("Every point", folded=True)
-                points = circumstances.details(self.data, self.run.records)
+                points = circumstances.details(self.data)
                 self.page.add(*points)
             self._section(title)
         if self.not_made:
@@ -117,7 +118,7 @@ class _RunPage:
         """The tables and figures of the study's list, and the usual ones that it leaves out."""
         listed = items_of(self.data)
         asked = {(item.form, item.name) for item in listed}
-        sweep = self.run.answer.sweep
+        sweep = self.answer.sweep
         usual = [ReportItem("table", name, of=sweep) for name in ("effects", "interactions")]
         usual = [i for i in (*usual, *DEFAULT_ITEMS) if (i.form, i.name) not in asked]
         for item in (*listed, *usual):
@@ -140,7 +141,7 @@ class _RunPage:
 
     def _opening(self) -> None:
         """The question, the answer, the figures, the findings."""
-        data, page, answer = self.data, self.page, self.run.answer
+        data, page, answer = self.data, self.page, self.answer
         title = answer.question or data.name
         page.heading(title, 1, short=data.name)
         about = str(data.study.get("about") or "").strip()
@@ -160,7 +161,7 @@ class _RunPage:
         if shown := opening.hero(answer, page):
             page.add(shown)
         page.heading("Findings")
-        page.add(Bullets(tuple(self.run.findings)))
+        page.add(Bullets(tuple(findings(answer))))
 
     def _section(self, title: str) -> None:
         """A section, if there is anything in it; its tables that repeat a figure are closed."""
@@ -179,7 +180,7 @@ class _RunPage:
 
     def _opens(self, item: ReportItem) -> bool:
         """Whether a figure opens the HTML page: it does not stand there again."""
-        answers = item.of in (self.run.answer.sweep, None) and not item.value
+        answers = item.of in (self.answer.sweep, None) and not item.value
         return answers and item.form == "figure" and item.name in FIRST
 
     def _part(self, item: ReportItem, part: Any, *, alone: bool, section: str) -> None:
@@ -190,7 +191,7 @@ class _RunPage:
             return
         level = 3
         if not item.title:
-            answers = part.shown and item.of in (self.run.answer.sweep, None)
+            answers = part.shown and item.of in (self.answer.sweep, None)
             plain = answers or part.title == section or (alone and not self.data.sweeps[1:])
             level = 0 if plain else 3
         named: dict[str, Any] = {"size": f"{part.size}: ", "said": {*self.said}}
@@ -209,15 +210,15 @@ class _RunPage:
 
     def _circumstances(self) -> None:
         """How the numbers came about: a closed box each."""
-        run, data, page = self.run, self.data, self.page
+        data, page = self.data, self.page
         how = "counted" if data.simulated else "measured"
         page.heading(f"How it was {how}", folded=True)
-        page.add(*circumstances.how_measured(data, run.records))
+        page.add(*circumstances.how_measured(data))
         page.heading("Device and environment", folded=True)
-        page.add(*circumstances.device_facts(data), *circumstances.device_state(run.records))
+        page.add(*circumstances.device_facts(data), *circumstances.device_state(data.records))
         page.add(*circumstances.environment(data))
         page.heading("How to repeat it", folded=True)
-        page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
+        page.add(*circumstances.repeat(data))
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:

@@ -25,7 +25,9 @@ from typing import Any, Final
 
 import yaml
 
-from nqbench.analysis.data.observed import observe_all, observed
+from nqbench.analysis.answer import Answer
+from nqbench.analysis.data.dataset import Dataset, collect
+from nqbench.analysis.data.for_papers import load_all
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import FolderRefused, NqbenchError, StoreError
 from nqbench.facts import DeviceFacts
@@ -37,11 +39,10 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.report import matrix
 from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
-from nqbench.report.items import ReadRun
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
-from nqbench.runs.reading import SUMS, current, default_out, look_through, read_manifest, sums_of
+from nqbench.runs.reading import SUMS, default_out, look_through, read_manifest, sums_of
 from nqbench.study import Study, expand, load_study
 from nqbench.system.files import text
 from nqbench.system.suggest import many, shown
@@ -87,7 +88,7 @@ class Verified:
 
     path: Path
     checks: tuple[Check, ...]
-    run: ReadRun | None = None
+    run: Dataset | None = None
 
     @property
     def holds(self) -> bool:
@@ -114,8 +115,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     files(path, of_files)
     try:
         manifest, found = read_manifest(path), look_through(path)
-        kept = current(manifest, found.records)
-        run = ReadRun(observed(manifest, kept, path), kept)
+        run = collect(manifest, found.records, path)
     except FolderRefused:
         raise
     except StoreError as error:
@@ -125,7 +125,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     if others := len(found.records) - len(run.records):
         said = "superseded, or of points that the manifest does not have"
         of_files.left.append(f"{many(others, 'record')}: {said}")
-    derive: dict[str, Callable[[ReadRun, Check], None]] = {
+    derive: dict[str, Callable[[Dataset, Check], None]] = {
         "points": points,
         "answers": answers,
         "statistics": values,
@@ -171,10 +171,10 @@ def who(record: Record) -> str:
     return f"{name} N={point['factors'].get('n')} round {record.round} (key {record.key})"
 
 
-def points(run: ReadRun, check: Check) -> None:
+def points(run: Dataset, check: Check) -> None:
     """Each record is of the point that its key names, no round is missing between others, and the
     points follow from the study's text."""
-    planned = {(p["key"], p["sweep"]): p for p in run.data.manifest["points"]}
+    planned = {(p["key"], p["sweep"]): p for p in run.manifest["points"]}
     rounds: dict[str, set[int]] = {}
     for record in run.records:
         of = planned.get((record.key, record.point["sweep"]), {})
@@ -192,7 +192,7 @@ def points(run: ReadRun, check: Check) -> None:
         check.left.append(
             f"{many(short, 'point')} with fewer rounds than others: stopped before, or removed"
         )
-    _expanded(run.data.manifest, check)
+    _expanded(run.manifest, check)
 
 
 def _expanded(manifest: Mapping[str, Any], check: Check) -> None:
@@ -233,7 +233,7 @@ def _study(given: Mapping[str, Any]) -> Study:
     return load_study({name: part for name, part in data.items() if name != "report"})
 
 
-def answers(run: ReadRun, check: Check) -> None:
+def answers(run: Dataset, check: Check) -> None:
     """Every answer is the right one by the workload's own reference, which no kernel takes part in
     (for queens A000170, by brute force too where the board is small)."""
     known: dict[str, int | None] = {}
@@ -284,10 +284,10 @@ def queens(n: int, columns: int = 0, left: int = 0, right: int = 0) -> int:
     return sum(queens(n, columns | b, (left | b) << 1, (right | b) >> 1) for b in free)
 
 
-def values(run: ReadRun, check: Check) -> None:
+def values(run: Dataset, check: Check) -> None:
     """Each value is the median of its samples; sampling again from them ends at the same sample by
     the same clause; phases add up; readings are in order, and throttling is in the status."""
-    protocol = run.data.manifest.get("protocol") or {}
+    protocol = run.manifest.get("protocol") or {}
     names = {"target", "samples", "max_samples"} & protocol.keys()
     policy = Policy(share_s=math.inf, **{name: protocol[name] for name in names})
     for record in run.records:
@@ -329,7 +329,7 @@ def _total(record: Record, value_s: float, check: Check) -> None:
     check.equal(phases["total"], right, f"the total of {who(record)}")
 
 
-def intervals(run: ReadRun, check: Check) -> None:
+def intervals(run: Dataset, check: Check) -> None:
     """The mean and interval of every point's time, which tables and figures show, by scipy."""
     import numpy as np
     from scipy import stats
@@ -338,7 +338,7 @@ def intervals(run: ReadRun, check: Check) -> None:
     for record in run.records:
         if record.round > 0 and record.measured and record.value_s:
             taken.setdefault(record.key, {})[record.round] = record.value_s
-    for point in run.data.points:
+    for point in run.points:
         found = point.estimate(TIME)
         if found is None:
             continue
@@ -353,11 +353,11 @@ def intervals(run: ReadRun, check: Check) -> None:
                 check.equal(bound, math.exp(again), f"the {name} bound of {where}")
 
 
-def measured(run: ReadRun, check: Check) -> None:
+def measured(run: Dataset, check: Check) -> None:
     """Nothing: this names what only a device can give again."""
-    again = f"`{run.data.command}`"
+    again = f"`{run.command}`"
     if timed := sum(bool(record.samples_s) for record in run.records):
-        said = f"only {run.data.device} gives such times again ({again})"
+        said = f"only {run.device} gives such times again ({again})"
         check.left.append(f"{many(timed, 'measured time')}: {said}")
     if counted := sum(bool(record.counters) for record in run.records):
         said = f"{again} counts them again, and `nqbench compare` tells whether they are the same"
@@ -368,7 +368,7 @@ Writer = Callable[..., object]
 """Writes the files of a page, given ``out`` and ``formats``."""
 
 
-def pages(run: ReadRun, check: Check, done: set[Path]) -> None:
+def pages(run: Dataset, check: Check, done: set[Path]) -> None:
     """Every table, figure and page about the run that is there, byte by byte; those of a paper
     hold its verdicts. Folders that are ``done`` are left out."""
     writers: dict[Path, list[Writer]] = {}
@@ -378,26 +378,26 @@ def pages(run: ReadRun, check: Check, done: set[Path]) -> None:
         if folder.resolve() not in done:
             done.add(folder.resolve())
             _compare(folder, made, check)
-    own = default_out(run.observed.path)
+    own = default_out(run.path)
     if not any(own.glob("*")):
-        again = f"`nqbench report {run.observed.path}` writes them"
+        again = f"`nqbench report {run.path}` writes them"
         check.left.append(f"no table or figure of this run alone is in {own}; {again}")
 
 
-def _writers(run: ReadRun) -> Iterator[tuple[Path, Writer]]:
+def _writers(run: Dataset) -> Iterator[tuple[Path, Writer]]:
     """The folders that may have pages about the run, each with what writes them."""
-    path, name = run.observed.path, run.data.name
+    path, name = run.path, run.name
     own = default_out(path)
-    yield own, partial(write_report, _as_named(run, own))
+    yield own, partial(write_report, Answer(_as_named(run, own)))
     if (own / APPENDIX).exists():
         yield own, partial(write_appendix, run)
     if name in paper_names():
         paper = load_paper(name)
         if (own / f"{papers.PAGE}.md").exists():
             beside = papers.recorded_beside(name, path)
-            yield own, partial(papers.write_paper, paper, [run.observed], beside=beside)
+            yield own, partial(papers.write_paper, paper, [run], beside=beside)
         for runs, folder, cpu in _recorded(path, [name], f"papers/{name}"):
-            read, again = observe_all(runs, cpu), papers.repeated(name, runs, cpu)
+            read, again = load_all(runs, cpu), papers.repeated(name, runs, cpu)
             yield folder, partial(papers.write_paper, paper, read, again=again)
     for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
         made = MATRIX.search(text(folder / f"{matrix.PAGE}.md"))
@@ -414,12 +414,12 @@ def _recorded(
             yield runs, folder, cpu
 
 
-def _as_named(run: ReadRun, folder: Path) -> ReadRun:
+def _as_named(run: Dataset, folder: Path) -> Dataset:
     """The run in the folder that its page names."""
     for page in (folder / f"report.{form}" for form in ("md", HTML)):
         if named := REPEATED.search(text(page)):
             path = Path(*shlex.split(html.unescape(named[1]))[:1])
-            return replace(run, observed=replace(run.observed, path=path))
+            return replace(run, path=path)
     return run
 
 

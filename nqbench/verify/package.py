@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from nqbench.analysis.answer import Answer
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import FolderRefused, StudyError
 from nqbench.report.exporters import templates
-from nqbench.report.items import ReadRun
 from nqbench.report.tables.results import results
 from nqbench.report.writer import write_report
 from nqbench.runs.frame import load
@@ -55,7 +56,7 @@ BUILT: Final = frozenset({"pycuda"})
 """Packages that pip compiles with CUDA's tools, which only a GPU's machine has."""
 
 
-def write_package(run: ReadRun, out: Path) -> None:
+def write_package(run: Dataset, out: Path) -> None:
     """Write a verified run as a research object into the new folder ``out``.
 
     Raises ``FolderRefused`` if it is not new, or cannot be written.
@@ -66,15 +67,14 @@ def write_package(run: ReadRun, out: Path) -> None:
     try:
         report.mkdir(parents=True)
         for name in COPIED:
-            if (file := run.observed.path / name).is_file():
+            if (file := run.path / name).is_file():
                 shutil.copyfile(file, out / name)
         for name, text in study_files(run).items():
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             (out / name).write_text(text, encoding="utf-8")
         wheel = write_wheel(out)
         (out / LOCK).write_text(lock(run, wheel.name), encoding="utf-8")
-        here = replace(run, observed=replace(run.observed, path=Path()))
-        write_report(here, report, FORMATS)
+        write_report(Answer(replace(run, path=Path())), report, FORMATS)
         write_appendix(run, report, FORMATS)
         (out / CRATE).write_text(json.dumps(crate(run, out), indent=1) + "\n", encoding="utf-8")
         sums = [f"{_sha256(file)}  {file.relative_to(out).as_posix()}\n" for file in _files(out)]
@@ -91,18 +91,18 @@ def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def study_files(run: ReadRun) -> dict[str, str]:
+def study_files(run: Dataset) -> dict[str, str]:
     """The study and the files that its kernel is made of, as the manifest has them, by name."""
-    study = run.data.study
+    study = run.study
     found = {str(study.get("file") or "study.yaml"): study.get("text")}
-    found |= run.data.manifest.get("sources") or {}
+    found |= run.manifest.get("sources") or {}
     outside = {name for name in found if Path(name).is_absolute() or ".." in Path(name).parts}
     return {n: str(found[n]) for n in sorted({*found} - outside - {*COPIED}) if found[n]}
 
 
-def lock(run: ReadRun, wheel: str) -> str:
+def lock(run: Dataset, wheel: str) -> str:
     """The packages of the run by their exact versions, for ``pip install -r``."""
-    machine = run.data.manifest.get("environment") or {}
+    machine = run.manifest.get("environment") or {}
     recorded = machine.get("packages") or {}
     others = {name: version for name, version in required().items() if name not in recorded}
     lines = [
@@ -155,18 +155,18 @@ def _digests(content: Mapping[str, bytes]) -> str:
     return rows.getvalue()
 
 
-def write_appendix(run: ReadRun, out: Path, formats: Sequence[str]) -> None:
+def write_appendix(run: Dataset, out: Path, formats: Sequence[str]) -> None:
     """The artifact appendix of a paper (the hardware, minutes per step, what to expect), and every
     measurement, in those of these formats that they have."""
     if "csv" in formats:
-        table = load(run.observed.path).assign(run=run.data.name)
+        table = load(run.path).assign(run=run.name)
         table.to_csv(out / COLUMNS, index=False, lineterminator="\n")
     if "md" in formats:
         (out / APPENDIX).write_text(_appendix(run), encoding="utf-8")
 
 
-def _appendix(run: ReadRun) -> str:
-    data = run.data
+def _appendix(run: Dataset) -> str:
+    data = run
     names = {-1: "a profiler's launches", 0: "verifying launches"}
     steps = [
         (names.get(number, f"round {number}"), [r for r in run.records if r.round == number])
@@ -186,9 +186,9 @@ def _appendix(run: ReadRun) -> str:
     )
 
 
-def crate(run: ReadRun, folder: Path) -> dict[str, Any]:
+def crate(run: Dataset, folder: Path) -> dict[str, Any]:
     """The metadata of the files in a folder, as JSON-LD."""
-    data = run.data
+    data = run
     found: dict[str, Any] = json.loads(Path(__file__).with_name("crate.json").read_text("utf-8"))
     graph = found["@graph"]
     described = {one["@id"]: one for one in graph}
@@ -236,13 +236,13 @@ def _to(names: Iterable[str]) -> object:
     return found[0] if len(found) == 1 else found
 
 
-def _columns(run: ReadRun) -> list[dict[str, Any]]:
+def _columns(run: Dataset) -> list[dict[str, Any]]:
     """Every column of the measurements: its unit, and what it means where that is declared."""
     known = {**PROGRAM_COUNTERS, **CACHE_COUNTERS, **PROFILER_COUNTERS, **COUNTERS}
     known |= {f"{name}_s": meaning for name, meaning in PHASES.items()}
     with suppress(StudyError):  # a kernel of a user's own
-        known |= {name: one.meaning for name, one in of_study(run.data.study).factors.items()}
-    table = load(run.observed.path)
+        known |= {name: one.meaning for name, one in of_study(run.study).factors.items()}
+    table = load(run.path)
     numbers = table.select_dtypes("number").columns
     found = []
     for name in table.columns:

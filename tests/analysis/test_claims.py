@@ -11,11 +11,10 @@ import pytest
 from nqbench.analysis.claims.bootstrap import RESAMPLES, resampled, widening
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
 from nqbench.analysis.claims.robust import NO_WAYS, by_chance, robust
-from nqbench.analysis.data.dataset import point_ratio
+from nqbench.analysis.data.dataset import Dataset, point_ratio
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import (
+from nqbench.analysis.data.for_papers import (
     TOTAL,
-    Observed,
     in_times_of,
     modelled,
     time_of,
@@ -37,14 +36,14 @@ WITHIN = [1.002, 0.998, 1.001]
 """Rounds of a ratio whose whole interval lies within 1% of 1."""
 
 
-def verdict(claim: dict[str, Any], *runs: Observed) -> Verdict:
+def verdict(claim: dict[str, Any], *runs: Dataset) -> Verdict:
     (found,) = judge(tiny_paper(claim), runs)
     return found
 
 
-def two(first_s: float, second_s: float, **options: Any) -> Observed:
+def two(first_s: float, second_s: float, **options: Any) -> Dataset:
     steps = {"naive_l1_16k": first_s, "naive_l1_48k": second_s}
-    return zhang(steps=steps, **AT_15 | options).observed("zhang2011")
+    return zhang(steps=steps, **AT_15 | options).data("zhang2011")
 
 
 def rows(builder: Builder, system: str, values: list[float]) -> None:
@@ -54,12 +53,12 @@ def rows(builder: Builder, system: str, values: list[float]) -> None:
         row["value_s"] = value
 
 
-def fixed(first: list[float], second: list[float]) -> Observed:
+def fixed(first: list[float], second: list[float]) -> Dataset:
     steps = {"naive_l1_16k": 1.0, "naive_l1_48k": 1.0}
     builder = zhang(steps=steps, rounds=len(first), **AT_15)
     rows(builder, "naive_l1_16k", first)
     rows(builder, "naive_l1_48k", second)
-    return builder.observed("zhang2011")
+    return builder.data("zhang2011")
 
 
 def test_rounds_are_drawn_jointly() -> None:
@@ -103,7 +102,7 @@ def test_over_several_sizes_all_must_hold(
     rows(builder, "naive_l1_16k", [1.2] * 3 + at_16)
     rows(builder, "naive_l1_48k", [1.0] * 6)
     claim = {"expr": RATIO, "expect": expect, "n": ["15", "16"]}
-    found = verdict(claim, builder.observed("zhang2011"))
+    found = verdict(claim, builder.data("zhang2011"))
     assert [size.word for size in found.sizes] == words
     assert found.word == {"no effect": "fails"}.get(words[1], words[1])
     assert found.reason == reason
@@ -116,15 +115,15 @@ AGAIN = "`nqbench reproduce zhang2011` measures it"
 ON_GPU = "`nqbench reproduce zhang2011 --device cuda:0` measures it"
 
 
-def skipped() -> Observed:
+def skipped() -> Dataset:
     builder = zhang(steps={"naive_l1_48k": 1.0}, sizes=(15,))
     builder.skip("kernels", levels(15), "takes 200 s", "zhang2011.naive_l1_16k")
-    return builder.observed("zhang2011")
+    return builder.data("zhang2011")
 
 
-def another_study() -> Observed:
+def another_study() -> Dataset:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
-    return zhang(steps=steps, sizes=(15,)).observed("ablation")
+    return zhang(steps=steps, sizes=(15,)).data("ablation")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def another_study() -> Observed:
     ids=["one round", "a size", "skipped", "old cards", "no sweep", "time", "counter", "nobody's"],
 )
 def test_what_is_missing_is_named_with_the_command(
-    claim: dict[str, Any], run: Observed, word: str, said: list[str]
+    claim: dict[str, Any], run: Dataset, word: str, said: list[str]
 ) -> None:
     found = verdict(GREATER | claim, run)
     assert found.word == word
@@ -153,7 +152,7 @@ def test_what_is_missing_is_named_with_the_command(
 
 
 def test_truth_values_and_lists() -> None:
-    run = zhang().observed("zhang2011")
+    run = zhang().data("zhang2011")
     order = [f'time("{name}")' for name in reversed(STEPS)]
     claim = {"kind": "ranking", "expr": " < ".join(order), "expect": "value"}
     assert verdict(claim, run).word == "holds"
@@ -169,7 +168,7 @@ def test_truth_values_and_lists() -> None:
 
 
 def test_the_best_configuration() -> None:
-    run = zhang().observed("zhang2011")
+    run = zhang().data("zhang2011")
     claim = {"expr": 'argbest("pool_distributed", "block_size")', "expect": "value == 128"}
     assert verdict(claim, run).word == "holds"
     one = {"expr": 'argbest("naive_l1_16k", "block_size")', "expect": "value == 128"}
@@ -178,7 +177,7 @@ def test_the_best_configuration() -> None:
     for encoding, took_s in (("masks", 1.0), ("rows", 2.0)):
         builder.time("all", levels(15, encoding=encoding), took_s, "zhang2011.low_divergence")
     asked = {"kind": "optimum", "expr": 'argbest("low_divergence", "encoding")'}
-    found = verdict(asked | {"expect": "value != N"}, builder.observed("zhang2011"))
+    found = verdict(asked | {"expect": "value != N"}, builder.data("zhang2011"))
     assert (found.word, found.sizes[0].value) == ("holds", "masks (in 100% of the resamples)")
 
 
@@ -190,15 +189,15 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
         builder.time("pool", own, 1.0, "zhang2011.pool_distributed")
     builder.time("kernels", levels(15), 1.0, "zhang2011.low_divergence")
     ratio = 'best("pool_distributed") / time("low_divergence")'
-    found = verdict({"expr": ratio, "expect": "value < 1"}, builder.observed("zhang2011"))
+    found = verdict({"expr": ratio, "expect": "value < 1"}, builder.data("zhang2011"))
     low, value, high = interval(found.sizes[0].value)
     assert low < value < high
     least = 'min(times("pool_distributed")) / time("low_divergence")'
-    other = verdict({"expr": least, "expect": "value < 1"}, builder.observed("zhang2011"))
+    other = verdict({"expr": least, "expect": "value < 1"}, builder.data("zhang2011"))
     assert interval(other.sizes[0].value)[2] < high
 
 
-def of_configurations() -> Observed:
+def of_configurations() -> Dataset:
     """Two timed configurations, one too slow to be timed, and the same point in another sweep."""
     made = Builder(rounds=3, noise=0.0)
     name = "zhang2011.naive_l1_16k"
@@ -212,7 +211,7 @@ def of_configurations() -> Observed:
         made.time(sweep, own, kernel_s, name, **total, kernel_s=kernel_s)
     made.fail("kernels", levels(15, block_size=1), "skipped", "one launch takes 9 s", name)
     made.rows[-1]["first_launch_s"] = 9.0
-    return made.observed("zhang2011")
+    return made.data("zhang2011")
 
 
 @pytest.mark.parametrize(
@@ -232,15 +231,15 @@ def test_a_claim_says_which_part_of_a_run_it_means(expr: str, value: float) -> N
     assert value_of(found) == pytest.approx(value)
 
 
-def counted() -> Observed:
+def counted() -> Dataset:
     builder, own = Builder(MINI), levels(12, memory="shared")
     builder.count("kernels", own, counters_of(own), "zhang2011.shared_conflict")
-    return builder.observed("zhang2011")
+    return builder.data("zhang2011")
 
 
 SLOW = dict(STEPS) | {"shared_no_conflict": 4.0}
 H100, H200, B200, ALIKE = (
-    zhang(dev=device(f"NVIDIA {name}", capability=(major, 0)), steps=steps, **AT_15).observed(
+    zhang(dev=device(f"NVIDIA {name}", capability=(major, 0)), steps=steps, **AT_15).data(
         "zhang2011"
     )
     for name, major, steps in (
@@ -265,7 +264,7 @@ BOTH = "NVIDIA H100 (cuda:0); NVIDIA B200 (cuda:0)"
     ],
 )
 def test_a_claim_between_devices_takes_several_runs(
-    runs: tuple[Observed, ...], word: str, said: str
+    runs: tuple[Dataset, ...], word: str, said: str
 ) -> None:
     effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
     expr, expect = f"[{effect} for d in devices]", "min(value) < 1 < max(value)"
@@ -283,10 +282,10 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
             layout = "per_thread" if name == "shared_conflict" else "interleaved"
             own = levels(n, memory="shared", layout=layout)
             builder.count("kernels", own, counters_of(own), f"zhang2011.{name}")
-    run = builder.observed("zhang2011")
+    run = builder.data("zhang2011")
     timed = {"expr": 'time("shared_conflict")', "expect": "value > 1", "n": ["15"]}
     assert "counts and does not time" in verdict(timed, run).reason
-    beside = verdict(timed, run, zhang(sizes=(15,)).observed("zhang2011"))
+    beside = verdict(timed, run, zhang(sizes=(15,)).data("zhang2011"))
     assert not beside.simulated, "the simulated run has no row of its own"
     free = 'counter("shared_no_conflict", "bank_conflicts")'
     found = verdict({"expr": free, "expect": "value == 0", "n": ["18"]}, run)
@@ -299,15 +298,15 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
 def test_counters_of_a_gpu_come_from_a_profiler() -> None:
     builder = zhang(sizes=(15,), steps={"low_divergence": 1.0})
     claim = {"expr": 'counter("low_divergence", "bank_conflicts")', "expect": "value == 0"}
-    assert "Nsight Compute" in verdict(claim, builder.observed("zhang2011")).reason
+    assert "Nsight Compute" in verdict(claim, builder.data("zhang2011")).reason
     timed = next(r for r in builder.rows if r["system"] == "zhang2011.low_divergence")
     builder.rows.append(timed | {"round": -1, "bank_conflicts": 0.0})
-    assert verdict(claim, builder.observed("zhang2011")).word == "holds"
+    assert verdict(claim, builder.data("zhang2011")).word == "holds"
 
 
 def test_counts_need_no_run() -> None:
     claim = {"expr": 'count("jobs", depth=N-11, encoding="masks")', "expect": "value == 7432"}
-    found = verdict(claim, zhang().observed("zhang2011"))
+    found = verdict(claim, zhang().data("zhang2011"))
     assert (found.word, found.provenance) == ("holds", "exact")
     assert found.device == "enumerated on the CPU"
 
@@ -317,15 +316,15 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     builder = zhang(sizes=(18,))
     count = 'count("iterations_total", N=18, system="zhang2011.low_divergence")'
     claim = {"expr": count, "expect": "value == 48243000000"}
-    assert "--full" in verdict(claim, builder.observed("zhang2011")).reason
+    assert "--full" in verdict(claim, builder.data("zhang2011")).reason
     own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
     builder.count("work", own, {"iterations_total": 48243000000.0}, "zhang2011.low_divergence")
-    found = verdict(claim, builder.observed("zhang2011"))
+    found = verdict(claim, builder.data("zhang2011"))
     assert found.word == "holds"
     assert "instrumented kernel" in found.reason
 
 
-def as_printed(name: str, **launch: Any) -> Observed:
+def as_printed(name: str, **launch: Any) -> Dataset:
     """The times of a paper's tables, as if a GPU had taken them today; with their phases."""
     paper, builder = load_paper(name), Builder(device("NVIDIA H100", capability=(9, 0)), noise=1e-4)
     parts = {"transfer": "transfer", "split": "split", "kernel": "compute"}
@@ -346,7 +345,7 @@ def as_printed(name: str, **launch: Any) -> Observed:
                 own = levels(n, **pool) if name == "zhang2011" else {"n": n} | launch | asked
                 total = {"total_s": float(printed)} if phases else {}
                 builder.time(table.id, own, float(printed), series.system, **phases, **total)
-    return builder.observed(name)
+    return builder.data(name)
 
 
 @pytest.mark.usefixtures("no_walks")
@@ -401,16 +400,16 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
     builder.time("s", {"n": 15}, 1.0, "cpu.somers")
     paper, kernel_paper = load_paper("tanaka2011"), load_paper("zhang2011")
     assert (time_of(paper), time_of(kernel_paper)) == (TOTAL, TIME)
-    run = builder.observed()
-    kernel, host = run.data.points
-    whole, same = in_times_of(paper, run).data.points
+    run = builder.data()
+    kernel, host = run.points
+    whole, same = in_times_of(paper, run).points
     assert whole.values(TIME) == kernel.values(quantity("total")) != kernel.values(TIME)
     assert whole.values(quantity("kernel")) == kernel.values(quantity("kernel"))
     assert same is host
     assert in_times_of(kernel_paper, run) is run
     for row in builder.rows:
         row.pop("total_s", None)
-    without, _ = in_times_of(paper, builder.observed()).data.points
+    without, _ = in_times_of(paper, builder.data()).points
     assert without.estimate(TIME) is None
 
 
@@ -454,7 +453,7 @@ def test_a_size_is_unclear_where_the_interval_straddles_a_limit() -> None:
 
 def test_sizes_that_differ_are_mixed() -> None:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
-    run = zhang(steps=steps, sizes=(15, 16), noise=1e-6).observed("zhang2011")
+    run = zhang(steps=steps, sizes=(15, 16), noise=1e-6).data("zhang2011")
     printed = {"15": "1.2", "16": "3"}
     found = verdict(GREATER | {"n": ["15", "16"], "paper_value": printed}, run)
     assert (found.word, found.size) == ("holds", "mixed sizes")
@@ -512,18 +511,18 @@ def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(
         builder.time("sizes", levels(15, block_size=size), took_s, "zhang2011.low_divergence")
     asked = {"kind": "optimum", "expect": "value == 256"}
     asked["expr"] = 'argbest("low_divergence", "block_size")'
-    found = verdict(asked, builder.observed("zhang2011"))
+    found = verdict(asked, builder.data("zhang2011"))
     assert found.word == word
     assert ("at the edge of the sweep" in found.reason) == (word == "unclear")
     faster = Builder(noise=0.5)
     for size in (64, 256):
         faster.time("sizes", levels(15, block_size=size), 1.0, "zhang2011.low_divergence")
-    unsure = verdict(asked, faster.observed("zhang2011"))
+    unsure = verdict(asked, faster.data("zhang2011"))
     assert (unsure.word, "at the edge" in unsure.reason) == ("unclear", False)
     measured = 'levels("low_divergence", "block_size")'
     inside = asked | {"expect": f"min({measured}) < value < max({measured})"}
     expected = word if best in (least, 512) else "holds"
-    assert verdict(inside, builder.observed("zhang2011")).word == expected
+    assert verdict(inside, builder.data("zhang2011")).word == expected
 
 
 @pytest.mark.parametrize(
@@ -540,7 +539,7 @@ def test_zeros_and_infinities(expr: str, word: str, reason: str) -> None:
     for row in builder.rows:
         row["split_s"] = 0.0
     asked = {"kind": "share", "expr": expr, "expect": "value < 0.1"}
-    found = verdict(asked, builder.observed("zhang2011"))
+    found = verdict(asked, builder.data("zhang2011"))
     assert found.word == word
     assert reason in found.reason
 
@@ -558,7 +557,7 @@ def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
         assert [(v.word, v.asked_of) for v in found] == [("holds", said[0]), ("fails", said[1])]
 
 
-def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,)) -> Observed:
+def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,)) -> Dataset:
     """A GPU's run with these rounds at N=15 and 16; the CPU's come from a baseline of ``sizes``."""
     builder, base = Builder(rounds=len(gpu)), Builder(rounds=len(cpu))
     for n in (15, 16):
@@ -569,7 +568,7 @@ def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,))
     rows(builder, "low_divergence", gpu * 2)
     for row, value in zip([r for r in base.rows if r["round"]], cpu * len(sizes), strict=True):
         row["value_s"] = value
-    return with_baseline(builder.observed("zhang2011"), base.observed("zhang2011"))
+    return with_baseline(builder.data("zhang2011"), base.data("zhang2011"))
 
 
 OVER_CPU = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "value > 1"}
@@ -601,7 +600,7 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     low, value, high = interval(found.sizes[0].value)
     assert value == pytest.approx(100 / (1.1 * 0.9) ** (1 / 3))
     assert low < value < high
-    points = {p.system: p for p in run.data.points if p.n == 15}
+    points = {p.system: p for p in run.points if p.n == 15}
     ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
     assert ratio.value == pytest.approx(value)
     assert ratio.rounds == 3
@@ -682,15 +681,15 @@ def test_a_cpu_program_timed_beside_the_simulator_is_measured() -> None:
     counts = {"cycles_per_job_mean": 5.0, "warp_utilization_mean": 0.5}
     builder.count("threads", own, counts, "zhang2011.low_divergence")
     of_cpu = GREATER | {"expr": 'time("cpu.somers") / time("cpu.multicore")'}
-    ratio = verdict(of_cpu, builder.observed("zhang2011"))
+    ratio = verdict(of_cpu, builder.data("zhang2011"))
     assert (ratio.word, ratio.provenance) == ("holds", "measured, 3 rounds")
     assert ratio.device.endswith("(timed beside the simulator)")
     for said in ('"cycles_per_job_mean"', '"warp_utilization_mean", probe="clocks"'):
         cycles = {"expr": f'counter("low_divergence", {said})', "expect": "value > 0"}
-        assert "counts issued instructions" in verdict(cycles, builder.observed("zhang2011")).reason
+        assert "counts issued instructions" in verdict(cycles, builder.data("zhang2011")).reason
 
 
-def modelled_run(card: str, ms: dict[str, float]) -> Observed:
+def modelled_run(card: str, ms: dict[str, float]) -> Dataset:
     """A run on a model of a GPU with these modelled times, and a CPU program timed beside it."""
     identity = {"name": f"model of GeForce {card.upper()}"}
     builder = Builder(MINI | {"spec": f"sim:{card}:cache:time", "identity": identity})
@@ -698,7 +697,7 @@ def modelled_run(card: str, ms: dict[str, float]) -> Observed:
         counts = counters_of({"n": 10}) | {"modelled_ms": time_ms, "bank_conflicts": 7.0}
         builder.count("kernels", levels(15), counts, f"zhang2011.{name}")
     builder.time("kernels", levels(15), 5.0, "cpu.somers", device="cpu")
-    return modelled(builder.observed("zhang2011"))
+    return modelled(builder.data("zhang2011"))
 
 
 TODAY = {"expr": RATIO, "expect": "value > 2"}
@@ -722,7 +721,7 @@ OLDER = modelled_run("gtx275", {"naive_l1_16k": 0.7, "naive_l1_48k": 1.0})
     ],
 )
 def test_modelled_times_are_judged_in_the_papers_own_form(
-    claim: dict[str, Any], run: Observed, word: str, said: str
+    claim: dict[str, Any], run: Dataset, word: str, said: str
 ) -> None:
     """Times of a model are exact and marked; nothing measured is set against them."""
     own = {"hardware": ["gtx480"], "architecture_dependent": "false"} | GREATER | claim

@@ -48,7 +48,7 @@ def test_every_effect_has_one_notation(
 def test_measured_findings() -> None:
     """The best point with its gain, the factors by size, the interaction that decides."""
     data = ablation().data()
-    best, *factors, crossed = findings(data)
+    best, *factors, crossed = findings(Answer(data))
     worst = 1 / (TRUTH["shared"] * TRUTH["irrc"] * TRUTH["block_pool"])
     assert best.startswith("Fastest of 24 (N = 18, sweep factorial): memory shared, layout per_")
     assert f"{worst:.2f}"[:3] in best.partition(" s, ")[2]
@@ -65,7 +65,7 @@ def test_measured_findings() -> None:
 
 def test_simulated_findings_speak_of_counters_only() -> None:
     data = ablation(MINI).data()
-    told = findings(data)
+    told = findings(Answer(data))
     assert len(told) == 5
     assert any("bank conflicts" in s and "-> 0" in s for s in told)
     assert not any(word in s for s in told for word in ("fast", "slow", " ms", "cost"))
@@ -75,7 +75,7 @@ def test_simulated_findings_speak_of_counters_only() -> None:
 
 
 def test_noise_alone_is_not_a_finding() -> None:
-    told = findings(factorial(noise=0.015, seed=5, value=lambda levels: 0.01).data())
+    told = findings(Answer(factorial(noise=0.015, seed=5, value=lambda levels: 0.01).data()))
     assert told[0].startswith("No variant is clearly best")
     assert told[1:] == ["No change matters: every effect is below 2% or unclear."]
 
@@ -86,7 +86,7 @@ def test_identical_code_is_rarely_called_different() -> None:
         factorial(sizes=(15,), noise=0.01, seed=seed, value=lambda levels: 0.01)
         for seed in range(40)
     )
-    false = sum("No change matters" not in findings(run.data())[1] for run in runs)
+    false = sum("No change matters" not in findings(Answer(run.data()))[1] for run in runs)
     assert false <= 6  # binomial(40, 0.05): more than three standard deviations above 2
 
 
@@ -208,7 +208,7 @@ def with_equal_traffic() -> Builder:
     ],
 )
 def test_what_is_said_of_a_run(builder: Callable[[], Builder], said: str, unsaid: str) -> None:
-    told = " ".join(findings(builder().data()))
+    told = " ".join(findings(Answer(builder().data())))
     assert said in told
     assert unsaid not in told
 
@@ -225,10 +225,10 @@ def test_a_run_without_a_question_asks_what_it_varies() -> None:
 def test_throttled_rounds_are_named() -> None:
     """The points have other rounds, so nothing else tells."""
     run = factorial()
-    assert not any("throttled" in sentence for sentence in findings(run.data()))
+    assert not any("throttled" in sentence for sentence in findings(Answer(run.data())))
     reason = "the GPU slowed itself down (hw_slowdown; at 900 to 1200 MHz); see to its cooling"
     for row in [row for row in run.rows if row["round"] in (2, 4)][:7]:
         row |= {"status": "throttled", "reason": reason}
-    said = findings(run.data())[-1]
+    said = findings(Answer(run.data()))[-1]
     assert said.startswith("Rounds 2 and 4 were throttled; 7 measurements left out: the GPU slowed")
     assert said.endswith("(hw_slowdown; at 900 to 1200 MHz).")

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from scipy.stats import gmean
 
-from nqbench.analysis.data.dataset import chip
+from nqbench.analysis.data.dataset import chip, load_dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import observe
 from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix
 from nqbench.errors import AnalysisError
 from nqbench.papers import paper_names
@@ -32,7 +31,7 @@ def recorded() -> Matrix:
         patch.chdir(ROOT)
         names = (*paper_names(), "ablation")
         paths = [run for name in names for run in recorded_runs(name, "reference")]
-        return effects_matrix([observe(path) for path in paths])
+        return effects_matrix([load_dataset(path) for path in paths])
 
 
 def row_of(matrix: Matrix, group: str, name: str, n: int) -> MatrixRow:
@@ -53,7 +52,7 @@ def value_of(row: MatrixRow, device: str) -> Estimate:
 
 def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: Matrix) -> None:
     for _, run in recorded.runs:
-        if run.data.name != "ablation" or run.data.simulated:
+        if run.name != "ablation" or run.simulated:
             continue
         pairs: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
         for records in by_key(ROOT / run.path).values():
@@ -62,9 +61,9 @@ def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: 
                 if record["point"]["sweep"] == "factorial" and factors["n"] == 18:
                     same = [factors[name] for name in ("layout", "loop", "assignment")]
                     pairs[record["round"], *same][factors["memory"]] = record["value_s"]
-        assert len(pairs) == 12 * run.data.rounds
+        assert len(pairs) == 12 * run.rounds
         ratio = gmean([pair["global"] / pair["shared"] for pair in pairs.values()])
-        found = value_of(row_of(recorded, "ablation", "memory_shared", 18), run.data.chip)
+        found = value_of(row_of(recorded, "ablation", "memory_shared", 18), run.chip)
         assert found.value == pytest.approx(ratio, rel=1e-12)
 
 
@@ -80,9 +79,9 @@ def by_key(folder: Path) -> Points:
 
 def test_old_and_new_devices_stand_in_one_row() -> None:
     runs = [
-        zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
-        zhang(dev=device("NVIDIA H100 80GB HBM3"), rounds=3).observed("zhang2011"),
-        factorial(H100 | {"identity": {"name": "NVIDIA H100 80GB HBM3"}}, (17, 18)).observed(),
+        zhang(dev=device("NVIDIA H200"), rounds=3).data("zhang2011"),
+        zhang(dev=device("NVIDIA H100 80GB HBM3"), rounds=3).data("zhang2011"),
+        factorial(H100 | {"identity": {"name": "NVIDIA H100 80GB HBM3"}}, (17, 18)).data(),
     ]
     matrix = effects_matrix(runs)
     assert matrix.devices == ("H100", "H200")
@@ -110,8 +109,8 @@ def test_what_is_modelled_stands_with_the_gpu_that_printed_it() -> None:
     for name, step in STEPS.items():
         counts = counters_of({"n": 10}) | {"modelled_ms": step}
         builder.count("kernels", levels(15), counts, f"zhang2011.{name}")
-    measured = zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011")
-    matrix = effects_matrix([builder.observed("zhang2011"), measured])
+    measured = zhang(dev=device("NVIDIA H200"), rounds=3).data("zhang2011")
+    matrix = effects_matrix([builder.data("zhang2011"), measured])
     assert matrix.devices == ("H200",)
     row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
     assert [(c.device, c.provenance, c.n) for c in row.cells] == [
@@ -127,9 +126,9 @@ def test_what_is_modelled_stands_with_the_gpu_that_printed_it() -> None:
 
 def test_a_timed_ablation_is_shown_where_all_devices_have_it() -> None:
     other = device("NVIDIA H200")
-    runs = [factorial(H100, (15, 17)).observed(), factorial(other, (15, 18)).observed()]
+    runs = [factorial(H100, (15, 17)).data(), factorial(other, (15, 18)).data()]
     assert {row.n for row in effects_matrix(runs).rows} == {15}
-    apart = [factorial(H100, (15, 17)).observed(), factorial(other, (16, 18)).observed()]
+    apart = [factorial(H100, (15, 17)).data(), factorial(other, (16, 18)).data()]
     matrix = effects_matrix(apart)
     assert {row.n for row in matrix.rows} == {17, 18}
     assert all(len(row.cells) == 1 for row in matrix.rows)
@@ -137,11 +136,11 @@ def test_a_timed_ablation_is_shown_where_all_devices_have_it() -> None:
 
 def test_what_no_run_measured_has_no_cell() -> None:
     few, all_sizes = zhang(sizes=(15,)), zhang(dev=device("NVIDIA H200"), rounds=3)
-    runs = [builder.observed("zhang2011") for builder in (few, all_sizes)]
+    runs = [builder.data("zhang2011") for builder in (few, all_sizes)]
     row = row_of(effects_matrix(runs), "Zhang 2011", "tail_check", 18)
     assert [cell.device for cell in row.cells] == ["GTX 480", "H200"]
-    bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
-    counted = factorial(MINI, (10, 12)).observed()  # counts are no times
+    bare = zhang(sizes=(), dev=MINI).data("zhang2011", Path("simulated"))
+    counted = factorial(MINI, (10, 12)).data()  # counts are no times
     with pytest.raises(AnalysisError, match="no effect can be computed from simulated"):
         effects_matrix([bare, counted])
 
@@ -150,7 +149,7 @@ def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
     paths = [Path("results/local") / part / "zhang2011" for part in ("cuda-0", "cuda-1", "cuda-1")]
     speeds = [STEPS, dict(STEPS) | {"shared_conflict": 5.0}, STEPS]
     runs = [
-        zhang(rounds=3, steps=steps).observed("zhang2011", path)
+        zhang(rounds=3, steps=steps).data("zhang2011", path)
         for path, steps in zip(paths, speeds, strict=True)
     ]
     matrix = effects_matrix(runs)

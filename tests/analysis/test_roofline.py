@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.ceilings import Ceiling, GpuCeilings, WorkKind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
@@ -80,7 +79,9 @@ def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
 
 
 def test_points_under_the_roof(runs: dict[str, Path], roof: GpuCeilings) -> None:
-    found, left_out = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
+    found, left_out = roof_points(
+        load_dataset(runs["kernels"]), roof, [load_dataset(runs["counts"])]
+    )
     assert not left_out
     assert [p.system for p in found] == [system for system, _ in KERNELS]
     copy, fma, add = found
@@ -137,11 +138,11 @@ def test_the_limit_is_the_longest_least_time(
 
 def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings) -> None:
     """And a configuration of several sweeps is one kernel."""
-    plain = observe(runs["kernels"])
-    points = plain.data.points
+    plain = load_dataset(runs["kernels"])
+    points = plain.points
     blocks = {r: {**block, "key": "other"} for r, block in points[1].measurements.items()}
     other = replace(points[1], levels={**points[1].levels, "block_size": 1}, measurements=blocks)
-    twice = replace(plain, data=replace(plain.data, points=(*points, points[1], other)))
+    twice = replace(plain, points=(*points, points[1], other))
     row = {"key": points[1].detail("key"), "dram_bytes": 4096.0, "fp32_operations": 64.0,
            "integer_thread_instructions": 32.0}  # fmt: skip
     assert len(roof_points(replace(plain, profiles=(row,)), roof)[1]) == 2
@@ -154,11 +155,11 @@ def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings)
 def test_what_is_missing_is_said(runs: dict[str, Path], roof: GpuCeilings, tmp_path: Path) -> None:
     alone = copytree(runs["kernels"], tmp_path / "run")
     bare = {"value_s": 10.0, "registers@evaluate": 32, "registers@apply": 16}
-    without_phases = Observed(Path("run"), program(bare, timed=True))
+    without_phases = program(bare, timed=True)
     counts = [program(counted("evaluate", 1.0), timed=False)]
-    kernels, simulated = observe(runs["kernels"]), observe(runs["counts"])
+    kernels, simulated = load_dataset(runs["kernels"]), load_dataset(runs["counts"])
     refused: tuple[tuple[Callable[[], object], str], ...] = (
-        (lambda: ceilings_of(simulated.data), "no measured ceiling"),
+        (lambda: ceilings_of(simulated), "no measured ceiling"),
         (lambda: roof_points(kernels, roof), "--counters"),
         (lambda: roof_points(simulated, roof), r"is simulated: .* with --counters"),
         (lambda: roof_points(kernels, replace(roof, device="another GPU")), "the run is of"),
@@ -198,7 +199,7 @@ TWO = {"value_s": 10.0, "evaluate_s": 3.0, "apply_s": 2.0, "other_s": 5.0,
 
 
 def test_a_program_is_set_by_the_kernel_that_takes_most_of_its_time() -> None:
-    run = Observed(Path("run"), program(TWO, timed=True))
+    run = program(TWO, timed=True)
     counts = {"global_sectors": 9e9, **counted("apply", 100.0), **counted("evaluate", 10.0)}
     (found,), left_out = roof_points(run, ROOF, [program(counts, timed=False)])
     assert not left_out

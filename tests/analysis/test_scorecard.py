@@ -10,7 +10,7 @@ import pytest
 from nqbench.analysis.claims.judge import ENUMERATED, SizeVerdict, Verdict
 from nqbench.analysis.claims.scorecard import SAID, Score, scorecard
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import observe_all
+from nqbench.analysis.data.for_papers import load_all
 from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import Claim, Headline
 from tests.builders import device
@@ -37,7 +37,7 @@ def test_recorded_runs_of_a_paper() -> None:
     """Two GPUs and a repeated run; what one of them does not settle is called fragile."""
     folders = ("h100/tanaka2011", "h200/tanaka2011", "h100/tanaka2011_again")
     cpu = REFERENCE / "cpu" / "cpu_baseline"
-    h100, h200, again = observe_all([REFERENCE / folder for folder in folders], cpu)
+    h100, h200, again = load_all([REFERENCE / folder for folder in folders], cpu)
     card = scorecard(load_paper("tanaka2011"), [h100, h200], [again])
     rows = {row.claim.id: row for row in card.rows}
     counter = rows["dynamic_alone"]
@@ -62,7 +62,7 @@ def test_own_runs_stand_beside_recorded_ones() -> None:
     paper = load_paper("zhang2011")
     paper = paper.model_copy(update={"claims": [paper.claim("overall_speedup")]})
     runs = [zhang(dev=device(f"NVIDIA {name}"), rounds=3) for name in ("H100", "H200")]
-    first, second = (run.observed("zhang2011") for run in runs)
+    first, second = (run.data("zhang2011") for run in runs)
     elsewhere = replace(first, path=Path("elsewhere"))
     for own, beside, names in (
         ([first], [second], ("H200", "H100")),
@@ -70,7 +70,7 @@ def test_own_runs_stand_beside_recorded_ones() -> None:
         ([first, elsewhere], [], (f"H100 ({first.path})", "H100 (elsewhere)")),
     ):
         assert scorecard(paper, own, (), beside).names == names
-    counted = simulated().observed("zhang2011")
+    counted = simulated().data("zhang2011")
     assert scorecard(paper, [counted], (), [first]).names == ("H100",)
     paper = load_paper("zhang2011")
     (missing,) = scorecard(paper, [first, second], [first]).missing

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.data.observed import Observed, observe
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.papers import load_paper, paper_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
 
 Sweep = dict[str, Any]
-Run = Callable[[str], Observed]
+Run = Callable[[str], Dataset]
 ZHANG, FITNESS, SEARCHES = "zhang2011", "fitness_schemes", "brodtkorb_part1"
 FITNESS_SIZES: Mapping[str, Sequence[int]] = {
     "schemes": [100, 1000, 3000, 10_000],  # claims on the largest speed-ups ask from 10,000 on
@@ -89,7 +89,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The run of a paper's study, made when a test first asks for it."""
 
     @functools.cache
-    def run_of(paper: str) -> Observed:
+    def run_of(paper: str) -> Dataset:
         folder = tmp_path_factory.mktemp(paper)
         study = study_of(paper, folder)
         outcome = run_here(study, device.spec, folder / "run", isolate=True)
@@ -97,7 +97,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Run:
         versions = (*(f"gpu_v{i}" for i in range(1, 8)), "cpu_mapped")
         wrong = versions if paper == SEARCHES else ()
         assert failed == {(f"{SEARCHES}.{name}", 10_000, "wrong") for name in wrong}
-        return observe(outcome.path)
+        return load_dataset(outcome.path)
 
     return run_of
 
@@ -173,7 +173,7 @@ def test_a_cpu_scheme_never_waits_for_a_gpus_driver(run: Run) -> None:
     total_s = {}
     for name in ("gpu_coarse", "cpu_serial"):
         wanted = (f"{FITNESS}.{name}", 100, "schemes")
-        (point,) = [p for p in found.data.points if (p.system, p.n, p.sweep) == wanted]
+        (point,) = [p for p in found.points if (p.system, p.n, p.sweep) == wanted]
         estimate = point.estimate(quantity("total"))
         assert estimate is not None
         total_s[name] = estimate.value
@@ -189,6 +189,6 @@ def test_parts_of_a_search_fit_into_it(run: Run) -> None:
 
 
 def test_every_evaluation_kernel_has_its_parts(run: Run) -> None:
-    found = bottlenecks(run(SEARCHES).data)
+    found = bottlenecks(run(SEARCHES))
     assert len(found) == 2 * 9  # two sizes; resident evaluates with the kernel of fused
     assert not [b.judged.reason for b in found if b.math is None or b.memory is None]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from nqbench.analysis.data.dataset import load_dataset
-from nqbench.analysis.data.observed import observe
 from nqbench.analysis.limits.ceilings import ceilings_of
 from nqbench.analysis.limits.roofline import roof_points
 from nqbench.point import Point
@@ -83,7 +82,7 @@ def test_a_copy_is_at_the_roof(device: CudaDevice, ceilings: Path, tmp_path: Pat
         assert not outcome.failures
         runs[spec] = outcome.path
     roof = ceilings_of(load_dataset(ceilings))
-    timed = observe(runs[device.spec])
+    timed = load_dataset(runs[device.spec])
     (found,), left_out = roof_points(timed, roof, [load_dataset(runs["sim:mini"])])
     assert not left_out
     assert found.limit == "bytes"

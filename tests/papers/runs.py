@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nqbench.analysis.claims.judge import Verdict
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.load import RESOURCES
@@ -324,7 +324,7 @@ def synthetic_s(paper: str, n: int, i: int) -> float:
     return 1e-3 * grown * (1 + i % 7 / 10)
 
 
-def complete_run(paper: str) -> Observed:
+def complete_run(paper: str) -> Dataset:
     """The paper's study on an H100 as if every point had been measured."""
     builder = Builder(MACHINE, rounds=2, noise=0.001)
     both = {**COUNTERS, **PROFILER_COUNTERS}
@@ -351,4 +351,4 @@ def complete_run(paper: str) -> Observed:
     for row in builder.rows:
         row["threads"] = 132 * 160
         row |= {of_kernel(name, k): 64 for name in RESOURCES for k in ("evaluation", "apply")}
-    return builder.observed(paper)
+    return builder.data(paper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
@@ -27,12 +27,12 @@ def paper() -> Paper:
 
 
 @pytest.fixture(scope="module")
-def own() -> Observed:
-    return gtx480().observed(SEARCH)
+def own() -> Dataset:
+    return gtx480().data(SEARCH)
 
 
 @pytest.fixture(scope="module")
-def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
+def verdicts(paper: Paper, own: Dataset) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
 
 
@@ -66,7 +66,7 @@ def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
         made.fail("mapping", search_levels(10_000, 1, mapping), "wrong", "moves", f"{V}{version}")
     made.count("mapping", search_levels(10_000, 1, "rectangle"), {"warp_instructions": 1}, f"{V}8")
     made.fail("processor", search_levels(10_000, 1), "wrong", "moves", f"{SEARCH}.cpu_mapped")
-    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
+    found = {v.claim.id: v for v in judge(paper, [made.data(SEARCH)])}
     for name in ("mapping_fails_10000", "v7_still_fails", "v8_works"):
         assert (found[name].word, found[name].provenance) == ("holds", "simulated")
     assert "counts and does not time" in found["v5_apply_faster"].reason
@@ -82,8 +82,7 @@ def test_what_contradicts_the_paper_and_what_is_asked_of_a_profiler(paper: Paper
     works.fail("versions", search_levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
     works.time("counted", search_levels(1000, 1), 1e-3, f"{V}1")
     tour, found = (
-        {v.claim.id: v for v in judge(paper, [builder.observed(SEARCH)])}
-        for builder in (made, works)
+        {v.claim.id: v for v in judge(paper, [builder.data(SEARCH)])} for builder in (made, works)
     )
     assert tour["same_solution"].word == "fails"
     assert (found["v7_still_fails"].word, found["v8_works"].word) == ("fails", "fails")
@@ -91,16 +90,16 @@ def test_what_contradicts_the_paper_and_what_is_asked_of_a_profiler(paper: Paper
     assert "not known" not in found["replay_overhead"].reason
 
 
-def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: Observed) -> None:
+def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: Dataset) -> None:
     known = {"peak_gflops_single": 2 * 128 * 132 * 1.755, "multiprocessors": 132}
     known["ideal_instruction_byte_ratio"] = 128 * 132 * 1.755e9 / 2e12
-    assert {name: device_number(own.data, name) for name in known} == pytest.approx(known)
+    assert {name: device_number(own, name) for name in known} == pytest.approx(known)
     made = Builder(MINI)
     made.count("versions", search_levels(100, 5), {"branches": 10}, f"{V}1")
-    simulated = made.observed(SEARCH)
+    simulated = made.data(SEARCH)
     for name in known:
         with pytest.raises(NotMeasured, match="is not known"):
-            device_number(simulated.data, name)
+            device_number(simulated, name)
     for name in ("table_1", "searches", "against_limits"):
         with pytest.raises(AnalysisError):
             reproduced_table(paper, paper.table(name), simulated)
@@ -109,14 +108,14 @@ def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: O
             FIGURES[figure.draw](paper, figure, [simulated], joint_source([simulated]))
     counted = {"global_sectors@evaluation": 30.0, "global_requests@evaluation": 4.0}
     made.count("versions", search_levels(100, 5), {"warp_instructions": 1, **counted}, f"{V}2")
-    simulated = made.observed(SEARCH)
+    simulated = made.data(SEARCH)
     (bars,) = [f.bars for f in paper.figures if f.draw == "grid"]
     assert bars is not None
     rows = {row.system: row for row in rows_of(paper, simulated, bars.points, [100])}
     assert rows[f"{V}2"].value(bars.parts[0].value) == 7.5, "sectors of all requests"
 
 
-def test_formulas_of_a_search(paper: Paper, own: Observed) -> None:
+def test_formulas_of_a_search(paper: Paper, own: Dataset) -> None:
     assert systems_of(paper, [own], ["kernels"]) == [f"{V}{i}" for i in range(1, 9)]
     row = next(row for row in rows_of(paper, own, Points(systems=["gpu_v1"]), [1000]))
     for formula, value, off in (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import MOVED, ceilings_beside, peaks
 from nqbench.errors import AnalysisError
@@ -39,12 +39,12 @@ def paper() -> Paper:
 
 
 @pytest.fixture(scope="module")
-def own() -> Observed:
-    return fitness().observed("fitness_schemes")
+def own() -> Dataset:
+    return fitness().data("fitness_schemes")
 
 
 @pytest.fixture(scope="module")
-def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
+def verdicts(paper: Paper, own: Dataset) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
 
 
@@ -78,7 +78,7 @@ def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
 
 
 def judged(paper: Paper, made: Builder) -> dict[str, Verdict]:
-    return {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
+    return {v.claim.id: v for v in judge(paper, [made.data(FITNESS)])}
 
 
 def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
@@ -100,7 +100,7 @@ def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
         made.time("schemes", own, 1e-6, "fitness_schemes.cpu_serial", device="cpu")
         own = fitness_levels(n, "gpu_coarse")
         made.count("schemes", own, {"warp_instructions": 100}, "fitness_schemes.gpu_coarse")
-    simulated = made.observed(FITNESS)
+    simulated = made.data(FITNESS)
     found = {v.claim.id: v for v in judge(paper, [simulated])}
     assert "counts and does not time" in found["coarse_max_speedup"].reason
     with pytest.raises(NotMeasured, match="counts and does not time"):
@@ -133,10 +133,9 @@ def test_the_files_give_the_largest_speedups_of_the_text(short: str) -> None:
 
 
 RECORDED = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
-H100_HBM3 = "NVIDIA H100 80GB HBM3 (cuda:0)"
 
 
-def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:
+def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Dataset) -> None:
     """At N = 3000 half a thousand evaluations were timed of some 700,000."""
     rows = reproduced_table(paper, paper.table("annealing"), own).rows
     found = {(row[0], row[1], row[2]): row for row in rows}
@@ -148,11 +147,11 @@ def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -
 
 
 def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
-    paper: Paper, own: Observed, monkeypatch: pytest.MonkeyPatch
+    paper: Paper, own: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them or none: a table that mixed both would call the maker's figures measured."""
-    assert ceilings_beside(RECORDED, "another GPU") is None
-    found = ceilings_beside(RECORDED, H100_HBM3)
+    assert ceilings_beside(replace(own, path=RECORDED)) is None  # that is of another GPU
+    found = ceilings_beside(load_dataset(RECORDED))
     assert found is not None
     assert 2.5e12 < found.found["copy"].per_s.value < 3.35e12
     measured = {name: found.found[of].per_s.value for name, of in MOVED.items()}
@@ -165,6 +164,6 @@ def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
             "nqbench.analysis.limits.ceilings.ceilings_beside", lambda *_, it=beside: it
         )
         peaks.cache_clear()
-        assert peaks(own.path, own.data)[0] == (known or {"copy_per_s": 2.0e12})
-        assert told in peaks(own.path, own.data)[1]
+        assert peaks(own)[0] == (known or {"copy_per_s": 2.0e12})
+        assert told in peaks(own)[1]
         assert told in reproduced_table(paper, paper.table("limits_table"), own).notes[0]

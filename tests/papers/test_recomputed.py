@@ -21,8 +21,9 @@ import pytest
 from scipy.stats import norm, t
 
 from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import observe, with_baseline
+from nqbench.analysis.data.for_papers import with_baseline
 from nqbench.papers import load_paper
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
@@ -124,7 +125,7 @@ def stability(run: Run) -> float:
 
 NS = (15, 16, 17, 18, 19)
 CPU = cache(lambda: Run(REFERENCE / "cpu/cpu_baseline"))
-OBSERVED = cache(observe)
+OBSERVED = cache(load_dataset)
 SECTORS = "global_load_sectors_per_request@apply"
 FORMULAS: dict[tuple[str, str, int | None], Callable[[Run], float]] = {
     ("feinbube2010", "config_spread", 16): spread,

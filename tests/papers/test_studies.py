@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
@@ -44,12 +44,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, Observed]:
+def runs() -> dict[str, Dataset]:
     return {paper: complete_run(paper) for paper in ALLOWED}
 
 
 @pytest.mark.parametrize("paper", ALLOWED)
-def test_a_complete_run_answers_every_claim(paper: str, runs: dict[str, Observed]) -> None:
+def test_a_complete_run_answers_every_claim(paper: str, runs: dict[str, Dataset]) -> None:
     found = {v.claim.id: v for v in judge(load_paper(paper), [runs[paper]])}
     silent = {name: v for name, v in found.items() if v.word == "not measured"}
     assert {name: v.reason for name, v in silent.items() if name not in ALLOWED[paper]} == {}
@@ -60,7 +60,7 @@ def test_a_complete_run_answers_every_claim(paper: str, runs: dict[str, Observed
 
 
 @pytest.mark.parametrize("paper", ALLOWED)
-def test_a_complete_run_fills_every_table_and_figure(paper: str, runs: dict[str, Observed]) -> None:
+def test_a_complete_run_fills_every_table_and_figure(paper: str, runs: dict[str, Dataset]) -> None:
     loaded, run = load_paper(paper), runs[paper]
     for table in (t for t in loaded.tables if t.reproduce != "none"):
         made = reproduced_table(loaded, table, run)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from nqbench.report.items import read_run
+from nqbench.analysis.answer import Answer
 from nqbench.report.writer import write_report
 from tests.builders import MINI, Builder, ablation
 
@@ -48,7 +48,7 @@ def page(
     folder: Path = tmp_path_factory.mktemp("fold")
     run = own() if request.param == "own" else ablation(*[MINI] * (request.param == "simulated"))
     run.report = [] if request.param == "own" else REPORT
-    (path,) = write_report(read_run(run.write(folder / "run")), folder / "out", ("html",)).paths
+    (path,) = write_report(Answer(run.data()), folder, ("html",)).paths
     opened = browser.new_page(viewport=DESK)
     opened.goto(path.as_uri())
     yield opened

@@ -28,10 +28,10 @@ SOURCE = Source("a GPU", "measured", "nqbench effects")
 @pytest.fixture(scope="module")
 def matrix() -> Matrix:
     runs = [
-        zhang(rounds=3).observed("zhang2011"),
-        zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
-        feinbube().observed("feinbube2010"),
-        factorial(H100, (18,)).observed(),
+        zhang(rounds=3).data("zhang2011"),
+        zhang(dev=device("NVIDIA H200"), rounds=3).data("zhang2011"),
+        feinbube().data("feinbube2010"),
+        factorial(H100, (18,)).data(),
     ]
     return effects_matrix(runs)
 

@@ -12,8 +12,9 @@ from xml.etree.ElementTree import Element
 import html5lib
 import pytest
 
+from nqbench.analysis.answer import Answer
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.report.circumstances import details
-from nqbench.report.items import read_run
 from nqbench.report.writer import write_report
 from tests.builders import FACTORIAL, H100, MINI, TRUTH, Builder, combinations, factorial
 
@@ -65,7 +66,7 @@ class Page:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's page alone (``page``), its files alone (``files``), and both (``both``)."""
     folder = tmp_path_factory.mktemp("page")
-    run = read_run(nasty_run().write(folder / "run"))
+    run = Answer(nasty_run().data())
     for name, formats in {"page": ("html",), "files": FILES, "both": (*FILES, "html")}.items():
         write_report(run, folder / name, formats)
     return folder
@@ -148,7 +149,7 @@ def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
         .replace('"samples_s": []', '"samples_s": [0.004, 0.0041239]')
         .replace('"telemetry": {}', f'"telemetry": {str(state).replace(chr(39), chr(34))}')
     )
-    page = Page(write_report(read_run(folder), tmp_path / "out", ("html",)).paths[0])
+    page = Page(write_report(Answer(load_dataset(folder)), tmp_path / "out", ("html",)).paths[0])
     (point,) = page.all(".//div[@class='point']")
     said = "".join(point.itertext())
     assert "4 4.1239 ms" in said
@@ -182,7 +183,7 @@ def test_the_command_that_explains_a_point_names_what_was_varied(
             run.count(sweep, known, {"warp_instructions": 100.0})
         else:
             run.time(sweep, known, 0.01, system)
-    (found,) = details(run.data(), run.records)
+    (found,) = details(run.data())
     said = found.points[0].commands
     assert said.startswith("nqbench explain ") == (command is not None)
     if command:
@@ -205,7 +206,9 @@ REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 
 
 def test_the_largest_study_of_ours_fits_two_megabytes(tmp_path: Path) -> None:
-    (path,) = write_report(read_run(REFERENCE / "h200" / "ablation"), tmp_path, ("html",)).paths
+    (path,) = write_report(
+        Answer(load_dataset(REFERENCE / "h200" / "ablation")), tmp_path, ("html",)
+    ).paths
     page = Page(path)
     assert page.size <= 2_000_000
     assert len(page.all(".//div[@class='point']")) == 243

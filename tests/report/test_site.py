@@ -19,8 +19,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, ViewportSize
 
+from nqbench.analysis.answer import Answer
+from nqbench.analysis.data.dataset import load_dataset
 from nqbench.errors import StudyError
-from nqbench.report.items import read_run
 from nqbench.report.site import write_site
 from nqbench.report.writer import write_report
 from tests.builders import SYSTEMS, Builder, device, factorial
@@ -111,7 +112,7 @@ Times = dict[tuple[str, ...], float]
 def times(site: Path) -> Times:
     """The results as the exporter writes them, in the order of the study."""
     run = site / "runs/H100/ablation"
-    written = write_report(read_run(run), site / "files", ("csv",)).paths
+    written = write_report(Answer(load_dataset(run)), site / "files", ("csv",)).paths
     table = next(path for path in written if path.name == "table-results-factorial.csv")
     with table.open(encoding="utf-8") as file:
         rows = [[*row.values()] for row in csv.DictReader(file)]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from nqbench.analysis.answer import Answer
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report.items import ReadRun, items_of, read_run
+from nqbench.report.items import items_of
 from nqbench.report.page import Page
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.writer import write_report
@@ -22,21 +23,14 @@ TABLES = ("results", "effects", "resources")
 LINK = re.compile(r"\]\(<([^>]*)>\)")
 
 
-@pytest.fixture
-def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Builder], ReadRun]:
-    """Writes a run, and reads it."""
-    return lambda builder: read_run(builder.write(tmp_path_factory.mktemp("runs") / "run"))
-
-
 def small(**options: Any) -> Builder:
     return factorial(sizes=(15,), rounds=2, **options)
 
 
-def test_every_item_is_written_and_linked(read: Any, tmp_path: Path) -> None:
+def test_every_item_is_written_and_linked(tmp_path: Path) -> None:
     report = [{"table": "results"}, {"figure": "effects", "of": "factorial"}]
-    written = write_report(
-        read(small(report=report)), tmp_path, ("md", "csv", "tex", "pdf", "html")
-    ).paths
+    run, forms = Answer(small(report=report).data()), ("md", "csv", "tex", "pdf", "html")
+    written = write_report(run, tmp_path, forms).paths
     assert written[0] == tmp_path / "report.md"
     assert sorted(written) == sorted(tmp_path.iterdir())
     assert all(path.stat().st_size > 0 for path in written)
@@ -55,9 +49,9 @@ def test_every_item_is_written_and_linked(read: Any, tmp_path: Path) -> None:
         assert "Fastest of " in text
 
 
-def test_a_study_without_a_list_still_gets_its_results(read: Any, tmp_path: Path) -> None:
+def test_a_study_without_a_list_still_gets_its_results(tmp_path: Path) -> None:
     """Those of a simulator are never called measured."""
-    write_report(read(factorial(MINI, (9, 10), report=[])), tmp_path)
+    write_report(Answer(factorial(MINI, (9, 10), report=[]).data()), tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert "table-results-factorial.md" in text
     assert "**simulated**" in text
@@ -81,25 +75,25 @@ def failed() -> Builder:
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_says_why(
-    builder: Callable[[], Builder], item: dict[str, str], why: str, read: Any, tmp_path: Path
+    builder: Callable[[], Builder], item: dict[str, str], why: str, tmp_path: Path
 ) -> None:
     """For want of data, in a simulator, of a newer version; the rest is made."""
     made = builder()
     made.report = [item, {"table": "scale"}, {"table": "results"}]  # one that is no more
-    report = write_report(read(made), tmp_path, ("md",))
+    report = write_report(Answer(made.data()), tmp_path, ("md",))
     assert len(report.not_made) == 1
     assert why in report.not_made[0]
     assert {"report", "table-results-factorial"} <= {p.stem for p in report.paths}
     assert (tmp_path / "report.md").read_text().count("Not made: ") == 1
 
 
-def test_names_and_labels_are_told_apart(read: Any, tmp_path: Path) -> None:
+def test_names_and_labels_are_told_apart(tmp_path: Path) -> None:
     """The same item twice has two files; the same tables of several runs have LaTeX labels of their
     own."""
     twice = [{"table": "effects", "of": "factorial"}] * 2
     made, labels = {"h100": small(report=twice), "mini": factorial(MINI, (9,), report=twice)}, []
     for name, run in made.items():
-        paths = write_report(read(run), tmp_path / name, ("md", "tex")).paths
+        paths = write_report(Answer(run.data()), tmp_path / name, ("md", "tex")).paths
         names = {path.name for path in paths[1:]}
         effects = {
             f"table-effects-factorial{i}.{form}" for i in ("", "-2") for form in ("md", "tex")
@@ -111,8 +105,8 @@ def test_names_and_labels_are_told_apart(read: Any, tmp_path: Path) -> None:
     assert len(set(labels)) == len(labels) > 6
 
 
-def test_writing_twice_changes_no_byte(read: Any, tmp_path: Path) -> None:
-    run = read(small(report=[{"figure": "effects", "of": "factorial"}]))
+def test_writing_twice_changes_no_byte(tmp_path: Path) -> None:
+    run = Answer(small(report=[{"figure": "effects", "of": "factorial"}]).data())
     formats = ("md", "csv", "tex", "html", "svg", "pdf", "png")
     before, after = (
         {path: path.read_bytes() for path in write_report(run, tmp_path, formats).paths}
@@ -121,32 +115,30 @@ def test_writing_twice_changes_no_byte(read: Any, tmp_path: Path) -> None:
     assert before == after
 
 
-def test_no_half_written_file_is_left(
-    read: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_half_written_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, text: str, encoding: str) -> None:
         path.write_bytes(text.encode(encoding)[:5])
         raise OSError(28, "No space left on device")
 
-    run = read(small(report=[{"table": "effects", "of": "factorial"}]))
+    run = Answer(small(report=[{"table": "effects", "of": "factorial"}]).data())
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(StoreError, match=r"No space left on device; give another folder"):
         write_report(run, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(read: Any, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
-    run = read(small(report=[{"table": "effects", "of": "factorial"}]))
+    run = Answer(small(report=[{"table": "effects", "of": "factorial"}]).data())
     for out in (blocker / "out", Path("/proc/nqbench"), tmp_path / ("long" * 100)):
         with pytest.raises(FolderRefused, match="the report cannot be written to"):
             write_report(run, out)
 
 
-def test_an_unknown_format_is_refused_before_anything_is_written(read: Any, tmp_path: Path) -> None:
+def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="'docx'"):
-        write_report(read(small()), tmp_path, ("docx",))
+        write_report(Answer(small().data()), tmp_path, ("docx",))
     assert list(tmp_path.iterdir()) == []
 
 

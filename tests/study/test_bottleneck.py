@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.findings import findings
@@ -96,7 +97,7 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     assert requests["memory_only"] == requests["full"] != 0
     (found,) = bottlenecks(data)
     assert "needs a GPU" in found.judged.reason
-    assert any("needs a GPU" in sentence for sentence in findings(load_dataset(outcome.path)))
+    assert any("needs a GPU" in sentence for sentence in findings(Answer(data)))
 
 
 def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from nqbench.analysis.claims.bootstrap import ALL_ROUNDS, Resampled, Resamples
 from nqbench.analysis.data import select
-from nqbench.analysis.data.dataset import PointResult
-from nqbench.analysis.data.observed import Observed, probe_value, profile_value
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.for_papers import probe_value, profile_value
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.analysis.limits.ceilings import device_number
@@ -40,7 +40,7 @@ class Values:
     """
 
     paper: Paper
-    runs: Sequence[Observed]
+    runs: Sequence[Dataset]
     resamples: Resamples = ALL_ROUNDS
     run: int = 0
     n: int = 0
@@ -69,9 +69,9 @@ class Values:
         index = self._run(hw)
         options = {name: given.pop(name) for name in OPTIONS if name in given}
         if function == self.counter and system == DEVICE:
-            return device_number(self.runs[index].data, *words)
+            return device_number(self.runs[index], *words)
         system = self.paper.system(system)
-        asked = Asked(self.runs[index].data, system, N or self.n, given, index)
+        asked = Asked(self.runs[index], system, N or self.n, given, index)
         return function(asked, *words, **options)
 
     @property
@@ -146,7 +146,7 @@ class Values:
 
     def sizes_of(self, *systems: str, least: int = 0) -> list[int]:
         """Sizes from ``least`` on at which each of the systems was timed."""
-        data = self.runs[self._run("")].data
+        data = self.runs[self._run("")]
         names = [self.paper.system(system) for system in systems]
         for name in names:
             Asked(data, name, self.n).check_timed()
@@ -176,7 +176,7 @@ class Values:
         """
         run, name = self.runs[asked.run], of_kernel(name, kernel)
         if name in probe_counters():
-            if run.data.simulated and (probe == "clocks" or name.startswith("cycles")):
+            if run.simulated and (probe == "clocks" or name.startswith("cycles")):
                 raise NotMeasured("the clock of the simulator counts issued instructions")
             depth = asked.levels.get("depth")
             found = probe_value(run, asked.system, asked.n, name, depth, probe)
@@ -197,7 +197,7 @@ class Values:
             for run in self.runs if counter in probe_counters() else ():
                 found = probe_value(run, system, n, counter, given.get("depth", "own"))
                 if found is not None:
-                    where = run.data.device_short
+                    where = run.device_short
                     self.notes[f"counted by the instrumented kernel on {where}"] = None
                     return found
         try:
@@ -243,19 +243,19 @@ class Values:
         return kept
 
 
-def _baseline(run: Observed, point: PointResult) -> str:
+def _baseline(run: Dataset, point: PointResult) -> str:
     """A CPU program: its name, how it was optimized, and the CPU."""
     plain = ", without optimization" if point.level("optimization") == "none" else ""
     host = run.baseline if point.borrowed and run.baseline else run
     cores = f", {host.logical_cores} logical cores" if host.logical_cores else ""
-    return f"{point.system}{plain} on {host.data.cpu}{cores}"
+    return f"{point.system}{plain} on {host.host_cpu}{cores}"
 
 
 def _numbers(points: Sequence[PointResult], factor: str) -> list[int]:
     return sorted({v for p in points if isinstance(v := p.level(factor), int)})
 
 
-def counter_of(run: Observed, point: PointResult, name: str) -> float:
+def counter_of(run: Dataset, point: PointResult, name: str) -> float:
     """A counter or resource of a point. Raises :class:`NotMeasured` if it was not counted."""
     value: float | None
     if is_counter(name):
@@ -263,7 +263,7 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
         value = profile_value(run, point, name) if estimate is None else estimate.value
         missing = (
             f"{name} is counted in the simulator"
-            f" (nqbench reproduce {select.paper_of(run.data, point.system)} --device sim)"
+            f" (nqbench reproduce {select.paper_of(run, point.system)} --device sim)"
             " or by Nsight Compute (`counters: ncu` under `measure` in the study)"
         )
     elif plain_name(name)[0] in PROFILER_COUNTERS:

@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.functions import TOO_OLD, Values
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import CONFIDENCE, DEFAULT_MARGIN, Estimate
-from nqbench.analysis.data.observed import Observed, device_names, in_times_of
+from nqbench.analysis.data.for_papers import device_names, in_times_of
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
@@ -236,7 +237,7 @@ USUAL: Final = Way()
 
 
 def judge(
-    paper: Paper, runs: Sequence[Observed], *, full: bool = False, way: Way = USUAL
+    paper: Paper, runs: Sequence[Dataset], *, full: bool = False, way: Way = USUAL
 ) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
@@ -246,8 +247,8 @@ def judge(
     """
     runs = [in_times_of(paper, run) for run in runs]
     drawn = partial(Resamples.of, without=way.without, confidence=way.confidence)
-    own = [drawn([run.data]) for run in runs]
-    timed = [run for run in runs if not run.data.simulated] or runs
+    own = [drawn([run]) for run in runs]
+    timed = [run for run in runs if not run.simulated] or runs
     names = device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
@@ -258,7 +259,7 @@ def judge(
             verdicts.append(_verdict(claim, form, Values(paper, runs, full=full), None))
         elif form.across:
             among = timed if form.names & OF_TIME else runs
-            joint = drawn([run.data for run in among])
+            joint = drawn(among)
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
             found = []
@@ -355,13 +356,13 @@ class _Form:
         return sized(self.expr) or (self.expect is not None and sized(self.expect))
 
 
-def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) -> Verdict:
+def _verdict(claim: Claim, form: _Form, values: Values, run: Dataset | None) -> Verdict:
     if run is None:
         device, provenance = ENUMERATED, "exact"
     else:
-        device, provenance = run.data.device, run.data.provenance
+        device, provenance = run.device, run.provenance
     if form.across and len(values.runs) > 1:
-        device = "; ".join(dict.fromkeys(r.data.device_short for r in values.runs))
+        device = "; ".join(dict.fromkeys(r.device_short for r in values.runs))
     if lacking := _cannot_be_judged(claim, form, values):
         return Verdict(claim, device, provenance, LACKING, (), lacking, own=form.own)
     sizes, few = list(form.n) if run is None or form.n else run.sizes, ""
@@ -377,7 +378,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     moved, counted = "", "counter" in form.names and not form.names & OF_TIME
     # What is said of several sizes may depend on them; the counters of a kernel do less.
     counted |= run is not None and run.modelled and timed and len(sizes) == 1
-    if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
+    if run is not None and run.simulated and not set(sizes) & set(run.sizes):
         # What was counted at the run's largest size, as it has none of the paper's.
         elsewhere = (_size(claim, form, values, n) for n in reversed(run.sizes) if counted)
         if there := next((size for size in elsewhere if size.word != LACKING), None):
@@ -394,10 +395,10 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     if run is not None and word != LACKING and values.paper.about_others(claim, values.hardware):
         have = sorted({run.compute_capability for run in values.runs})
         asked_of = f"compute capability {', '.join(have)}"
-    if run is not None and run.data.simulated and timed and word != LACKING:
-        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", run.data.cpu_provenance, ""
+    if run is not None and run.simulated and timed and word != LACKING:
+        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", run.cpu_provenance, ""
         if run.modelled:
-            device, provenance = run.data.device, MODELLED
+            device, provenance = run.device, MODELLED
     return Verdict(claim, device, provenance, word, found, reason, asked_of, form.own)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.claims.judge import LACKING, Verdict, Way, judge
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import ALPHA
-from nqbench.analysis.data.observed import Observed, in_phase
+from nqbench.analysis.data.for_papers import in_phase
 from nqbench.papers.schema import Paper
 
 DECIDED: Final = ("holds", "fails", "no effect")
@@ -33,7 +34,7 @@ class Robust:
 NO_WAYS: Final = Robust()
 
 
-def robust(paper: Paper, run: Observed, usual: Sequence[Verdict], name: str) -> dict[str, Robust]:
+def robust(paper: Paper, run: Dataset, usual: Sequence[Verdict], name: str) -> dict[str, Robust]:
     """By claim: limits halved and doubled, each round left out, kernel times for totals or the
     other way round. ``usual`` are the verdicts on the run, ``name`` is how it is called."""
     words = {v.claim.id: v.word for v in usual if v.sampled and v.word in DECIDED}
@@ -48,17 +49,17 @@ def robust(paper: Paper, run: Observed, usual: Sequence[Verdict], name: str) -> 
     return found
 
 
-def _ways(paper: Paper, run: Observed) -> Iterator[tuple[str, list[Verdict]]]:
+def _ways(paper: Paper, run: Dataset) -> Iterator[tuple[str, list[Verdict]]]:
     yield "with limits halved", judge(paper, [run], way=Way(limits=0.5))
     yield "with limits doubled", judge(paper, [run], way=Way(limits=2.0))
-    for i in range(run.data.rounds if run.data.rounds > 2 else 0):
+    for i in range(run.rounds if run.rounds > 2 else 0):
         yield f"without round {i + 1}", judge(paper, [run], way=Way(without=i))
     other = "kernel" if paper.timed == "total" else "total"
     plain = paper.model_copy(update={"timed": "kernel"})
     yield f"by {other} times", judge(plain, [in_phase(run, other)])
 
 
-def by_chance(paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]) -> list[str]:
+def by_chance(paper: Paper, runs: Sequence[Dataset], verdicts: Sequence[Verdict]) -> list[str]:
     """For each device: how many words on times chance makes wrong at most, and how many of them
     stand where the level is divided by their number (Bonferroni)."""
     devices: dict[str, list[Verdict]] = {}

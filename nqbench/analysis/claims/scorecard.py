@@ -9,9 +9,9 @@ from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, SizeVerdict, Verdict, judge
 from nqbench.analysis.claims.robust import DECIDED, NO_WAYS, Robust, robust
-from nqbench.analysis.data.dataset import chip
+from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, device_names
+from nqbench.analysis.data.for_papers import device_names
 from nqbench.analysis.wording import factor, measured, times, times_as_fast
 from nqbench.papers.schema import Claim, Headline, Paper
 from nqbench.system.suggest import listing, many
@@ -192,17 +192,17 @@ class Scorecard:
 
 def scorecard(
     paper: Paper,
-    runs: Sequence[Observed],
-    again: Sequence[Observed] = (),
-    beside: Sequence[Observed] = (),
+    runs: Sequence[Dataset],
+    again: Sequence[Dataset] = (),
+    beside: Sequence[Dataset] = (),
 ) -> Scorecard:
     """The scorecard of runs; simulated ones count where no other run is given.
 
     ``again``   runs that repeat one of them: they only say whether the words are the same
     ``beside``  recorded runs that are shown as well
     """
-    own = [run for run in runs if not run.data.simulated] or runs
-    every = sorted([*beside, *own], key=lambda run: run.data.simulated)
+    own = [run for run in runs if not run.simulated] or runs
+    every = sorted([*beside, *own], key=lambda run: run.simulated)
     chips = [
         f"{chip(paper.device(run.hardware(paper)).name)}, modelled"
         if run.modelled
@@ -221,7 +221,7 @@ def scorecard(
             judged.setdefault(verdict.claim.id, {})[name] = verdict
     repeated: dict[str, dict[str, Verdict]] = {}
     for i, run in enumerate(again, 1):
-        name = f"{run.data.chip} again{f' ({i})' if i > 1 else ''}"
+        name = f"{run.chip} again{f' ({i})' if i > 1 else ''}"
         for verdict in judge(main, [run]):
             repeated.setdefault(verdict.claim.id, {})[name] = verdict
     kept = dict.fromkeys((claim.id for claim in main.claims), NO_WAYS)
@@ -247,10 +247,10 @@ def scorecard(
     return Scorecard(paper, tuple(rows), tuple(shown))
 
 
-def _name(run: Observed, own: Sequence[Observed], beside: Sequence[Observed]) -> str:
+def _name(run: Dataset, own: Sequence[Dataset], beside: Sequence[Dataset]) -> str:
     """The device of a run, with its folder where a run like it has the same."""
-    mine, theirs = ([r.data.chip for r in runs] for runs in (own, beside))
-    name, (like, others) = run.data.chip, (mine, theirs) if run in own else (theirs, mine)
+    mine, theirs = ([r.chip for r in runs] for runs in (own, beside))
+    name, (like, others) = run.chip, (mine, theirs) if run in own else (theirs, mine)
     if like.count(name) > 1:
         return f"{name} ({run.path.as_posix()})"
     return f"{name} here" if run in own and name in others else name

@@ -1,6 +1,6 @@
-"""A run as analysis sees it: its manifest and its points, each with the measurements that count.
+"""A run as it was read: its manifest, the records that count, and its points with their results.
 
-measurements (runs) -> Dataset (collect) -> PointResult -> Estimate
+records (runs) -> Dataset (collect) -> PointResult -> Estimate
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, combine
 from nqbench.analysis.data.quantities import (
@@ -34,6 +34,10 @@ from nqbench.system.suggest import many
 from nqbench.vocabulary import ERRORS, MEASURED
 from nqbench.workloads import launch_factors
 
+if TYPE_CHECKING:
+    from nqbench.papers.schema import Paper
+
+Row = Mapping[str, Any]
 EVENT_DEVICES: Final = ("cuda", "nvbench")
 """Devices whose kernel times come from CUDA events."""
 Level = int | float | str
@@ -127,14 +131,31 @@ class PointResult:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A run: its manifest and one :class:`PointResult` per point, in the order of the study.
-    ``throttled``: the round and the reason of each measurement in which the GPU slowed itself."""
+    """A run: its folder, its manifest, and one :class:`PointResult` per point, in the order of the
+    study ``name``.
+
+    ``records``   those that count
+    ``probes``    what instrumented kernels counted, as rows of the run's frame without times
+    ``profiles``  likewise what a profiler counted
+    ``baseline``  the run whose CPU programs stand in the place of its own
+    ``modelled``  whether its times are a model's (``for_papers.modelled``)
+    """
 
     name: str
-    manifest: Mapping[str, Any]
+    manifest: Row
     points: tuple[PointResult, ...]
     rounds: int
-    throttled: tuple[tuple[int, str], ...] = ()
+    path: Path = Path("run")
+    records: Sequence[Record] = ()
+    probes: Sequence[Row] = ()
+    profiles: Sequence[Row] = ()
+    baseline: Dataset | None = None
+    modelled: bool = False
+
+    @property
+    def throttled(self) -> list[Record]:
+        """The measurements in which the GPU slowed itself."""
+        return [record for record in self.records if record.status == "throttled"]
 
     @property
     def event_step_s(self) -> float:
@@ -171,7 +192,7 @@ class Dataset:
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
         if self.programs_only:
-            return self.cpu
+            return self.host_cpu
         spec = self.spec or "unknown device"
         identity, facts = self.about_device("identity"), self.about_device("facts")
         name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
@@ -198,7 +219,39 @@ class Dataset:
         """Device in a word or two: the head of a column."""
         if self.simulated:
             return self.spec
-        return chip(self.device.removesuffix(f" ({self.spec})").removesuffix(" (cpu)"))
+        return chip(self.device_name.removesuffix(" (cpu)"))
+
+    @property
+    def device_name(self) -> str:
+        """The device's name alone, for a legend."""
+        return self.device.removesuffix(f" ({self.spec})")
+
+    @cached_property
+    def device_id(self) -> str:
+        """The device as one word, for ``hw``."""
+        return _word(self.device_short)
+
+    def hardware(self, paper: Paper) -> str:
+        """The paper's id of the device if it is one of the paper's, else a word for it."""
+        own = _word(self.device)
+        for device in paper.hardware:
+            if device.kind == "gpu" and _word(device.name) in own:
+                return device.id
+        kind, *model = self.spec.split(":")  # behind the model are the modes
+        known = kind == "sim" and model[0] in {d.id for d in paper.hardware}
+        return model[0] if known else self.device_id
+
+    @property
+    def compute_capability(self) -> str:
+        """Compute capability of the GPU or of the simulator's model, ``9.0``."""
+        found = self.about_device("facts").get("compute_capability")
+        return ".".join(map(str, found or ("unknown",)))
+
+    @property
+    def logical_cores(self) -> int:
+        """Logical CPU cores of the machine, 0 where the run does not say."""
+        host = self.about_device("host")
+        return int(host.get("cores") or host.get("logical_cores") or 0)
 
     @property
     def synthetic(self) -> bool:
@@ -216,7 +269,12 @@ class Dataset:
 
     @property
     def cpu(self) -> str:
-        """The CPU that baselines were timed on, for people."""
+        """The CPU that its CPU programs were timed on, for people."""
+        return (self.baseline or self).host_cpu
+
+    @property
+    def host_cpu(self) -> str:
+        """The CPU of the computer that it was made on, for people."""
         return f"{self.about_device('host').get('name') or 'host CPU'} (cpu)"
 
     @property
@@ -251,6 +309,12 @@ class Dataset:
     def metrics(self) -> Mapping[str, Quantity]:
         """Derived metrics of the study's own kernel, by name."""
         return metrics_of(self.study, self.about_device("facts"))
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Problem sizes of the run's kernels; of its CPU programs where it has no kernel."""
+        kernels = {p.n for p in self.points if not p.cpu}
+        return sorted(kernels or {p.n for p in self.points})
 
     @property
     def sweeps(self) -> tuple[str, ...]:
@@ -311,6 +375,11 @@ class Dataset:
         return [*numbers, *words]
 
 
+@lru_cache(maxsize=1024)
+def _word(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower().replace("nvidia", "").replace("geforce", ""))
+
+
 def missing(value: Any) -> bool:
     """Whether a cell of a frame is empty."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or value == ""
@@ -333,37 +402,40 @@ def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
     return Estimate(one.value(what) / two.value(what), exact=what.exact)
 
 
-Row = Mapping[str, Any]
-
-
 def load_dataset(run: Path | str) -> Dataset:
-    """Load a run folder. Raises ``StoreError`` where it cannot be read."""
-    return collect(read_manifest(Path(run)), read_records(Path(run)).records)
+    """Read a run folder. Raises ``StoreError`` where it cannot be read."""
+    path = Path(run)
+    return collect(read_manifest(path), read_records(path).records, path)
 
 
-def collect(manifest: Row, records: Iterable[Record], name: str = "") -> Dataset:
-    """The points of a run, from its manifest and its records.
+def collect(manifest: Row, records: Iterable[Record], path: Path = Path("run")) -> Dataset:
+    """A run from its manifest and its records.
 
     The manifest's points give the order and say what was planned, levels included. Records find
     their point by key, so that two sweeps that hold the same point share its measurements.
-    Instrumented kernels and a profiler's launches are left out: see ``observed``.
     """
-    measured: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
+    probes: list[Row] = []
+    profiles: list[Row] = []
     kept = current(manifest, records)
     for record in kept:
+        point = record.point
+        row = recorded(record) | {"system": point["system"] or "", "workload": point["workload"]}
         if record.round >= 0:
-            measured.setdefault(record.key, []).append(recorded(record))
+            rows.setdefault(record.key, []).append(row)
+        counted = instrumented(point["factors"])
+        if record.measured and (counted or record.round < 0):
+            (probes if counted else profiles).append(row)
     points = tuple(
-        _point(planned, measured.get(planned["key"], ()), manifest)
+        _point(planned, rows.get(planned["key"], ()), manifest)
         for planned in manifest.get("points", ())
         if not instrumented(planned["factors"])
     )
     # What most points have: a run that was stopped has one measurement more for a few of them.
     counts = [len(p.measurements) for p in points if p.timed and p.ok]
-    study = str(manifest["study"]["name"])
-    slowed = tuple((record.round, record.reason) for record in kept if record.status == "throttled")
     rounds = statistics.mode(counts) if counts else 0
-    return Dataset(name or study, manifest, points, rounds, slowed)
+    name = str(manifest["study"]["name"])
+    return Dataset(name, manifest, points, rounds, path, kept, probes, profiles)
 
 
 def instrumented(factors: Row) -> bool:

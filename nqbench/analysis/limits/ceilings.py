@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.data.dataset import Dataset, load_dataset
@@ -88,13 +87,13 @@ def ceilings_of(data: Dataset) -> GpuCeilings:
     return GpuCeilings(data.device, {o: best[o] for o in CEILINGS if o in best})
 
 
-def ceilings_beside(run: Path, device: str) -> GpuCeilings | None:
-    """The ceilings of ``device`` from the run next to ``run``; ``None`` without one."""
-    folder = run.resolve().parent / STUDY
+def ceilings_beside(run: Dataset) -> GpuCeilings | None:
+    """The ceilings of a run's device from the run next to it; ``None`` without one."""
+    folder = run.path.resolve().parent / STUDY
     if not (folder / MANIFEST).exists():
         return None
     found = load_dataset(folder)
-    return ceilings_of(found) if found.device == device else None
+    return ceilings_of(found) if found.device == run.device else None
 
 
 PER_CLOCK: Final[Mapping[str, int | Mapping[str, int]]] = {
@@ -137,15 +136,15 @@ def peak_per_s(data: Dataset, what: str) -> float | None:
 
 
 @lru_cache(maxsize=8)
-def peaks(run: Path, data: Dataset) -> tuple[dict[str, float], str]:
+def peaks(run: Dataset) -> tuple[dict[str, float], str]:
     """Peak bytes and integer operations per second of a GPU, as far as known, and where from:
     measured if a run of all ceilings of that GPU is next to the run, else from data sheets."""
-    beside = ceilings_beside(run, data.device)
+    beside = ceilings_beside(run)
     if beside is not None and set(MOVED.values()) <= set(beside.found):
         found = {name: beside.found[of].per_s.value for name, of in MOVED.items()}
         return found, "measured (configs/ceilings.yaml: copy; 32-bit logic)"
     sheet = {"copy_per_s": "bytes", "logic_per_s": "int32"}
-    known = {name: peak_per_s(data, what) for name, what in sheet.items()}
+    known = {name: peak_per_s(run, what) for name, what in sheet.items()}
     return {name: value for name, value in known.items() if value}, "from the data sheet"
 
 

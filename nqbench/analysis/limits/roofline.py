@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, profile_value
+from nqbench.analysis.data.for_papers import profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, WorkKind
 from nqbench.errors import AnalysisError
@@ -90,7 +90,7 @@ class RoofPoint:
 
 
 def roof_points(
-    run: Observed, ceilings: GpuCeilings, simulated: Sequence[Dataset] = ()
+    run: Dataset, ceilings: GpuCeilings, simulated: Sequence[Dataset] = ()
 ) -> tuple[list[RoofPoint], list[str]]:
     """The timed kernels of a run whose work is known, and why others are left out.
 
@@ -99,20 +99,20 @@ def roof_points(
     Raises ``AnalysisError`` where no point is left, for a simulated run,
     and for ceilings of another device.
     """
-    if run.data.simulated:
+    if run.simulated:
         raise AnalysisError(
-            f"run {run.data.name!r} is simulated: it has counters and no times; name a run on a"
+            f"run {run.name!r} is simulated: it has counters and no times; name a run on a"
             " GPU, and this one with --counters"
         )
-    if run.data.device != ceilings.device:
+    if run.device != ceilings.device:
         raise AnalysisError(
-            f"the ceilings are those of {ceilings.device}, the run is of {run.data.device}; run"
+            f"the ceilings are those of {ceilings.device}, the run is of {run.device}; run"
             f" `nqbench run {STUDY}` on the latter and name it with --ceilings"
         )
     found: list[RoofPoint] = []
     left_out: list[tuple[str, int]] = []
     seen: list[tuple[str, int, Mapping[str, Level]]] = []
-    for point in run.data.select(cpu=False):
+    for point in run.select(cpu=False):
         whole, same = point.estimate(TIME), (point.name, point.n, point.levels)
         if whole is None or point.levels.get(PART, "full") != "full" or same in seen:
             continue
@@ -129,7 +129,7 @@ def roof_points(
         found.append(RoofPoint(*same, time, work, counter, bytes_of, limits, kernel))
     if not found:
         raise AnalysisError(
-            f"no timed kernel of run {run.data.name!r} has known operations: measure with"
+            f"no timed kernel of run {run.name!r} has known operations: measure with"
             " `counters: ncu`, or name a simulated run of the same points with --counters"
         )
     unknown = Counter(left_out)
@@ -155,7 +155,7 @@ def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | N
     return longest, times.get(longest)
 
 
-def _profiled(run: Observed, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
+def _profiled(run: Dataset, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
     """By a profiler; of a program's kernel the first launch, with the profiler's time."""
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
     values = (profile_value(run, point, of_kernel(name, kernel)) for name in names)

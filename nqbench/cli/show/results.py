@@ -21,11 +21,11 @@ from nqbench.system.suggest import many
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nqbench.analysis.answer import Answer
     from nqbench.analysis.claims.scorecard import Scorecard
     from nqbench.analysis.compare.request import Findings
     from nqbench.inspection import Checked
     from nqbench.measure.run_state import RunOutcome
-    from nqbench.report.items import ReadRun
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
     from nqbench.report.writer import RunReport
@@ -89,7 +89,7 @@ def show_reasons(points: Iterable[tuple[str, str, str]], *, some_ran: bool = Fal
         say(f"{count} skipped, for {why}: see `What did not run, and why` on the report's page")
 
 
-def show_missing(run: ReadRun) -> None:
+def show_missing(run: Answer) -> None:
     """The points of a run that have no value, and why."""
     missing = [(p.status, f"{p.name} N={p.n}", p.reason) for p in run.data.points if not p.ok]
     show_reasons(missing, some_ran=len(missing) < len(run.data.points))

@@ -22,7 +22,7 @@ from nqbench.analysis.claims import functions as claims
 from nqbench.analysis.data import select
 from nqbench.analysis.data.dataset import Dataset, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.observed import Observed, probe_value
+from nqbench.analysis.data.for_papers import probe_value
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import Asked, NotMeasured
 from nqbench.analysis.limits import ceilings
@@ -98,7 +98,7 @@ class PointRow:
     """
 
     paper: Paper
-    run: Observed
+    run: Dataset
     system: str
     n: int
     point: PointResult | None = None
@@ -148,22 +148,22 @@ class PointRow:
 
     def name(self, name: str) -> Any:
         """A name of the language, else a level or a recorded number of the point."""
-        data, run, group = self.run.data, self.run, self.group
-        peaks = ceilings.peaks(run.path, data)[0] if name in ceilings.MOVED else {}
+        run, group = self.run, self.group
+        peaks = ceilings.peaks(run)[0] if name in ceilings.MOVED else {}
         found: dict[str, Callable[[], Any]] = {
             "N": lambda: self.n,
             "system": lambda: self.system,
             "version": lambda: self.system.partition(".")[2],
-            "device": lambda: data.device_short,
-            "card": lambda: data.device,
+            "device": lambda: run.device_short,
+            "card": lambda: run.device,
             "cpu": lambda: cpu_name(run),
             "unknown": lambda: math.nan,
             "each": lambda: self.each,
             "counted_at": lambda: ", ".join(f"N={n}" for n in self.used),
             "timed": lambda: len(group),
-            "not_run": lambda: len(Asked(data, self.system, self.n).configurations()) - len(group),
+            "not_run": lambda: len(Asked(run, self.system, self.n).configurations()) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
-            **{peak: partial(ceilings.peak_per_s, data, what) for peak, what in PEAKS.items()},
+            **{peak: partial(ceilings.peak_per_s, run, what) for peak, what in PEAKS.items()},
             **{peak: partial(peaks.get, peak) for peak in ceilings.MOVED},
         }
         value = found[name]() if name in found else self.level(name)
@@ -179,7 +179,7 @@ class PointRow:
     def launch(self, system: str = "") -> str:
         """The launch of the row's point, or of a system's main one."""
         point = self.chosen(system)
-        return select.launch_text(self.run.data, point) if point else ""
+        return select.launch_text(self.run, point) if point else ""
 
     def highest(self, name: str) -> float:
         """The highest level or recorded number among the points of the group."""
@@ -222,7 +222,7 @@ class PointRow:
             alike = (p for p in self.group if all(str(p.level(k)) == v for k, v in wanted.items()))
             return next(alike, None) if wanted else self.point
         with lacking(self.lacks):
-            asked = Asked(self.run.data, self.paper.system(system), self.n, wanted)
+            asked = Asked(self.run, self.paper.system(system), self.n, wanted)
             asked.check_timed()
             return asked.best() if best else asked.main()
         return None
@@ -230,13 +230,13 @@ class PointRow:
     def main(self, n: int) -> PointResult | None:
         """The main configuration of the row's system at a size; ``None`` without one."""
         with suppress(NotMeasured):
-            return Asked(self.run.data, self.system, n).main()
+            return Asked(self.run, self.system, n).main()
         return None
 
     def counter(self, name: str, kernel: str = "", system: str = "") -> float:
         """A counter or resource of the first point that has it: of the group, else of all."""
         wanted = of_kernel(name, kernel) if kernel else name
-        asked = Asked(self.run.data, system or self.system, self.n)
+        asked = Asked(self.run, system or self.system, self.n)
         for point in self.group if self.group and not system else asked.finished():
             with lacking(self.lacks):
                 return claims.counter_of(self.run, point, wanted)
@@ -246,7 +246,7 @@ class PointRow:
         """What an instrumented kernel counted with the paper's own split."""
         found = probe_value(self.run, self.system, self.n, name, "own", probe)
         if found is None:
-            asked = Asked(self.run.data, self.system, self.n)
+            asked = Asked(self.run, self.system, self.n)
             raise NotMeasured(f"no instrumented kernel counted {name} for {asked}", asked.remedy())
         return found
 
@@ -349,10 +349,10 @@ def _unknown(value: Any) -> bool:
 # Rows.
 
 
-def systems_of(paper: Paper, runs: Sequence[Observed], named: Sequence[str]) -> list[str]:
+def systems_of(paper: Paper, runs: Sequence[Dataset], named: Sequence[str]) -> list[str]:
     """Systems by their names, or by the words of ``Points.systems``; the kernels of the paper stand
     in its order, ours behind them."""
-    points = [p for run in runs for p in run.data.points if p.system]
+    points = [p for run in runs for p in run.points if p.system]
     every = list(dict.fromkeys(p.system for p in points))
     on_cpu = {p.system for p in points if p.cpu}
     own = [s.system for s in paper.systems if s.system in every]
@@ -365,7 +365,7 @@ def systems_of(paper: Paper, runs: Sequence[Observed], named: Sequence[str]) -> 
 
 def rows_of(
     paper: Paper,
-    run: Observed,
+    run: Dataset,
     points: Points,
     listed: Sequence[int] = (),
     *,
@@ -377,17 +377,16 @@ def rows_of(
     ``lacks`` collects why some are missing, with the command that would measure them.
     """
     lacks = {} if lacks is None else lacks
-    data = run.data
     if points.sweeps:
-        found = (p for p in data.points if p.sweep.partition("_")[0] in points.sweeps)
+        found = (p for p in run.points if p.sweep.partition("_")[0] in points.sweeps)
         return [
             PointRow(paper, run, p.system, p.n, p, [p], table) for p in found if p.ok and not p.cpu
         ]
     rows: list[PointRow] = []
     for system in systems_of(paper, [run], points.systems):
-        own = sorted({p.n for p in data.points if p.system == system})
+        own = sorted({p.n for p in run.points if p.system == system})
         if points.sizes == "counted":
-            sizes = (() if data.simulated else listed) or run.sizes[::-1]
+            sizes = (() if run.simulated else listed) or run.sizes[::-1]
             parts = [part.names for part in table.counterparts] if table else []
             for names in parts or [{}]:
                 row = PointRow(paper, run, system, sizes[0], table=table, own=names, sizes=sizes)
@@ -417,10 +416,10 @@ def lacking(lacks: dict[str, str]) -> Iterator[None]:
 
 def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
     """The rows of one system at one size. Raises ``NotMeasured``."""
-    data, system, n = row.run.data, row.system, row.n
+    run, system, n = row.run, row.system, row.n
     named = {row.paper.system(name): levels for name, levels in points.levels.items()}
-    levels = {} if data.spec == PUBLISHED else named.get(system, {})
-    asked = Asked(data, system, n, levels)
+    levels = {} if run.spec == PUBLISHED else named.get(system, {})
+    asked = Asked(run, system, n, levels)
     every = asked.finished() if points.choose == "any" else asked.timed()
     if points.numbers:  # ``auto`` is not a level
         factor = points.several or points.by
@@ -447,7 +446,7 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
 PUBLISHED: Final = "published"
 
 
-def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observed:
+def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Dataset:
     """Published times as a run of one round: those of a data file with those of the file of many
     systems, or else those that tables print (all of them, or the one that ``data`` names). A time
     of 0, below its last digit, is left out."""
@@ -474,7 +473,7 @@ def published_run(paper: Paper, data: str = "", name: str = PUBLISHED) -> Observ
                         levels = {k: int(v) for k, v in series.levels.items() if v.isdecimal()}
                         add(series.system, n, float(table.printed(series.label, n)), levels)
     device = {"spec": PUBLISHED, "kind": PUBLISHED, "identity": {"name": name}}
-    return Observed(Path(PUBLISHED), Dataset(paper.id, {"device": device}, tuple(points), 1))
+    return Dataset(paper.id, {"device": device}, tuple(points), 1, Path(PUBLISHED))
 
 
 def short(system: str) -> str:
@@ -482,22 +481,22 @@ def short(system: str) -> str:
     return system.partition(".")[2]
 
 
-def cpu_name(run: Observed) -> str:
+def cpu_name(run: Dataset) -> str:
     """The CPU of a run."""
     return run.cpu.removesuffix(" (cpu)")
 
 
-def timed_on(run: Observed, points: Sequence[PointResult]) -> str:
+def timed_on(run: Dataset, points: Sequence[PointResult]) -> str:
     """The device behind times, for a title: the CPU if no point ran on the GPU."""
-    return cpu_name(run) if points and all(point.cpu for point in points) else run.name
+    return cpu_name(run) if points and all(point.cpu for point in points) else run.device_name
 
 
-def refuse(run: Observed, system: str, what: str) -> NoReturn:
+def refuse(run: Dataset, system: str, what: str) -> NoReturn:
     """Raise ``NotMeasured`` with the reason why a run has no times of a system, else ``what``.
 
     A simulated run has no times; a skipped point has its own reason.
     """
-    sizes = [p.n for p in run.data.points if p.system == system]
+    sizes = [p.n for p in run.points if p.system == system]
     if sizes:
-        Asked(run.data, system, max(sizes)).best()
+        Asked(run, system, max(sizes)).best()
     raise NotMeasured(f"the run has {what if sizes else f'no {system}'}")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench import expressions
-from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, time_of
+from nqbench.analysis.data.for_papers import time_of
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import time as time_text
@@ -62,7 +62,7 @@ class Curve:
     ``points``  behind the heights
     """
 
-    run: Observed
+    run: Dataset
     system: str
     n: int | None
     y: int
@@ -72,17 +72,17 @@ class Curve:
     @property
     def published(self) -> bool:
         """Whether it is the paper's."""
-        return self.run.data.spec == cells.PUBLISHED
+        return self.run.spec == cells.PUBLISHED
 
-    def on(self, runs: Sequence[Observed]) -> str:
+    def on(self, runs: Sequence[Dataset]) -> str:
         """The device that it is of; the CPU of one of several runs by the GPU beside it."""
         device = cells.timed_on(self.run, self.points)
-        several = len(runs) > 1 and device != self.run.name
-        return f"CPU beside {self.run.name}" if several else device
+        several = len(runs) > 1 and device != self.run.device_name
+        return f"CPU beside {self.run.device_name}" if several else device
 
 
 def curves(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+    paper: Paper, figure: PaperFigure, runs: Sequence[Dataset], source: Source
 ) -> list[style.Drawing]:
     """A panel for each run, size or height. Raises ``NotMeasured`` where no run has a height."""
     spec = figure.curves
@@ -127,7 +127,7 @@ def curves(
     return finished(figure, drawing, source, alt=alt, runs=runs)
 
 
-def _curves_of(paper: Paper, run: Observed, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
+def _curves_of(paper: Paper, run: Dataset, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
     groups: dict[tuple[str, int | None], list[cells.PointRow]] = {}
     for row in cells.rows_of(paper, run, spec.points, listed):
         words = (level for level in row.own.values() if isinstance(level, str) and level != "-")
@@ -153,7 +153,7 @@ class _Panels:
     paper: Paper
     figure: PaperFigure
     spec: Curves
-    runs: Sequence[Observed]
+    runs: Sequence[Dataset]
     systems: Sequence[str]
     sizes: Sequence[int]
 
@@ -299,7 +299,7 @@ class BarPanel:
 
 
 def bars(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+    paper: Paper, figure: PaperFigure, runs: Sequence[Dataset], source: Source
 ) -> list[Drawing]:
     """The published bars, then those of each run: stacked in parts, or a panel for each part.
 
@@ -326,7 +326,7 @@ _Form = tuple[list[BarPanel], int]
 
 
 def _stacked(
-    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Observed], lacks: dict[str, str]
+    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Dataset], lacks: dict[str, str]
 ) -> _Form:
     """A panel for each device and size of which the text states a bar, then for each of a run."""
     systems = cells.systems_of(paper, runs, spec.points.systems)
@@ -343,7 +343,7 @@ def _stacked(
                     inside = " \u00d7 ".join(str(row.level(factor)) for factor in spec.inside)
                     every[row.system] = Bar(parts, time_text(whole.value, 3), whole, inside)
             if any(every.values()):
-                title = f"{run.name}, N = {n} (measured)"
+                title = f"{run.device_name}, N = {n} (measured)"
                 ours.append(BarPanel(title, every, "not\ntimed", labels, what))
     if not ours and systems and not lacks:
         cells.refuse(runs[0], systems[0], "no time to draw")
@@ -379,7 +379,7 @@ def _published_panels(
 
 
 def _grid(
-    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Observed], lacks: dict[str, str]
+    paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Dataset], lacks: dict[str, str]
 ) -> _Form:
     """A row of panels for each run that has the first part of all systems: published, then ours."""
     printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
@@ -390,7 +390,7 @@ def _grid(
         for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
             rows = cells.rows_of(paper, run, spec.points, [n], lacks=lacks)
             if rows and all(row.value(spec.parts[0].value) is not None for row in rows):
-                where = textwrap.fill(f"{run.data.device_short}, N = {n}", _TITLE)
+                where = textwrap.fill(f"{run.device_short}, N = {n}", _TITLE)
                 shown += [theirs, *(_part_panel(part, rows, where) for part in spec.parts)]
                 break
             for row in rows:
@@ -414,7 +414,7 @@ def printed_on(paper: Paper, figure: PaperFigure) -> str:
 
 
 def finished(
-    figure: PaperFigure, drawing: Figure, source: Source, *, alt: str, runs: Sequence[Observed] = ()
+    figure: PaperFigure, drawing: Figure, source: Source, *, alt: str, runs: Sequence[Dataset] = ()
 ) -> list[Drawing]:
     """The figure with its title, the paper's number and what explains it."""
     cpus = ", ".join(dict.fromkeys(cells.cpu_name(run) for run in runs))

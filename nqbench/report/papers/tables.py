@@ -17,9 +17,9 @@ from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import Verdict
 from nqbench.analysis.claims.scorecard import Scorecard
 from nqbench.analysis.data import select
-from nqbench.analysis.data.dataset import chip
+from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
-from nqbench.analysis.data.observed import TOTALS, Observed
+from nqbench.analysis.data.for_papers import TOTALS
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured, launch_text, no_time
 from nqbench.analysis.limits import ceilings
@@ -42,12 +42,12 @@ QUOTIENT_DIGITS: Final = 3
 DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
 
 
-def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
+def reproduced_table(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
     return FORMS[table.reproduce](paper, table, run)
 
 
-def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
+def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """A row per point, with the columns that ``published.yaml`` lists.
 
     Raises ``NotMeasured`` where the run has no row.
@@ -70,10 +70,10 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
         if lacks:
             raise NotMeasured(*next(iter(lacks.items())))
         if table.points.sweeps and not rows:
-            if run.data.simulated:
-                raise NotMeasured(no_time(run.data))
+            if run.simulated:
+                raise NotMeasured(no_time(run))
             sweeps = ", ".join(table.points.sweeps)
-            raise NotMeasured(f"the run has no point of the sweep {sweeps}", run.data.command)
+            raise NotMeasured(f"the run has no point of the sweep {sweeps}", run.command)
         systems = cells.systems_of(paper, [run], table.points.systems)
         cells.refuse(run, next(iter(systems), rows[0].system if rows else ""), "no point")
     used = [
@@ -95,9 +95,9 @@ def _points(paper: Paper, table: PaperTable, run: Observed) -> Table:
     return reproduced(paper, table, run, heads, own, notes)
 
 
-def _intervals(paper: Paper, run: Observed) -> list[str]:
+def _intervals(paper: Paper, run: Dataset) -> list[str]:
     """What intervals are, and which time it is that the paper reports."""
-    note = interval_note(run.data.simulated, run.data.rounds)
+    note = interval_note(run.simulated, run.rounds)
     return [note, TOTALS] if paper.timed == "total" else [note]
 
 
@@ -149,7 +149,7 @@ def _cell(row: PointRow, theirs: PointRow | None, column: PointColumn, each: obj
     return found if column.spread else value
 
 
-def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
+def _about(paper: Paper, table: PaperTable, run: Dataset) -> Iterator[str]:
     """What the cells of the paper are, and which limits of the device ours are set against."""
     if table.data:
         part = paper.series(table.data)
@@ -159,14 +159,14 @@ def _about(paper: Paper, table: PaperTable, run: Observed) -> Iterator[str]:
         yield COMPARE_RATIOS
         yield DATA_QUOTIENTS
     if any(name in column.value for column in table.shown for name in ceilings.MOVED):
-        known, how = ceilings.peaks(run.path, run.data)
+        known, how = ceilings.peaks(run)
         units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}
         bounds = ", ".join(f"{value / 1e12:.3g} {units[name]}" for name, value in known.items())
         unknown = "the limits of this device are unknown"
         yield f"limits of the GPU, {how}: {bounds}" if known else unknown
 
 
-def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
+def _printed(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """A table as printed, with our rows. Raises ``NotMeasured`` if the run has nothing of them."""
     rows: list[tuple[Cell, ...]] = []
     ours: list[Cell] = []
@@ -183,9 +183,9 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
             ours += own[1:]
     if table.here and all(value is None for value in ours):
         raise NotMeasured(*next(iter(lacks.items()), ("the run has nothing of it", "")))
-    source = source_of(run.data)
+    source = source_of(run)
     if not table.here:
-        source = Source("the paper", "as printed", run.data.command, run.data.name)
+        source = Source("the paper", "as printed", run.command, run.name)
     counted = any(isinstance(value, int | float) for value in ours)
     columns = [Column(head.replace("_", " ")) for head in table.columns]
     if table.n_axis == "columns":
@@ -203,7 +203,7 @@ def _printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
 def _here(
     paper: Paper,
     table: PaperTable,
-    run: Observed,
+    run: Dataset,
     here: HereRow,
     lacks: dict[str, str],
     notes: list[str],
@@ -217,7 +217,7 @@ def _here(
         at = [replace(row, n=n, point=row.main(n)) for n in sizes]
         device = cells.timed_on(run, [one.point for one in at if one.point])
         found = (f"{device}, here", *(one.value(here.each) for one in at))
-        said = (launch_text(run.data, one.point) for one in at if one.point)
+        said = (launch_text(run, one.point) for one in at if one.point)
         notes += dict.fromkeys(f"{system} here: {launch}" for launch in said if launch)
     else:
         row = replace(row, point=row.main(row.n))
@@ -252,9 +252,7 @@ class ComparedCell:
         return self.here is None and self.ratio is None
 
 
-def compared(
-    paper: Paper, run: Observed, table: PaperTable, series: Series, n: int
-) -> ComparedCell:
+def compared(paper: Paper, run: Dataset, table: PaperTable, series: Series, n: int) -> ComparedCell:
     """The cell of a series at a size."""
     printed = table.printed(series.label, n)
     quotient, formula = _quotient(paper, table, series, n) if series.ratio else ("", "")
@@ -265,7 +263,7 @@ def compared(
     here = None if series.quantity == "ratio" else row.value(own)
     ratio = row.value(formula) if formula and point else None
     missing, command = next(iter(row.lacks.items()), ("", ""))
-    launch = select.launch_text(run.data, point) if point else ""
+    launch = select.launch_text(run, point) if point else ""
     return ComparedCell(series, n, printed, quotient, here, ratio, launch, missing, command)
 
 
@@ -291,7 +289,7 @@ def _quotient(paper: Paper, table: PaperTable, series: Series, n: int) -> tuple[
     return bracketed(float(above) / float(own)) if own and above and not itself else "", formula
 
 
-def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
+def by_size(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """Every printed number and quotient with ours."""
     asked = [compared(paper, run, table, series, n) for series in table.series for n in table.sizes]
     cells = [cell for cell in asked if not (cell.series.ours and cell.empty)]
@@ -321,7 +319,7 @@ def by_size(paper: Paper, table: PaperTable, run: Observed) -> Table:
 
 
 def _notes(
-    paper: Paper, table: PaperTable, cells: Sequence[ComparedCell], run: Observed
+    paper: Paper, table: PaperTable, cells: Sequence[ComparedCell], run: Dataset
 ) -> Iterator[str]:
     if devices := ", ".join(paper.device(d).name for d in table.hardware):
         yield f"paper: {devices}"
@@ -348,7 +346,7 @@ def bracketed(quotient: float) -> str:
 def reproduced(
     paper: Paper,
     table: PaperTable,
-    run: Observed,
+    run: Dataset,
     columns: Sequence[Column],
     rows: Iterable[Iterable[Cell]],
     notes: Iterable[str],
@@ -363,18 +361,18 @@ def reproduced(
     place = "" if table.number == "none" else f", {number}"
     title = f"{paper.title}{place}: {table.title}{table.after}"
     kept = tuple(dict.fromkeys(note for note in notes if note))
-    source = source or source_of(run.data)
+    source = source or source_of(run)
     return Table(
         slug("paper", table.id), title, tuple(columns), tuple(map(tuple, rows)), source, kept
     )
 
 
-def general_notes(paper: Paper, run: Observed) -> tuple[str, ...]:
+def general_notes(paper: Paper, run: Dataset) -> tuple[str, ...]:
     """The notes that most tables of a run share, for the page to say once."""
     return (COMPARE_RATIOS, *_intervals(paper, run), IN_BRACKETS)
 
 
-FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
+FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Dataset], Table]]] = {
     "series": by_size,
     "points": _points,
     "printed": _printed,
@@ -432,7 +430,7 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     return Table(slug("claims", paper.id), title, columns, rows, source, notes)
 
 
-def against_print(paper: Paper, runs: Sequence[Observed], source: Source) -> Table | None:
+def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Table | None:
     """The times that the paper prints of its own GPUs beside those modelled for them, with the
     correlation of their ranks; ``None`` where a paper prints none at a size that was modelled."""
     found: list[tuple[str, str, int, float, float]] = []
@@ -444,7 +442,7 @@ def against_print(paper: Paper, runs: Sequence[Observed], source: Source) -> Tab
                 row = PointRow(paper, run, series.system, n)
                 point = row.chosen(series.system, series.choose == "best", series.levels)
                 if point and point.values(TIME) and (printed := table.printed(series.label, n)):
-                    name = select.launch_text(run.data, point) or point.system
+                    name = select.launch_text(run, point) or point.system
                     shown = (paper.device(hw).name, f"{point.system}, {name}", n)
                     found.append((*shown, float(printed), point.value(TIME)))
     found = list(dict.fromkeys(found))

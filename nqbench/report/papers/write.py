@@ -15,12 +15,12 @@ from typing import Final
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, Verdict, judge
 from nqbench.analysis.claims.robust import by_chance
 from nqbench.analysis.claims.scorecard import Scorecard, scorecard
-from nqbench.analysis.data.observed import (
-    Observed,
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.for_papers import (
     device_names,
     in_times_of,
+    load_all,
     modelled,
-    observe_all,
     of_own_gpu,
     papers_of,
 )
@@ -65,12 +65,12 @@ class PaperReport:
 
 def write_paper(
     paper: Paper,
-    runs: Sequence[Observed],
+    runs: Sequence[Dataset],
     out: Path,
     formats: Sequence[str] = FORMATS,
     *,
-    again: Sequence[Observed] = (),
-    beside: Sequence[Observed] = (),
+    again: Sequence[Dataset] = (),
+    beside: Sequence[Dataset] = (),
     full: bool = False,
     home: str = "",
 ) -> PaperReport:
@@ -89,7 +89,7 @@ def write_paper(
     source = joint_source(runs)
     judged = judge(paper, runs, full=full)
     card = scorecard(paper, runs, again, beside)
-    timed = joint_source([run for run in runs if not run.data.simulated] or runs)
+    timed = joint_source([run for run in runs if not run.simulated] or runs)
     scores = tables.scorecard_table(card, timed)
     page.heading(paper.title, 1)
     page.add(Paragraph(card.outcome))
@@ -122,12 +122,12 @@ def write_paper(
     page.heading("The paper and the runs", folded=True)
     of, baselines = paper.source, {r.baseline.path: r.baseline for r in runs if r.baseline}
     cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}. {of.url}".rstrip()
-    page.add(Bullets((cited, *(str(source_of(r.data)) for r in (*runs, *baselines.values())))))
+    page.add(Bullets((cited, *(str(source_of(r)) for r in (*runs, *baselines.values())))))
     return PaperReport(tuple(page.write(PAGE)), tuple(judged), card, scores)
 
 
 def write_own(
-    paper: Paper, runs: Sequence[Observed], out: Path, formats: Sequence[str] = FORMATS
+    paper: Paper, runs: Sequence[Dataset], out: Path, formats: Sequence[str] = FORMATS
 ) -> PaperReport:
     """Write the page of runs on models of the paper's own GPUs. Raises as :func:`write_paper`."""
     page = Page(out, formats)
@@ -137,7 +137,7 @@ def write_own(
 
 
 def add_own(
-    page: Page, paper: Paper, runs: Sequence[Observed]
+    page: Page, paper: Paper, runs: Sequence[Dataset]
 ) -> tuple[tuple[Verdict, ...], Scorecard, Table]:
     """Put on a page what runs on models of the paper's own GPUs say of its claims, in its own
     form: the scorecard, how far to trust it, every claim."""
@@ -161,10 +161,10 @@ def add_own(
 
 
 def _figures(
-    paper: Paper, runs: Sequence[Observed]
+    paper: Paper, runs: Sequence[Dataset]
 ) -> tuple[list[tuple[PaperFigure, Drawing]], dict[str, list[str]]]:
     """The paper's own figures over all runs, and what could not be drawn, by the reason."""
-    with_times = [run for run in runs if any(p.values(TIME) for p in run.data.points)]
+    with_times = [run for run in runs if any(p.values(TIME) for p in run.points)]
     source, timed = joint_source(runs), joint_source(with_times or runs)
     drawn: list[tuple[PaperFigure, Drawing]] = []
     lacking: dict[str, list[str]] = {}
@@ -178,18 +178,18 @@ def _figures(
 
 
 def _tables(
-    page: Page, paper: Paper, runs: Sequence[Observed], lacking: dict[str, list[str]]
+    page: Page, paper: Paper, runs: Sequence[Dataset], lacking: dict[str, list[str]]
 ) -> None:
     """Each table per run; one that is the same for every device, once."""
     written: set[tuple[object, ...]] = set()
-    chips = [run.data.chip for run in runs]
+    chips = [run.chip for run in runs]
     for run, chip, device in zip(runs, chips, device_names(runs), strict=True):
         made, name = [], chip if chips.count(chip) == 1 else device
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with _noted(lacking, f"{_named('table', table)} ({name})"):
                 made.append(tables.reproduced_table(paper, table, run))
         # What is as printed or counted stands with the first device.
-        own = source_of(run.data).device
+        own = source_of(run).device
         made = [t for t in made if t.source.device == own or (t.title, t.rows) not in written]
         written |= {(t.title, t.rows) for t in made}
         notes = Counter(note for t in made for note in t.notes)
@@ -207,9 +207,9 @@ def _named(kind: str, part: PaperTable | PaperFigure) -> str:
     return part.title if part.number == "none" else f"{kind} {part.number}: {part.title}"
 
 
-def joint_source(runs: Sequence[Observed]) -> Source:
+def joint_source(runs: Sequence[Dataset]) -> Source:
     """Device, provenance and command of several runs together."""
-    return joint([source_of(run.data) for run in runs])
+    return joint([source_of(run) for run in runs])
 
 
 @contextmanager
@@ -230,10 +230,10 @@ def claims_tables(
     deterministic counts walk large trees. Raises ``StudyError`` (no paper's run, unknown paper,
     runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
     """
-    observed = observe_all(runs, cpu)
+    observed = load_all(runs, cpu)
     found = {}
     for one in papers_of(observed, paper):
-        mine = observed if paper else [r for r in observed if r.data.name == one.id]
+        mine = observed if paper else [r for r in observed if r.name == one.id]
         found_here = judge(one, mine, full=full)
         table = with_cpu(tables.claims_table(one, found_here, joint_source(mine)), mine)
         table = replace(table, notes=(*by_chance(one, mine, found_here), *table.notes))
@@ -246,10 +246,10 @@ def claims_tables(
     return found
 
 
-def with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
+def with_cpu(table: Table, runs: Sequence[Dataset]) -> Table:
     """The table with a note on the run that the CPU programs' times come from."""
     notes = set()
-    for data in (run.baseline.data for run in runs if run.baseline):
+    for data in (run.baseline for run in runs if run.baseline):
         said = "; intervals of speed-ups are those of the GPU's rounds" if data.rounds == 1 else ""
         where = f"{data.cpu}, {data.cpu_provenance}, for all devices ({data.command})"
         notes.add(f"CPU programs: {where}{said}")
@@ -268,7 +268,7 @@ def report_recorded(
     reports = []
     for name in names:
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
-            found, again = observe_all(runs, baseline), repeated(name, runs, baseline)
+            found, again = load_all(runs, baseline), repeated(name, runs, baseline)
             reports.append(write_paper(load_paper(name), found, folder, again=again, full=full))
     if not reports:
         raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
@@ -290,17 +290,17 @@ def recorded(
         yield runs, folder, cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
 
 
-def repeated(name: str, runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
+def repeated(name: str, runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
     """Runs in folders called ``NAME_...`` beside some runs of a study that repeat it."""
     beside = [run for path in runs for run in sorted(path.parent.glob(f"{name}_*"))]
-    return [run for run in observe_all(beside, cpu) if run.data.name == name]
+    return [run for run in load_all(beside, cpu) if run.name == name]
 
 
-def recorded_beside(name: str, own: Path) -> list[Observed]:
+def recorded_beside(name: str, own: Path) -> list[Dataset]:
     """The project's GPU runs of a paper, but for one's own."""
     runs = [run for run in recorded_runs(name, "reference") if run.resolve() != own.resolve()]
     cpu = next(iter(recorded_runs(CPU_BASELINE, "reference")), None)
-    return [run for run in observe_all(runs, cpu) if not run.data.simulated]
+    return [run for run in load_all(runs, cpu) if not run.simulated]
 
 
 def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, Table]:
@@ -310,7 +310,7 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     """
     paper = load_paper(name)
     for paths, _, baseline in recorded([name], cpu=cpu):
-        runs = observe_all(paths, baseline)
+        runs = load_all(paths, baseline)
         card = scorecard(paper, runs, repeated(name, paths, baseline))
         return card, tables.scorecard_table(card, joint_source(runs))
     raise StudyError(NO_RUN.format(name, RESULTS, name))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import in_times_of, observe_all
+from nqbench.analysis.data.for_papers import in_times_of, load_all
 from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
@@ -36,7 +36,7 @@ def cells(text: str) -> tuple[list[str], list[float]]:
 def test_recorded_runs_give_every_cell_of_the_tables_in_the_repository(name: str) -> None:
     paper, found = load_paper(name), dict[str, str]()
     runs = sorted((ROOT / "results" / "reference").glob(f"*/{name}"))
-    for run in observe_all(runs, ROOT / "results" / "reference" / "cpu" / "cpu_baseline"):
+    for run in load_all(runs, ROOT / "results" / "reference" / "cpu" / "cpu_baseline"):
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with suppress(AnalysisError):
                 own = reproduced_table(paper, table, in_times_of(paper, run))
@@ -52,7 +52,7 @@ def test_recorded_runs_give_every_cell_of_the_tables_in_the_repository(name: str
 
 def made(paper: str, table: str, builder: Builder) -> Table:
     loaded = load_paper(paper)
-    run = in_times_of(loaded, builder.observed(paper))
+    run = in_times_of(loaded, builder.data(paper))
     return reproduced_table(loaded, loaded.table(table), run)
 
 

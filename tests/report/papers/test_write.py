@@ -32,10 +32,10 @@ pytestmark = pytest.mark.usefixtures("no_walks")
 def test_three_runs_in_one_folder(tmp_path: Path) -> None:
     """Two GPUs and the simulator: each says what it has, and once what is true of all."""
     runs = [
-        zhang(dev=device(name), rounds=3).observed("zhang2011")
+        zhang(dev=device(name), rounds=3).data("zhang2011")
         for name in ("NVIDIA H100", "NVIDIA H200")
     ]
-    runs.append(simulated().observed("zhang2011"))
+    runs.append(simulated().data("zhang2011"))
     report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md", "csv"))
     page = report.paths[0]
     assert page.name == "paper.md"
@@ -59,7 +59,7 @@ def test_three_runs_in_one_folder(tmp_path: Path) -> None:
 
 def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
     """And what tells nothing of a device is shown once."""
-    run = feinbube().observed("feinbube2010")
+    run = feinbube().data("feinbube2010")
     runs = [replace(run, path=Path(f"run{i}")) for i in (1, 2)]
     report = write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",))
     devices = {v.device for v in report.verdicts if v.claim.id == "cc13_final_vs_base"}
@@ -73,7 +73,7 @@ def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
-    write_paper(load_paper("zhang2011"), [simulated().observed("zhang2011")], tmp_path, ("md",))
+    write_paper(load_paper("zhang2011"), [simulated().data("zhang2011")], tmp_path, ("md",))
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert text.count("table 1: results of the naive kernel (sim:mini); table 2:") == 1
     assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
@@ -81,7 +81,7 @@ def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
 
 def test_what_is_lost_is_said(tmp_path: Path) -> None:
     report = write_paper(
-        load_paper("fitness_schemes"), [zhang().observed("zhang2011")], tmp_path, ("md",)
+        load_paper("fitness_schemes"), [zhang().data("zhang2011")], tmp_path, ("md",)
     )
     text = report.paths[0].read_text(encoding="utf-8")
     assert "Table 1: parameters of simulated annealing: the cells are lost" in text
@@ -91,7 +91,7 @@ def draw(paper_id: str, name: str, *builders: Builder) -> Drawing:
     """A figure of a paper from runs of the builders."""
     paper = load_paper(paper_id)
     figure = next(f for f in paper.figures if f.id == name)
-    runs = [builder.observed(paper_id) for builder in builders]
+    runs = [builder.data(paper_id) for builder in builders]
     with styled():
         (drawing,) = FIGURES[figure.draw](paper, figure, runs, joint_source(runs))
     return drawing
@@ -139,7 +139,7 @@ def test_curves_mark_what_is_published() -> None:
 
 def test_tables_of_verdicts() -> None:
     paper = load_paper("zhang2011")
-    run = zhang(rounds=3).observed("zhang2011")
+    run = zhang(rounds=3).data("zhang2011")
     verdicts = judge(paper, [run])
     source = joint_source([run])
     table = claims_table(paper, verdicts, source)
@@ -186,7 +186,7 @@ def test_printed_times_stand_beside_those_modelled_for_the_papers_own_gpu(tmp_pa
                 "modelled_ms": 2e3 * float(table.printed(series.label, 15))
             }
             builder.count("kernels", levels(15), counts, series.system)
-    report = write_own(paper, [builder.observed("zhang2011")], tmp_path, ("md",))
+    report = write_own(paper, [builder.data("zhang2011")], tmp_path, ("md",))
     text = report.paths[0].read_text(encoding="utf-8")
     assert "Spearman's rank correlation over these 3: 1.00" in text
     assert "| 400.0 ms | 800.0 ms | 2 |" in text
