@@ -15,6 +15,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Plan, Variable
 from nqbench.point import Level, Point
+from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Workload
 
 SOURCE: Final = Path(__file__).with_name("programs.cu")
@@ -155,5 +156,6 @@ COUNTING = Counting()
 
 
 def point(n: int) -> Point:
-    """A point of that workload."""
+    """A point of that workload, which workers may load."""
+    register(ExternalWorkload("programs.yaml", str(Path(__file__).parents[2]), COUNTING.name))
     return Point("programs", "sizes", COUNTING.name, None, {"n": n}, {}, "")

@@ -39,16 +39,18 @@ template <class Real> __global__ void axpy(const Real* x, Real* y, Real alpha, i
     if (i < n) y[i] = alpha * x[i] + y[i];
 }
 struct Shape { char tag; double alpha; int n; };
-__device__ float doubled(float);
 __device__ int counts[3];
 __global__ void counted(const float* x, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) atomicAdd(counts + (x[i] > 0.5f), i);
 }
+#ifdef DOUBLED
+__device__ float doubled(float);
 __global__ void shaped(const float* x, float* y, Shape s) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < s.n) y[i] = doubled(s.alpha * x[i]) + s.tag;
 }
+#endif
 extern "C" __global__ void naive(const float* x, float* y, int* seen, int n, float alpha) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = FACTOR * alpha * x[i] + weights[i % 4];
