@@ -2,7 +2,7 @@
 
     python -m benchmarks.modelled_time --gpu h100 --gpu h200 --store /tmp/modelled
     python -m benchmarks.modelled_time --papers
-    python -m benchmarks.modelled_time --recorded zhang2011 kernels 15
+    python -m benchmarks.modelled_time --recorded results/reference/h200/zhang2011 --n 15
 
 simulates the 24 kernels of ``configs/ablation.yaml`` (sweep ``factorial``) at N = 15 to 18 and
 prints, for each N and GPU, Spearman's rank correlation with the medians recorded in
@@ -18,9 +18,9 @@ and ``--budget`` ends a call after so many seconds.
 and pools of 512 jobs; for Feinbube, who prints the best of 65 configurations, depth 5 and 32
 threads (16 where 32 do not fit).
 
-``--recorded`` sets the kernels of one sweep and size of a recorded run beside the model of its GPU,
-with caches: Spearman's rank correlation, the median error, and how many pairs that were measured
-20% apart or more are in the measured order.
+``--recorded`` sets the kernels of recorded runs, of these sizes, beside the model of their GPU,
+with caches: for each run and for all Spearman's rank correlation, the median error, and how many
+pairs of one run and size that were measured 20% apart or more are in the measured order.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ from scipy.stats import spearmanr
 
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.point import MEASURING
+from nqbench.runs.reading import read_manifest, read_records
 from nqbench.simulator.launching import SimPrepared
 from nqbench.simulator.models import CACHE, TIME, Model, load_model
 from nqbench.study import expand, load_study
-from nqbench.workloads import get
+from nqbench.workloads import get, register
 
 ROOT: Final = Path(__file__).parents[1]
 FACTORS: Final = ("memory", "layout", "loop", "assignment")
@@ -63,6 +65,8 @@ POOL: Final = 512
 """Jobs that stay together in a slice: the ablation's pool size, a multiple of its block size."""
 
 PointKey = tuple[str, ...]
+Kernel = tuple[int, float, float]
+"""Size, modelled and measured milliseconds."""
 
 FEINBUBE: Final = {"block_size": 32, "depth": 5}
 PRINTED: Final = (
@@ -213,33 +217,55 @@ def papers() -> Iterator[str]:
         yield f"| {name} | {system} | {n} | {seconds} | {ms / 1e3:.3g} | {ms / 1e3 / seconds:.2f} |"
 
 
-def recorded(gpu: str, study: str, sweep: str, n: int, budget_s: float) -> Iterator[str]:
-    """A line for each kernel of a recorded sweep, as many as the time allows, then their sum."""
-    end = time.monotonic() + budget_s
-    rows: dict[str, tuple[Mapping[str, Any], list[float]]] = {}
-    with gzip.open(ROOT / f"results/reference/{gpu}/{study}/records.jsonl.gz") as file:
-        for record in map(json.loads, file):
-            point, timed = record["point"], record["status"] == "ok" and record["round"] > 0
-            if timed and (point["sweep"], point["factors"].get("n")) == (sweep, n):
-                rows.setdefault(record["key"], (point, []))[1].append(record["value_s"])
+def recorded(
+    gpu: str, runs: Sequence[Path], sizes: Sequence[int], budget_s: float
+) -> Iterator[str]:
+    """A line for each kernel of the runs, as many as the time allows, then one for each run and
+    their sum. The study of an own kernel is read from its file in ``examples``."""
+    end, found = time.monotonic() + budget_s, dict[str, list[Kernel]]()
     real = replace(load_model(gpu).facts, kind="cuda")
-    pairs: list[tuple[float, float]] = []
-    for point, values in rows.values():
-        if pairs and time.monotonic() > end:
-            break
-        whole = get(point["workload"]).plan(point["factors"], point["system"], real)
-        if not isinstance(whole, KernelPlan):
-            continue
-        with SimDevice(gpu, modes=(CACHE, TIME)).prepare(whole) as prepared:
-            ms = float((prepared.launch().counters or {})["modelled_ms"])
-        pairs.append((ms, 1e3 * statistics.median(values)))
-        yield f"{point['label']:60s} {ms:9.3f} ms modelled, {pairs[-1][1]:9.3f} measured"
-    rank = float(spearmanr([ms for ms, _ in pairs], [ms for _, ms in pairs])[0])
-    error = statistics.median(abs(model / real_ms - 1) for model, real_ms in pairs)
-    apart = [(a, b) for a, b in combinations(pairs, 2) if not 1 / 1.2 < a[1] / b[1] < 1.2]
-    right = sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in apart)
-    kernels, order = f"{len(pairs)} of {len(rows)}", f"{right} of {len(apart)}"
-    yield f"| {gpu} | {study}, {sweep} | {n} | {kernels} | {rank:.2f} | {error:.0%} | {order} |"
+    for run in runs:
+        study, rows = (
+            read_manifest(run)["study"],
+            dict[str, tuple[Mapping[str, Any], list[float]]](),
+        )
+        name = str(study["name"])
+        if ":" in study["workload"]:
+            register(load_study(ROOT / "examples" / name / f"{name}.yaml").external)
+        for record in read_records(run).records:
+            if not (record.status == "ok" and record.round > 0 and record.value_s):
+                continue
+            if not sizes or record.point["factors"]["n"] in sizes:
+                rows.setdefault(record.key, (record.point, []))[1].append(record.value_s)
+        for point, values in rows.values():
+            levels = {of: level for of, level in point["factors"].items() if of not in MEASURING}
+            whole = get(point["workload"]).plan(levels, point["system"], real)
+            if not isinstance(whole, KernelPlan) or (found and time.monotonic() > end):
+                continue
+            with SimDevice(gpu, modes=(CACHE, TIME)).prepare(whole) as prepared:
+                ms = float((prepared.launch().counters or {})["modelled_ms"])
+            real_ms = 1e3 * statistics.median(values)
+            found.setdefault(name, []).append((point["factors"]["n"], ms, real_ms))
+            yield f"{point['label']:60s} {ms:9.3f} ms modelled, {real_ms:9.3f} measured"
+    yield "| run | kernels | Spearman | median error | pairs 20% apart in order |"
+    yield "|---|---|---|---|---|"
+    yield from (_beside(name, [kernels]) for name, kernels in found.items())
+    if found:
+        yield _beside("all", list(found.values()))
+
+
+def _beside(name: str, runs: Sequence[Sequence[Kernel]]) -> str:
+    """The row of a table for kernels of these runs."""
+    kernels = [kernel for run in runs for kernel in run]
+    rank = float(spearmanr([ms for _, ms, _ in kernels], [real for *_, real in kernels])[0])
+    error = statistics.median(abs(ms / real - 1) for _, ms, real in kernels)
+    apart = [
+        (a[1] < b[1]) == (a[2] < b[2])
+        for run in runs
+        for a, b in combinations(run, 2)
+        if a[0] == b[0] and not 1 / 1.2 < a[2] / b[2] < 1.2
+    ]
+    return f"| {name} | {len(kernels)} | {rank:.2f} | {error:.0%} | {sum(apart)} of {len(apart)} |"
 
 
 def measured(gpu: str) -> dict[tuple[int, PointKey], float]:
@@ -289,17 +315,16 @@ def main() -> None:
     """Simulate what is missing, then print the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--gpu", action="append", choices=("h100", "h200"))
-    parser.add_argument("--n", type=int, nargs="+", default=list(SLICES), choices=list(SLICES))
+    parser.add_argument("--n", type=int, nargs="+", help="default: 15 to 18; all that are recorded")
     parser.add_argument("--store", type=Path, help="JSON lines of what was simulated")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds of simulation")
     parser.add_argument("--all", action="store_true", help="print every kernel too")
-    parser.add_argument("--recorded", nargs=3, metavar=("STUDY", "SWEEP", "N"))
+    parser.add_argument("--recorded", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--papers", action="store_true", help="the papers' chips instead")
     given = parser.parse_args()
     if given.recorded:
-        study, sweep, size = given.recorded
         for gpu in given.gpu or ["h200"]:
-            for line in recorded(gpu, study, sweep, int(size), given.budget):
+            for line in recorded(gpu, given.recorded, given.n or (), given.budget):
                 say(line)
         return
     if given.papers:
@@ -312,7 +337,7 @@ def main() -> None:
     if given.store and given.store.exists():
         rows: list[dict[str, Any]] = [json.loads(line) for line in given.store.open()]
         found = [Simulated(r["n"], tuple(r["key"]), r["ms"], r["clocks"]) for r in rows]
-    missing = simulate(given.n, gpus, {(s.n, s.key) for s in found})
+    missing = simulate(given.n or list(SLICES), gpus, {(s.n, s.key) for s in found})
     while time.monotonic() - started < given.budget and (one := next(missing, None)):
         found.append(one)
         if given.store:

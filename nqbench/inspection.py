@@ -86,8 +86,9 @@ def check_points(
     device: SimDevice,
     listener: Progress | None = None,
     limit_s: float | None = None,
+    name: str = "",
 ) -> Checked:
-    """Run every point once on a device in the checked mode.
+    """Run every point once on a device in the checked mode. A single one may have a ``name``.
 
     In random order, where a limit of ``limit_s`` seconds leaves out the rest. The first point does
     not count: in a new installation it compiles the checks themselves, for many seconds.
@@ -96,7 +97,7 @@ def check_points(
     launch = launch_factors(points[0].workload) if points else ()
     found, listener = Checked(), listener or Listener()
     listener.stage("checking every access in the simulator", len(points))
-    pairs = list(zip(labels(points, launch), points, strict=True))
+    pairs = list(zip([name] if name else labels(points, launch), points, strict=True))
     if limit_s is not None:
         Random(0).shuffle(pairs)  # so that all levels come early
     for number, (label, point) in enumerate(pairs):

@@ -40,10 +40,10 @@ COMMANDS: Final[Mapping[str, Sequence[Callable[..., None]]]] = {
     "More": (verify, static, bottleneck, devices, kernels, import_, worker),
 }
 """Groups of ``nqbench --help``; the first has what most people need, in the order of use."""
-REMOVED_COMMANDS: Final[Mapping[str, str]] = json.loads(
-    Path(__file__).with_name("former.json").read_text(encoding="utf-8")
-)
+FORMER: Final = Path(__file__).with_name("former.json")
 """What a former command, or a command with one of its former words, did and what to use now."""
+MEASURING: Final = ("run", "reproduce", "bottleneck", "count")
+"""Commands that can be resumed."""
 LISTS: Final = ("init", "kernels", "devices")
 """Commands that compute nothing, and so need little memory."""
 
@@ -68,7 +68,7 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words ask for. Raises ``StudyError`` for one that is gone."""
         given = {part for word in args for part in word.split("=")}
-        for former, sentence in REMOVED_COMMANDS.items():
+        for former, sentence in json.loads(FORMER.read_text(encoding="utf-8")).items():
             if former.split()[0] == args[0] and given.issuperset(former.split()):
                 raise StudyError(f"{former} is gone: it {sentence}")
         return super().resolve_command(ctx, args)
@@ -171,6 +171,8 @@ def _kept(words: Sequence[str]) -> str:
     """What an interrupted command leaves behind."""
     if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
+    if words[1] not in MEASURING or "--recorded" in words:
+        return "nothing was measured"
     again = shlex.join(word for word in words if word != FRESH)
     return f"what was measured is kept; resume with: {again}"
 

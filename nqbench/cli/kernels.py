@@ -46,13 +46,14 @@ def check(
     from nqbench.devices.registry import open_simulator
     from nqbench.inspection import check_points
     from nqbench.study.asked import chosen_points, of_kernel
+    from nqbench.study.packaged import SOURCES
 
     if form not in ("", "github"):
         raise StudyError(f"--format {form}: write --format github, or --json")
     simulator, file = open_simulator(device, checked=True), Path(subject)
     study: str | Study = subject
     warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer
-    if file.suffix in (".cu", ".cuh"):
+    if file.suffix in SOURCES:
         study = of_kernel(file, entry, grid, block, shared, arg or ())
     else:
         given = {"--entry": entry, "--grid": grid, "--block": block, "--arg": arg}
@@ -60,7 +61,7 @@ def check(
         warn = show.console.note
     points = chosen_points(study, simulator.facts, point or (), n or (), warn=warn)
     with show.progress.progress() as listener:
-        found = check_points(points, simulator, listener)
+        found = check_points(points, simulator, listener, name=entry)
     if as_json:
         show.console.print_json({"subject": subject, "device": simulator.spec, **found.as_json()})
     elif form:

@@ -207,6 +207,8 @@ def _refusal(program: CompileRequest, status: Any, log: str) -> str:
     errors = [line for line in errors if not _SUMMARY.search(line)]
     if errors and all(line.startswith(_NAME_MAP) for line in errors):
         reason = re.sub(rf"^{_NAME_MAP}\(\d+\): error: ", "", errors[0])
+        if "cannot determine which instance" in reason:
+            return f"{where}: it is a template; write its arguments too, {program.entry}<...>"
         what = "variable" if "& " in errors[-1] else "entry"
         return f"{where}: no such {what} in {program.source.name}: {reason}"
     return sentence(program, errors) if errors else f"{where}: {log or status.name}"

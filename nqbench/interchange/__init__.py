@@ -55,6 +55,8 @@ def open_results(path: Path) -> Dataset:
     """A run folder, an nvbench file or a folder of nvbench files. Raises ``StoreError``."""
     from nqbench.analysis.data.dataset import collect, load_dataset
 
+    if path.suffix in (".yaml", ".yml"):
+        raise StoreError(f"{path} is a study; give a run folder that `nqbench run {path}` wrote")
     if files := _files(path):
         from nqbench.interchange import nvbench
 

@@ -207,8 +207,9 @@ _AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
 
 
 def _difference(a: float, b: float, what: Quantity) -> wording.Difference:
+    """Without the two values, which stand beside it."""
     ratio = b / a if a else (math.inf if b else 1.0)
-    return wording.Difference(Estimate(ratio, exact=True), what, (float(a), float(b)))
+    return wording.Difference(Estimate(ratio, exact=True), what)
 
 
 def write_explained(

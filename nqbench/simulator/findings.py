@@ -24,7 +24,8 @@ class Finding:
     ``kind``     what it is (``race``, ``out of bounds``, ...), or what stopped the launch
     ``threads``  who did it the first time, and with whom
     ``does``     what these threads do, for a race: ``("writes", "read")``
-    ``buffer``   what the address is in; ``element`` of it, of ``dtype``, or what is known instead
+    ``buffer``   what the address is in, or near to where it is out of bounds; ``element`` of it, of
+                 ``dtype``, or what is known instead
     ``values``   before and after a write, or what was read
     ``count``    how often it happened
     ``message``  where an address outside of everything is near to; or the simulator's sentence,
@@ -62,19 +63,22 @@ class Spaces:
         """A finding about ``size`` bytes at an address of a memory space."""
         buffer, offset, dtype = self._target(space, address)
         element = offset // size if buffer and offset % size == 0 else None
-        message = "" if kind not in ("out of bounds", "misaligned") else self._near(space, address)
+        message = ""
+        if kind in ("out of bounds", "misaligned"):
+            near, message = self._near(space, address)
+            buffer = buffer or near * (kind == "out of bounds")
         return Finding(
             kind, i.where, space, i.full_opcode, buffer=buffer, element=element,
             dtype=_dtype(i, dtype, size), address=address, nbytes=size, message=message, **more,
         )  # fmt: skip
 
-    def _near(self, space: str, address: int) -> str:
-        """What an address that is wrong is near to."""
+    def _near(self, space: str, address: int) -> tuple[str, str]:
+        """The buffer that an address that is wrong is near to, and in words."""
         if space == "shared":
-            return f"the block has {self.shared_bytes} bytes"
+            return "", f"the block has {self.shared_bytes} bytes"
         if space == "local":
-            return f"a thread has {self.code.layout.local_bytes} bytes"
-        return "through a null pointer" if 0 <= address < NEAR else self.memory.near(address)
+            return "", f"a thread has {self.code.layout.local_bytes} bytes"
+        return ("", "through a null pointer") if 0 <= address < NEAR else self.memory.near(address)
 
     def _target(self, space: str, address: int) -> tuple[str, int, str]:
         """What an address is in, the byte offset there, and its dtype if that is known."""

@@ -89,19 +89,19 @@ class GlobalMemory:
         """Everything in memory: the kernel's own variables, then the buffers."""
         return [*self._module_spans, *self.by_name.values()]
 
-    def near(self, address: int) -> str:
-        """``8 bytes beyond the end of buffer 'jobs' of 96 bytes``; empty if no buffer is near."""
+    def near(self, address: int) -> tuple[str, str]:
+        """The buffer that an address is in or near, and where it is: ``8 bytes beyond the end of
+        buffer 'jobs' of 96 bytes``; both empty if no buffer is near."""
         offset = address - GLOBAL_BASE
         for span in self.spans:
-            size = span.high - span.low
-            if span.low <= offset < span.high:
-                return f"byte {offset - span.low} of buffer {span.name!r} of {size} bytes"
-            if 0 <= offset - span.high < NEAR:
-                beyond = f"{offset - span.high} bytes" if offset > span.high else "right"
-                return f"{beyond} beyond the end of buffer {span.name!r} of {size} bytes"
-            if 0 < span.low - offset < NEAR // 2:
-                return f"{span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
-        return ""
+            beyond, before = offset - span.high, span.low - offset
+            if beyond >= NEAR or before >= NEAR // 2:
+                continue
+            where = f"byte {-before} of" if beyond < 0 else "right beyond the end of"
+            where = f"{beyond} bytes beyond the end of" if beyond > 0 else where
+            where = f"{before} bytes before" if before > 0 else where
+            return span.name, f"{where} buffer {span.name!r} of {span.high - span.low} bytes"
+        return "", ""
 
     def _open(self, span: BufferSpan) -> None:
         covered = _covered(span)

@@ -21,9 +21,10 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
 from nqbench.study.check import check_level, is_expression
 from nqbench.study.expand import expand
-from nqbench.study.load import load_study
+from nqbench.study.load import load_study, read_dict
 from nqbench.study.model import NAME_LENGTH, Study
-from nqbench.system.suggest import listing, suggestion
+from nqbench.study.packaged import SOURCES
+from nqbench.system.suggest import listing, nearest_file, suggestion
 from nqbench.workloads import find_system, register, with_systems
 from nqbench.workloads.base import Workload, check_variants
 
@@ -99,6 +100,9 @@ def of_kernel(
     """A study of one launch of a kernel in a file; ``grid`` and ``block`` are written like ``4,2``,
     ``arguments`` like ``x: float32[1024] = random`` and ``n: int32 = 1024``. Raises ``StudyError``.
     """
+    if not source.is_file():
+        close = nearest_file(source, *SOURCES)
+        raise StudyError(f"there is no file {source}{f'; did you mean {close}?' if close else ''}")
     words = {"--entry": entry, "--grid": grid, "--block": block}
     if missing := [name for name, word in words.items() if not word]:
         form = "--entry NAME --grid 4 --block 128 --arg 'x: float32[1024] = random'"
@@ -124,10 +128,11 @@ def of_kernel(
             (taken[name]["contents" if extent else "value"],) = _numbers(given, ";")
         if name == "n":  # a study's own name for its size
             sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
-    kernel: dict[str, object] = {"source": str(source.absolute()), "entry": entry}
+    kernel: dict[str, object] = {"source": source.name, "entry": entry}
     kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
     kernel |= {"arguments": taken} if taken else {}
-    return load_study({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
+    study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
+    return load_study(replace(study, path=source, lines={}))  # mistakes are told of the file
 
 
 def _numbers(words: str, between: str = ",") -> list[int | float | str]:

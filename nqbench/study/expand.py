@@ -166,7 +166,7 @@ class _Expansion:
                 resolved = self.workload.resolve(asked, system, self.device)
         except StudyError as error:
             if error.keys:
-                about = context(self.sweep, given)
+                about = context(self.sweep, given) if source.lines else ""
                 said = f"'{innermost(error.keys)}': {error.message}{about}"
                 raise source.error(said, error.keys) from error
             blamed = given.get(error.factor)
@@ -248,12 +248,13 @@ class _Expansion:
     def infeasible(self, error: InfeasibleError, given: Given) -> StudyError:
         """A combination that cannot run, as a mistake at the line to change: that of the factor
         that the error names, else of the system or the sweep."""
-        message = str(error).rstrip(".") + context(self.sweep, given)
+        message = str(error).rstrip(".")
+        if self.study.source.lines:  # not one launch of a command
+            message += context(self.sweep, given)
+            message += "; `infeasible: skip` would list such points as skipped"
         item = given.get(error.factor) or given.get("system")
-        return self.study.source.error(
-            f"{message}; `infeasible: skip` would list such points as skipped",
-            error.keys or (item.path if item else self.sweep.path),
-        )
+        path = error.keys or (item.path if item else self.sweep.path)
+        return self.study.source.error(message, path)
 
     def check_names(self) -> None:
         """Refuse names that no point has, in parts of `and` and `or` that were never evaluated."""

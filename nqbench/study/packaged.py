@@ -21,6 +21,8 @@ SCHEMA_FILE: Final = "nqbench.schema.json"
 """The JSON Schema beside studies: their first line names it for editors."""
 STUDY: Final = "study.yaml"
 """The study in the folder of a paper."""
+SOURCES: Final = (".cu", ".cuh")
+"""How files with kernels end."""
 EXPERIMENTS: Final = Path("experiments")
 """A user's own papers, in the current folder."""
 
@@ -56,6 +58,11 @@ def find_study(given: Path) -> Path:
     Raises ``StudyError`` with the nearest name for an unknown bare name.
     """
     name = str(given)
+    if given.suffix in SOURCES:
+        raise StudyError(
+            f"{given} is a file with a kernel, not a study: `nqbench check {given}` checks a launch"
+            f" of it, `nqbench init {given.stem}` writes a study to start from"
+        )
     if given.is_file() or given.suffix or given.name != name:
         return given
     known = studies()

@@ -343,6 +343,7 @@ _RULES: Final = {
         ("dict_type", "model_type", "model_attributes_type", "mapping_type"),
         "{entry}'{key}' takes keys with values (key: value), not {kind}",
     ),
+    "too_long": "'{key}' takes at most {max_length} values, not {actual_length}",
     "reading": "'{key}': {said}",
     "string_pattern_mismatch": "'{key}' is {given}, but takes {about}",
 }

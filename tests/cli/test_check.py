@@ -91,7 +91,11 @@ def test_points_and_mistakes_in_the_command(
 KERNEL = ["--entry", "read_after_write", "--grid", 2, "--block", 96]
 OUT, RAW = ["--arg", "out: int32[192] = zeros"], ["--arg", "raw: int32[2, 96]"]
 FILES: dict[str, tuple[list[Any], int, str]] = {
-    "a launch": ([*KERNEL, *OUT, *RAW], 1, "in planted N=1"),
+    "a launch": ([*KERNEL, *OUT, *RAW], 1, "1 point checked: race (1)"),
+    "no block": ([*KERNEL, *OUT, *RAW, "--grid", 0], 2, "planted.cu: grid: `0` is 0, but must be at"),
+    "four numbers": ([*KERNEL, "--block", "1,1,1,1"], 2, "cu: 'block' takes at most 3 values, not 4"),
+    "a wide block": ([*KERNEL, *OUT, *RAW, "--block", 2048], 2, "4 multiprocessors)\n"),
+    "a half": ([*KERNEL, *OUT, "--arg", "raw: int8 = 1.5"], 2, "is 1.5, which int8 cannot hold\n"),
     "annotations": (
         [*KERNEL, *OUT, *RAW, "--format", "github"],
         *(1, "planted.cu,line=64,title=nqbench%3A race in kernel read_after_write::block 0, thr"),
@@ -117,11 +121,26 @@ def test_a_kernel_in_a_file(case: str) -> None:
 
 
 def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
-    text = "__global__ void k(float* x, int n) { x[n - 1 - threadIdx.x] = 1; }"
+    text = "__global__ void k(float* x, int n) { x[threadIdx.x] = n; }"
     (tmp_path / "k.cu").write_text(text)
     launch = ["--entry", "k", "--grid", 1, "--block", 32, "--arg", "x: float32[n]", "--arg"]
     assert call("check", tmp_path / "k.cu", *launch, "n: int32 = 32").code == 0
-    assert "out of bounds" in call("check", tmp_path / "k.cu", *launch, "n: int32 = 16").out
+    beyond = call("check", tmp_path / "k.cu", *launch, "n: int32 = 16", "--json")
+    (found,) = json.loads(beyond.out)["findings"]
+    assert (found["kind"], found["buffer"], found["points"]) == ("out of bounds", "x", ["k"])
+
+
+@pytest.mark.parametrize("command", ["check", "run", "explain", "static"])
+def test_a_kernel_is_no_study(command: str, tmp_path: Path) -> None:
+    said = "nqbench: there is no file near.cu; did you mean neat.cu?\n"
+    if command != "check":
+        said = (
+            "nqbench: near.cu is a file with a kernel, not a study: `nqbench check near.cu` checks"
+            " a launch of it, `nqbench init near` writes a study to start from\n"
+        )
+    (tmp_path / "neat.cu").touch()
+    done = call(command, "near.cu", cwd=tmp_path)
+    assert (done.code, done.err) == (2, said)
 
 
 def test_systems_and_examples_are_clean() -> None:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from nqbench import __version__
-from nqbench.cli.app import COMMANDS, REMOVED_COMMANDS
+from nqbench.cli.app import COMMANDS, FORMER
 from nqbench.measure.run_state import RunOutcome
 from tests.cli.call import ROOT, SURROUNDINGS, call, process
 
@@ -75,6 +75,9 @@ def test_help_loads_little_and_names_every_command() -> None:
         name = command.__name__.strip("_")
         assert call(name, "-h").out.startswith(f"Usage: nqbench {name} ")
     assert call("--version").out == f"nqbench {__version__}\n"
+
+
+REMOVED_COMMANDS: dict[str, str] = json.loads(FORMER.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("former", REMOVED_COMMANDS)

@@ -136,7 +136,8 @@ def test_files(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("compare old", "needs two runs, or one run and, with `by`, two levels"),
+        ("compare old", "needs two runs, or one run and, with --by, two levels of a factor: --by "),
+        ("compare quick.yaml", "quick.yaml is a study; give a run folder that `nqbench run quick"),
         ("compare old old", "the same run is given twice"),
         ("compare old count", "these never share a column"),
         ("compare old nothing", "does not exist; give a run folder"),

@@ -121,12 +121,13 @@ def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
         ("__global__ void k() { int x = y; }\n", "k", "sm_90", r"bad\.cu\(1\).*\"y\" is undefined"),
         ('\n\n#include "gone.cuh"\n', "k", "sm_90", r"not found: gone\.cuh \(bad\.cu:3\)"),
         ("__global__ void k() {}\n", "l", "sm_90", r"no such entry in bad\.cu.*\"l\""),
+        ("template <int> __global__ void k() {}\n", "k", "sm_90", r"is a template.*, k<\.\.\.>$"),
         ("__global__ void k() {}\n", "k", "sm_20", r"this NVRTC \(\d+.* knows .*sm_90"),
         ("__global__ void k() {}\n", "k", "90", r"written like sm_90"),
         ('#include "part.cuh"\n__global__ void k() { f(); }\n', "k", "sm_90", r"part\.cuh\(2\)"),
         (MANY_ERRORS, "k", "sm_90", r"\.cu\(2\).*8 more errors"),
     ],
-    ids=["code", "include", "entry", "arch", "arch-form", "error-in-include", "many-errors"],
+    ids=["code", "include", "entry", "template", "arch", "arch-form", "error-in-include", "many-errors"],
 )
 def test_errors_are_one_readable_message(
     tmp_path: Path, text: str, entry: str, arch: str, said: str

@@ -112,6 +112,13 @@ def test_ctrl_c_at_any_moment_of_the_start(module: str, study: Path) -> None:
     assert done.returncode in (130, -signal.SIGINT), done.stderr
 
 
+@pytest.mark.parametrize("words", ["check zhang2011.low_divergence", "reproduce x --recorded"])
+def test_what_measures_nothing_keeps_nothing(words: str) -> None:
+    run = [sys.executable, "-c", INTERRUPTED, "nqbench.study.load", *words.split()]
+    done = said(run)
+    assert (done.returncode, done.stderr) == (130, "nqbench: interrupted; nothing was measured\n")
+
+
 def test_a_deleted_working_directory(study: Path) -> None:
     gone = study.parent / "gone"
     gone.mkdir()

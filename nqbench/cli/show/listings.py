@@ -132,7 +132,8 @@ def show_mistake(mistake: Mistake) -> None:
             console.say(f"{line.line:>6} | {line.text.strip()}")
     console.say(sentence(mistake.first), bullet="    ")
     rest = f" and {len(mistake.points) - 1} more" if len(mistake.points) > 1 else ""
-    console.say(f"in {mistake.points[0]}{rest}", bullet="    ")
+    if mistake.points != [mistake.kernel]:
+        console.say(f"in {mistake.points[0]}{rest}", bullet="    ")
     console.say("")
 
 
