@@ -92,8 +92,8 @@ KERNEL = ["--entry", "read_after_write", "--grid", 2, "--block", 96]
 OUT, RAW = ["--arg", "out: int32[192] = zeros"], ["--arg", "raw: int32[2, 96]"]
 FILES: dict[str, tuple[list[Any], int, str]] = {
     "a launch": ([*KERNEL, *OUT, *RAW], 1, "1 point checked: race (1)"),
-    "no block": ([*KERNEL, *OUT, *RAW, "--grid", 0], 2, "planted.cu: grid: `0` is 0, but must be at"),
-    "four numbers": ([*KERNEL, "--block", "1,1,1,1"], 2, "cu: 'block' takes at most 3 values, not 4"),
+    "no block": ([*KERNEL, *OUT, *RAW, "--grid", 0], 2, "planted.cu: grid: `0` is 0, but must"),
+    "four numbers": ([*KERNEL, "--block", "1,1,1,1"], 2, "'block' takes at most 3 values, not 4"),
     "a wide block": ([*KERNEL, *OUT, *RAW, "--block", 2048], 2, "4 multiprocessors)\n"),
     "a half": ([*KERNEL, *OUT, "--arg", "raw: int8 = 1.5"], 2, "is 1.5, which int8 cannot hold\n"),
     "annotations": (

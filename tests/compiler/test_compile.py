@@ -127,7 +127,6 @@ def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
         ('#include "part.cuh"\n__global__ void k() { f(); }\n', "k", "sm_90", r"part\.cuh\(2\)"),
         (MANY_ERRORS, "k", "sm_90", r"\.cu\(2\).*8 more errors"),
     ],
-    ids=["code", "include", "entry", "template", "arch", "arch-form", "error-in-include", "many-errors"],
 )
 def test_errors_are_one_readable_message(
     tmp_path: Path, text: str, entry: str, arch: str, said: str
