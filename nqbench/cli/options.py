@@ -69,9 +69,6 @@ Formats = Annotated[
     list[str] | None,
     option("--format -f FORMAT", "md, csv, tex, html; figures: svg, pdf, png; repeatable."),
 ]
-Full = Annotated[
-    bool, option("--full", "Compute deterministic counts of large boards too (minutes, once).")
-]
 CpuBaseline = Annotated[
     Path | None, option("--cpu RUN", "Run with the times of CPU programs, for all sizes.")
 ]

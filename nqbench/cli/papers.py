@@ -22,7 +22,6 @@ def reproduce(
     budget: options.Budget = None,
     recorded: bool = option("--recorded", "Run nothing: use every run under results/.", False),
     cpu: options.CpuBaseline = None,
-    full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a paper's experiments again: tables, figures, verdicts.
@@ -43,7 +42,7 @@ def reproduce(
         options.refuse(given, "--recorded runs nothing")
         from nqbench.report.papers import write
 
-        for report in write.report_recorded(papers, out, full=full, cpu=cpu):
+        for report in write.report_recorded(papers, out, cpu=cpu):
             show.results.show_paper(report)
         for name in (name for name in papers if not any(write.recorded([name]))):
             show.console.note(
@@ -56,7 +55,7 @@ def reproduce(
             if device == OWN:
                 worst = max(worst, _on_own_gpus(name, out, budget))
             else:
-                worst = max(worst, _reproduce(name, device, out, budget, full, cpu))
+                worst = max(worst, _reproduce(name, device, out, budget, cpu))
         except NothingRuns as error:
             left_out += 1
             if left_out == len(papers):
@@ -69,7 +68,7 @@ def reproduce(
 
 
 def _reproduce(
-    name: str, device: str, out: Path | None, budget: float | None, full: bool, cpu: Path | None
+    name: str, device: str, out: Path | None, budget: float | None, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.analysis.answer import Answer
@@ -91,7 +90,7 @@ def _reproduce(
         write_report(Answer(run), out)
         beside = recorded_beside(name, outcome.path)
         own = with_programs([run], cpu)
-        made = write_paper(load_paper(name), own, out, beside=beside, full=full)
+        made = write_paper(load_paper(name), own, out, beside=beside)
         show.results.show_paper(made, outcome.path)
     return exit_code(outcome)
 
@@ -135,7 +134,6 @@ def claims(
         False,
     ),
     cpu: options.CpuBaseline = None,
-    full: options.Full = False,
     out: options.OutFolder = None,
     formats: options.Formats = None,
     as_json: options.Json = False,
@@ -150,7 +148,7 @@ def claims(
 
     show.console.hush(quiet)
     if matrix:
-        options.refuse({"--paper": paper, "--full": full}, "--matrix has the rows of all papers")
+        options.refuse({"--paper": paper}, "--matrix has the rows of all papers")
         from nqbench.report.matrix import write_effects, write_recorded
 
         command = options.shown_line()
@@ -166,7 +164,6 @@ def claims(
         return
     options.refuse({"--out": out, "--format": formats}, "claims writes files only of --matrix")
     if paper and not runs:
-        options.refuse({"--full": full}, "the scorecard counts nothing anew")
         card, scores = recorded_scorecard(paper, cpu)
         if as_json:
             show.console.print_json({"outcome": card.outcome, **scores.as_json("claims")})
@@ -175,9 +172,7 @@ def claims(
         return
     if not runs:
         raise StudyError("claims needs the runs to judge by: nqbench claims RUN, or --paper PAPER")
-    if full:
-        show.console.note("counting large boards that are not cached yet: minutes, once")
-    tables = claims_tables(runs, paper, full=full, cpu=cpu)
+    tables = claims_tables(runs, paper, cpu=cpu)
     if as_json:
         show.console.print_json([{"paper": p, **t.as_json("claims")} for p, t in tables.items()])
         return

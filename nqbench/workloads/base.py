@@ -276,11 +276,11 @@ class Workload(ABC):
         """Files that its plans follow from, besides those in the folders of its modules."""
         return ()
 
-    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
+    def count(self, name: str, **parameters: Any) -> Any:
         """A number that follows from the algorithm without a run; ``count`` in claims.
 
-        ``full`` allows minutes. By default one of ``counts``, for the size ``N``. Raises
-        ``StudyError`` for a name, a parameter or a size that does not exist.
+        By default one of ``counts``, for the size ``N``. Raises ``StudyError`` for a name, a
+        parameter or a size that does not exist, ``AnalysisError`` for what would take minutes.
         """
         if name not in self.counts:
             hint = suggestion(name, self.counts) if self.counts else "the workload has none"

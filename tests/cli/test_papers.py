@@ -132,7 +132,7 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
         (("reproduce",), "PAPER"),
         (("claims",), "claims needs the runs to judge by"),
         (("claims", "--paper", "zhang2011"), "there is no run of zhang2011 under results"),
-        (("claims", "--paper", "zhang2011", "--full"), "--full has no effect here"),
+        (("claims", "nowhere", "--full"), "claims --full is gone: it counted iterations"),
         (("claims", "nowhere", "--out", "x"), "--out has no effect here"),
         (("claims", "nowhere", "--matrix", "--paper", "x"), "--paper has no effect here"),
         (("claims", "--matrix", "nowhere"), "not a run folder"),

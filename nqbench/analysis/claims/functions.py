@@ -32,7 +32,6 @@ class Values:
 
     ``at``     the resample that the functions answer for; 0: all rounds
     ``run``    index of the run in question among ``runs``; ``n`` the size (``N``)
-    ``full``   counts may walk trees for minutes
     ``notes``  where values come from; ``edges`` the optima that lie at the edge of their sweep
 
     A formula gives the functions of a system (``formula.OF_SYSTEM``) the system, a size and a
@@ -45,7 +44,6 @@ class Values:
     run: int = 0
     n: int = 0
     at: int = 0
-    full: bool = False
     notes: dict[str, None] = field(default_factory=dict)
     edges: dict[str, None] = field(default_factory=dict)
     _kept: dict[Any, Any] = field(default_factory=dict)
@@ -188,7 +186,7 @@ class Values:
 
     def count(self, name: str, **parameters: Any) -> Any:
         """A deterministic count, of an instrumented kernel if a run has it, else enumerated on the
-        CPU. Those of large boards take minutes, and need ``--full``."""
+        CPU, of boards that take no minutes."""
         given = {"N": self.n, **parameters}
         if "system" in given:
             given["system"] = self.paper.system(given["system"])
@@ -201,12 +199,11 @@ class Values:
                     self.notes[f"counted by the instrumented kernel on {where}"] = None
                     return found
         try:
-            return get(self.paper.workload).count(name, full=self.full, **given)
+            return get(self.paper.workload).count(name, **given)
         except AnalysisError as error:
             raise NotMeasured(
-                f"counting {name} at N={given['N']} walks the whole tree:"
-                " `nqbench claims RUN --full` does it once (minutes), and so does a run of the"
-                " study on a GPU"
+                f"counting {name} at N={given['N']} walks the whole tree: a run of the study on a"
+                " GPU does"
             ) from error
 
     def _run(self, hw: str) -> int:

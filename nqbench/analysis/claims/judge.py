@@ -236,14 +236,12 @@ class Way:
 USUAL: Final = Way()
 
 
-def judge(
-    paper: Paper, runs: Sequence[Dataset], *, full: bool = False, way: Way = USUAL
-) -> list[Verdict]:
+def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
     Claims that compare devices are judged once, over all runs (over those with times, if it is
     times that they compare). With a measured run present, a simulated one has no verdict on claims
-    that it cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
+    that it cannot judge.
     """
     runs = [in_times_of(paper, run) for run in runs]
     drawn = partial(Resamples.of, without=way.without, confidence=way.confidence)
@@ -256,7 +254,7 @@ def judge(
         there = own_cards <= {run.hardware(paper) for run in runs}
         form = _Form.of(claim, way.limits, own=bool(own_cards) and there)
         if form.enumerated:
-            verdicts.append(_verdict(claim, form, Values(paper, runs, full=full), None))
+            verdicts.append(_verdict(claim, form, Values(paper, runs), None))
         elif form.across:
             among = timed if form.names & OF_TIME else runs
             joint = drawn(among)

@@ -71,7 +71,6 @@ def write_paper(
     *,
     again: Sequence[Dataset] = (),
     beside: Sequence[Dataset] = (),
-    full: bool = False,
     home: str = "",
 ) -> PaperReport:
     """Write everything for one paper from its runs, one per device: the scorecard and the two best
@@ -87,7 +86,7 @@ def write_paper(
     runs = [in_times_of(paper, run) for run in runs if run not in own or len(own) == len(runs)]
     page = Page(out, formats, home=home)
     source = joint_source(runs)
-    judged = judge(paper, runs, full=full)
+    judged = judge(paper, runs)
     card = scorecard(paper, runs, again, beside)
     timed = joint_source([run for run in runs if not run.simulated] or runs)
     scores = tables.scorecard_table(card, timed)
@@ -222,19 +221,19 @@ def _noted(lacking: dict[str, list[str]], name: str) -> Iterator[None]:
 
 
 def claims_tables(
-    runs: Sequence[Path], paper: str | None, *, full: bool = False, cpu: Path | None = None
+    runs: Sequence[Path], paper: str | None, *, cpu: Path | None = None
 ) -> dict[str, Table]:
     """The verdict tables of runs, by paper: one for each that they are about.
 
-    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. ``full`` lets
-    deterministic counts walk large trees. Raises ``StudyError`` (no paper's run, unknown paper,
-    runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
+    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. Raises ``StudyError``
+    (no paper's run, unknown paper, runs that have nothing of the paper asked for) and
+    ``StoreError`` (not a run).
     """
-    observed = load_all(runs, cpu)
+    read = load_all(runs, cpu)
     found = {}
-    for one in papers_of(observed, paper):
-        mine = observed if paper else [r for r in observed if r.name == one.id]
-        found_here = judge(one, mine, full=full)
+    for one in papers_of(read, paper):
+        mine = read if paper else [r for r in read if r.name == one.id]
+        found_here = judge(one, mine)
         table = with_cpu(tables.claims_table(one, found_here, joint_source(mine)), mine)
         table = replace(table, notes=(*by_chance(one, mine, found_here), *table.notes))
         judged = (v for v in found_here if v.word != LACKING)
@@ -257,7 +256,7 @@ def with_cpu(table: Table, runs: Sequence[Dataset]) -> Table:
 
 
 def report_recorded(
-    names: Sequence[str], out: Path | None = None, *, full: bool = False, cpu: Path | None = None
+    names: Sequence[str], out: Path | None = None, *, cpu: Path | None = None
 ) -> list[PaperReport]:
     """Write papers from every run of them under ``results``.
 
@@ -269,7 +268,7 @@ def report_recorded(
     for name in names:
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
             found, again = load_all(runs, baseline), repeated(name, runs, baseline)
-            reports.append(write_paper(load_paper(name), found, folder, again=again, full=full))
+            reports.append(write_paper(load_paper(name), found, folder, again=again))
     if not reports:
         raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
     return reports

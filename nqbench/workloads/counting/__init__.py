@@ -96,11 +96,11 @@ class Counting(Workload):
         """What the plan's probe counted, by ``probe_counters``; empty without one."""
         return summarise(plan, outputs) if isinstance(plan, KernelPlan) else {}
 
-    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
+    def count(self, name: str, **parameters: Any) -> Any:
         """A deterministic count by name; see ``counts.count``."""
         from nqbench.workloads.counting import counts
 
-        return counts.count(name, full=full, **parameters)
+        return counts.count(name, **parameters)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""

@@ -6,9 +6,8 @@
   the device), and ``occupancy_percent`` of a launch (:func:`occupancy_percent`);
 - *exact, by walking the whole tree* (``enumeration``): ``iterations`` of the search loop, also by
   statistics ``iterations_per_job``; ``workspace_accesses``, ``solutions``. Computed on demand up to
-  N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18 on two cores, a factor of
-  8 per row, then from the disk. The instrumented kernels (``probe: iterations``, ``accesses``) give
-  the same numbers on a GPU, and what depends on warps as well.
+  N = 16 (seconds). The instrumented kernels (``probe: iterations``, ``accesses``) give the same
+  numbers on a GPU, of larger boards too, and what depends on warps as well.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 Value = int | float | dict[str, Any]
 
 MAX_N_ON_THE_FLY: Final = 16
-"""Largest board that is walked without ``full``: 10 seconds on one core."""
+"""Largest board that is walked: 10 seconds on one core, and a factor of 8 for each row more."""
 
 STATISTICS: Final = ("min", "max", "mean", "variance", "sd", "total")
 _WORD: Final = 4
@@ -45,7 +44,6 @@ class CountRequest:
 
     levels: Mapping[str, Level]
     split: Split
-    full: bool
 
     @property
     def jobs(self) -> int:
@@ -92,14 +90,12 @@ class CountRequest:
     def _walked(self, split: Split) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
 
-        Raises ``AnalysisError`` if it takes minutes and ``full`` was not given, even if it is on
-        the disk: a report must not depend on what was walked on this machine.
+        Raises ``AnalysisError`` if it takes minutes.
         """
-        if split.n > MAX_N_ON_THE_FLY and not self.full:
+        if split.n > MAX_N_ON_THE_FLY:
             raise AnalysisError(
                 f"this count walks the whole tree of n = {split.n}, minutes beyond n ="
-                f" {MAX_N_ON_THE_FLY}: ask with full=True (minutes, once), or run the system with"
-                " probe: iterations on a GPU"
+                f" {MAX_N_ON_THE_FLY}: run the system with probe: iterations on a GPU"
             )
         return enumeration.kept(split)
 
@@ -144,13 +140,12 @@ def count(name: str, **params: Any) -> Value:
     ``encoding``      of the jobs; default: the system's
     ``stat``          of ``iterations_per_job``: ``min``, ``max``, ``mean``, ``variance``, ``sd`` or
                       ``total``; without it all of them
-    ``full``          walk trees beyond n = 16 (minutes)
 
     ``StudyError`` for a name, parameter, system or level that does not exist, ``InfeasibleError``
-    for a depth out of range, ``AnalysisError`` for a tree too large to walk without ``full``.
+    for a depth out of range, ``AnalysisError`` for a tree too large to walk.
     """
     if name == OCCUPANCY:
-        launch = {key: value for key, value in params.items() if key not in ("N", "n", "full")}
+        launch = {key: value for key, value in params.items() if key not in ("N", "n")}
         return occupancy_percent(**launch)
     if name in COUNTERS and name not in COUNTS:
         raise StudyError(f"{name} is not counted without a run; run the system with a probe")
@@ -158,7 +153,7 @@ def count(name: str, **params: Any) -> Value:
         hint = suggestion(name, [*COUNTS, OCCUPANCY])
         raise StudyError(f"no count is called {name!r}; {hint}")
     given = {"n" if key == "N" else key: value for key, value in params.items()}
-    accepted = ("n", "depth", "system", "encoding", "full", *("stat",) * name.endswith("per_job"))
+    accepted = ("n", "depth", "system", "encoding", *("stat",) * name.endswith("per_job"))
     for key in given:
         if key not in accepted:
             raise StudyError(f"this count takes no parameter {key!r}; {suggestion(key, accepted)}")
@@ -181,7 +176,6 @@ def _resolved(
     system: str = _SYSTEM,
     depth: int | None = None,
     encoding: str | None = None,
-    full: bool = False,
 ) -> CountRequest:
     if not isinstance(n, int):
         raise StudyError(f"a count needs a board size, a whole number n, not {n!r}")
@@ -198,4 +192,4 @@ def _resolved(
     check_depth(n, depth)
     odd_rule = jobs_of.ODD_RULES[str(levels["encoding"])]
     split = Split(n, depth, cast(Symmetry, levels["symmetry"]), odd_rule)
-    return CountRequest(levels, split, bool(full))
+    return CountRequest(levels, split)

@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.device import Device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
-from nqbench.workloads.counting import WORKLOAD, counts, enumeration
+from nqbench.workloads.counting import WORKLOAD, enumeration
 from nqbench.workloads.counting.counts import count
 from nqbench.workloads.counting.enumeration import Split
 from nqbench.workloads.counting.jobs import OddRule, words_of_jobs
@@ -104,19 +104,12 @@ def test_counts_are_those_of_the_instrumented_kernels(
     assert count("workspace_accesses", N=n, system=system) == accesses["workspace_accesses"]
 
 
-def test_a_large_tree_is_walked_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(AnalysisError, match="full=True"):
+def test_a_large_tree_is_not_walked_and_another_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AnalysisError, match="n = 17, minutes"):
         count("iterations", system="low_divergence", N=17)
-    monkeypatch.setattr(counts, "MAX_N_ON_THE_FLY", 8)
-    with pytest.raises(AnalysisError, match="n = 9"):
-        count("iterations", system="low_divergence", N=9)
-    asked = count("iterations", system="low_divergence", N=9, full=True)
-    with monkeypatch.context() as now:
-        now.setattr(enumeration, "enumerate_jobs", None)
-        assert count("iterations", system="low_divergence", N=9, full=True) == asked  # the disk's
-    # What is said unasked must not depend on what the disk has.
-    with pytest.raises(AnalysisError, match="n = 9"):
-        count("iterations", system="low_divergence", N=9)
+    asked = count("iterations", system="low_divergence", N=9)
+    monkeypatch.setattr(enumeration, "enumerate_jobs", None)
+    assert count("iterations", system="low_divergence", N=9) == asked  # the disk's
 
 
 def test_a_damaged_store_is_walked_again(own_cache: Path) -> None:
