@@ -1,8 +1,4 @@
-"""The compiler's cache on disk: one file per compiled kernel, safe under concurrent writers.
-
-A file holds its own digest, so a truncated or altered one is detected and made again.
-Readers see the old file or the new one.
-"""
+"""The compiler's cache on disk: one file per compiled kernel, safe under concurrent writers."""
 
 from __future__ import annotations
 
@@ -10,13 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
 
-from nqbench.system.files import cache_folder, replacing
-
-_FORMAT: Final = b"nqbench kernel 1\n"
-_DIGEST_BYTES: Final = 32
+from nqbench.system.files import keep, kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +38,8 @@ def cache_key(parts: Iterable[bytes | str]) -> str:
 
 def read_entry(key: str) -> Compiled | None:
     """The stored entry, or ``None`` if it is missing or damaged."""
-    try:
-        raw = _path(key).read_bytes()
-    except OSError:
-        return None
-    head, body = raw[: len(_FORMAT) + _DIGEST_BYTES], raw[len(_FORMAT) + _DIGEST_BYTES :]
-    if head != _FORMAT + hashlib.sha256(body).digest():
+    body = kept(_name(key))
+    if body is None:
         return None
     line, _, image = body.partition(b"\n")
     about = json.loads(line)
@@ -62,16 +49,8 @@ def read_entry(key: str) -> Compiled | None:
 def write_entry(key: str, entry: Compiled) -> bool:
     """Store an entry; ``False`` if the folder cannot be written (compiling works without)."""
     about = {"symbol": entry.symbol, "log": entry.log, "variables": dict(entry.variables)}
-    body = json.dumps(about).encode() + b"\n" + entry.image
-    path = _path(key)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_bytes(_FORMAT + hashlib.sha256(body).digest() + body)
-    except OSError:
-        return False
-    return True
+    return keep(_name(key), json.dumps(about).encode() + b"\n" + entry.image)
 
 
-def _path(key: str) -> Path:
-    return cache_folder() / "kernels" / key[:2] / key
+def _name(key: str) -> str:
+    return f"kernels/{key[:2]}/{key}"

@@ -16,7 +16,7 @@ import yaml
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.files import cache_folder
+from nqbench.system.files import cache_folder, contents_of
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
@@ -125,16 +125,14 @@ def recorded_choice(n: int) -> KernelChoice:
 
 def read_choices(path: Path) -> list[KernelChoice]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return []
-    try:
-        found = [KernelChoice(**entry) for entry in yaml.safe_load(text)]
+        found = [KernelChoice(**entry) for entry in yaml.safe_load(contents_of(path))]
         for choice in found:
             if choice.system != factors.MIDDLE:
                 choice.wanted_depth(choice.n)
         return found
-    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
+    except FileNotFoundError:
+        return []
+    except (OSError, yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise StudyError(
             f"{path} holds no choices of kernels ({error}); delete it, or correct it"
             " (docs/count.md)"

@@ -16,7 +16,6 @@ import hashlib
 import io
 import json
 import re
-import stat
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ from typing import Any, Final, NotRequired
 
 from nqbench.errors import DamageWarning, FolderRefused, NewerRecord, StoreError
 from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
-from nqbench.system.files import harmless, text
+from nqbench.system.files import contents_of, harmless, text
 
 CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
@@ -225,14 +224,6 @@ def record_bytes(path: Path) -> bytes:
         except OSError as error:
             raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     return b""
-
-
-def contents_of(file: Path) -> bytes:
-    """The bytes of a file. Raises ``OSError``, also for what never ends: a pipe, a device."""
-    mode = file.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EINVAL, "it is a pipe or a device")
-    return file.read_bytes()
 
 
 _REMEDY: Final = (

@@ -23,6 +23,10 @@ CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """A disk that is full or broken; after any other error, another folder helps."""
 
+MAX_KEPT: Final = 1 << 30
+"""Bytes of a file that the cache folder is believed to hold."""
+_KEPT: Final = b"nqbench kept 1\n"
+_DIGEST_BYTES: Final = 32
 WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
 _CONTROLS: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves the cursor, ends a line of TeX or turns the direction of writing; not a line's end."""
@@ -60,8 +64,12 @@ def cache_folder() -> Path:
 def _trusted(folder: Path) -> Path:
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not others_write(folder):
-        return folder
+    return own_folder() if others_write(folder) else folder
+
+
+@cache
+def own_folder() -> Path:
+    """An empty folder that this process has for itself; it goes when the process ends."""
     own = Path(tempfile.mkdtemp(prefix="nqbench-"))
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     return own
@@ -88,17 +96,65 @@ def chosen_cache() -> Path:
     return Path(platformdirs.user_cache_dir("nqbench", appauthor=False))
 
 
+def kept(name: str) -> bytes | None:
+    """What ``keep`` stored in the cache folder; ``None`` if that is missing or damaged, or if
+    another user has made what is there, or could change it."""
+    raw = _own_contents(cache_folder() / name)
+    head, body = raw[: len(_KEPT) + _DIGEST_BYTES], raw[len(_KEPT) + _DIGEST_BYTES :]
+    return body if head == _head(name, body) else None
+
+
+def keep(name: str, body: bytes) -> bool:
+    """Store bytes in the cache folder; ``False`` if it cannot be written (all works without)."""
+    try:
+        _replace(cache_folder() / name, _head(name, body) + body)
+    except OSError:
+        return False
+    return True
+
+
+def written(name: str, content: bytes) -> Path:
+    """A file of the cache folder with this content, for a compiler; where that cannot be, a file of
+    this process. Raises ``OSError`` if no temporary file can be written either."""
+    path = cache_folder() / name
+    if _own_contents(path) != content:
+        try:
+            _replace(path, content)
+        except OSError:
+            _replace(path := own_folder() / name, content)
+    return path
+
+
+def _head(name: str, body: bytes) -> bytes:
+    """A file's own digest is in front: what was truncated, altered or renamed is found out."""
+    return _KEPT + hashlib.sha256(name.encode() + b"\n" + body).digest()
+
+
+def _own_contents(path: Path) -> bytes:
+    """The bytes of a file that no other user can change; none where there is no such file."""
+    try:
+        usable = not others_write(path) and path.stat().st_size <= MAX_KEPT
+        return contents_of(path) if usable else b""
+    except OSError:
+        return b""
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Readers see the old file or the new one, other users none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        temporary.touch(0o600)
+        temporary.write_bytes(content)
+
+
 def kept_json(name: str, make: Callable[[], Any]) -> Any:
     """What a file of the cache folder holds as JSON; what ``make`` gives, which is then stored, if
-    it is missing or damaged. A folder that cannot be written stores nothing."""
-    path = cache_folder() / name
-    with suppress(OSError, ValueError):
-        return json.loads(path.read_text(encoding="utf-8"))
+    there is none."""
+    found = kept(name)
+    if found is not None:
+        return json.loads(found)
     made = make()
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(made), encoding="utf-8")
+    keep(name, json.dumps(made).encode())
     return made
 
 
@@ -142,6 +198,14 @@ def shown_command(words: Iterable[str]) -> str:
     return shlex.join(
         f"{p[1]}FOLDER/{Path(p[2]).name}" if p[2][:1] == "/" else p[0] for p in parts if p
     )
+
+
+def contents_of(file: Path) -> bytes:
+    """The bytes of a file. Raises ``OSError``, also for what never ends: a pipe, a device."""
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is a pipe or a device")
+    return file.read_bytes()
 
 
 def contents(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -50,9 +51,12 @@ def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
         found, why = choice.choice_for(facts_of(capability))
         assert found.system.startswith(system)
         assert said in why
-    own.write_text("- {capability: 9}\n")
-    with pytest.raises(StudyError, match="holds no choices of kernels"):
-        choice.choice_for(facts_of((8, 9)))
+    junk = (lambda: own.write_text("- {capability: 9}\n"), lambda: own.write_bytes(b"\xff\0"))
+    for damage in (*junk, lambda: os.mkfifo(own), own.mkdir):
+        own.unlink()
+        damage()
+        with pytest.raises(StudyError, match="holds no choices of kernels"):
+            choice.choice_for(facts_of((8, 9)))
 
 
 QUICK = """

@@ -12,7 +12,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
-from nqbench.system.files import cache_folder, replacing
+from nqbench.system.files import written
 from nqbench.workloads.base import Factor
 
 NOT_COMPUTED: Final = ("factors", "systems", "metrics")
@@ -80,12 +80,7 @@ class Block:
     def write(self, text: str, name: str) -> Path:
         """A source in nqbench's cache."""
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        file = cache_folder() / "sources" / digest / name
-        if not file.is_file():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(file) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        return file
+        return written(f"sources/{digest}/{name}", text.encode())
 
     def arrays(self) -> Iterator[tuple[str, Part]]:
         """Buffers and module variables."""
