@@ -101,7 +101,7 @@ def test_what_others_can_write_is_no_cache_and_holds_no_locks(
 
 
 def instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
-    return lambda path: (path.unlink(), make(path))
+    return lambda path: path.rename(path.with_name("aside")) and make(path)
 
 
 def changed(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
@@ -141,12 +141,16 @@ def test_a_hostile_file_of_the_cache_is_not_used(
     monkeypatch.setenv(CACHE_ENVIRONMENT, str(tmp_path))
     made: list[int] = []
 
+    def make(number: int) -> int:
+        made.append(number)
+        return number
+
     def looked_up(number: int) -> tuple[bool, int, bytes]:
         entry = Compiled(b"%d" % number, "symbol", "log")
         found = read_entry(f"key{number}")
         assert found in (None, entry)
         write_entry(f"key{number}", entry)
-        value = kept_json(f"{number}.json", lambda: made.append(number) or number)
+        value = kept_json(f"{number}.json", lambda: make(number))
         return found is not None, value, written(f"{number}.cu", b"// %d" % number).read_bytes()
 
     for number in (1, 2, 1):
