@@ -41,6 +41,7 @@ struct Middle {
 
 using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
+using Span = uint2;     // the first quarter of a set of columns, and the one after the last
 
 constexpr unsigned kColumn = 53;
 constexpr unsigned kAnyColumn = 31;
@@ -54,11 +55,6 @@ constexpr unsigned kStaged = 256;  // halves of a warp
 constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
-
-struct Quarters {
-    const unsigned* __restrict__ starts;
-    const Quarter* __restrict__ boards;
-};
 
 __device__ __forceinline__ unsigned lane_number() { return threadIdx.x % kWarp; }
 
@@ -74,9 +70,54 @@ __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
     return sum - value;
 }
 
+// The placements of `Rows` rows on a set of columns that attack none of their own, depth first;
+// without `to` they are only counted.
+template <Middle C, unsigned Rows> struct Placer {
+    Quarter* to;
+    unsigned count = 0;
+    // `rising` are the diagonals that this row meets, `falling` those that the first row met.
+    template <unsigned Row>
+    __device__ void place(unsigned left, unsigned rising, unsigned falling, unsigned crossed) {
+        constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;
+        for (unsigned open = left & ~(rising | falling >> Row); open != 0; open &= open - 1) {
+            const unsigned queen = open & -open, up = rising | queen, down = falling | queen << Row;
+            const unsigned first = crossed == kNowhere && (queen & kMiddle) ? Row : crossed;
+            if constexpr (Row + 1 < Rows) {
+                place<Row + 1>(left ^ queen, up << 1, down, first);
+            } else {
+                const unsigned column = C.exact() ? 31 - __clz(queen) : 0;
+                if (to != nullptr) to[count] = {up | first << kCrossed, down | column << kLast};
+                ++count;
+            }
+        }
+    }
+};
+
+template <Middle C, unsigned Rows>
+__device__ void list_quarters(unsigned set, Span* span, Quarter* boards, unsigned* made) {
+    Placer<C, Rows> placer{nullptr};
+    placer.template place<0>(set, 0, 0, kNowhere);
+    const unsigned begin = atomicAdd(made, placer.count);
+    *span = {begin, begin + placer.count};
+    placer = {boards + begin};
+    placer.template place<0>(set, 0, 0, kNowhere);
+}
+
+// A thread lists the quarters on a set of columns: on those for the border, of which there are
+// `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
+template <Middle C>
+__global__ void __launch_bounds__(kListThreads)
+    quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
+             unsigned* made) {
+    const unsigned number = blockIdx.x * kListThreads + threadIdx.x;
+    if (number >= count) return;
+    if (number < outer) list_quarters<C, C.outer()>(sets[number], spans + number, boards, made);
+    else list_quarters<C, C.inner()>(sets[number], spans + number, boards, made);
+}
+
 template <Middle C> struct Lister {
     static constexpr unsigned kOuter = C.outer(), kInner = C.inner();
-    Quarters outer, inner;
+    const Quarter* __restrict__ boards;
     Half* halves;
     unsigned room;
     unsigned* found;
@@ -136,7 +177,7 @@ template <Middle C> struct Lister {
         const unsigned lane = lane_number();
         for (; below < below_end; below += kWarp) {
             const bool tried = below + lane < below_end;
-            const Quarter own = tried ? __ldg(inner.boards + below + lane) : Quarter{0, 0};
+            const Quarter own = tried ? __ldg(boards + below + lane) : Quarter{0, 0};
             const unsigned rising = own.x % (1u << kCrossed) >> kInner;
             const unsigned falling = (own.y & C.board()) << kOuter;
             for (unsigned first = above; first < above_end; first += kWarp)
@@ -151,7 +192,7 @@ template <Middle C> struct Lister {
             unsigned some = 0;
 #pragma unroll
             for (unsigned j = 0; j < kAtOnce; ++j) {
-                const Quarter other = __ldg(outer.boards + first + k + j);
+                const Quarter other = __ldg(boards + first + k + j);
                 if (((other.x & rising) | (other.y & falling)) == 0) some |= 1u << j;
             }
             hits |= some << k;
@@ -164,9 +205,10 @@ template <Middle C> struct Lister {
         if (lane == 0) base = atomicAdd(found, total);
         base = __shfl_sync(kAllLanes, base, 0);
         for (unsigned place = own_place; hits != 0; hits &= hits - 1, ++place) {
-            const Quarter other = __ldg(outer.boards + first + __ffs(hits) - 1);
+            const Quarter other = __ldg(boards + first + __ffs(hits) - 1);
+            const unsigned falling = C.exact() ? other.y % (1u << kLast) : other.y;
             const Half half = word((other.x << kInner) | own.x,
-                                   (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
+                                   (falling >> (C.half() - 1)) | (own.y >> (kInner - 1)));
             const unsigned row = other.x >> kCrossed;
             seen |= half;
             const unsigned crossed = row != kNowhere ? row : kOuter + (own.x >> kCrossed);
@@ -189,11 +231,9 @@ template <Middle C> struct Lister {
 template <Middle C>
 __global__ void __launch_bounds__(kListThreads, 8)
     list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
-         const unsigned* __restrict__ picks, unsigned pick_count,
-         const unsigned* __restrict__ outer_starts, const Quarter* __restrict__ outer_boards,
-         const unsigned* __restrict__ inner_starts, const Quarter* __restrict__ inner_boards,
-         unsigned first, unsigned count, unsigned room, Half* halves, unsigned* sizes, Half* useful,
-         unsigned* taken) {
+         const unsigned* __restrict__ picks, unsigned pick_count, const Span* __restrict__ spans,
+         unsigned inner, const Quarter* __restrict__ boards, unsigned first, unsigned count,
+         unsigned room, Half* halves, unsigned* sizes, Half* useful, unsigned* taken) {
     __shared__ unsigned binomial[kColumns * kSizes];
     __shared__ unsigned columns[kColumns];
     __shared__ Half stage[kListThreads / kWarp][kStaged];
@@ -209,11 +249,7 @@ __global__ void __launch_bounds__(kListThreads, 8)
         columns[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
-    Lister<C> lister{{outer_starts, outer_boards},
-                     {inner_starts, inner_boards},
-                     halves + size_t(number) * room,
-                     room,
-                     &found,
+    Lister<C> lister{boards, halves + size_t(number) * room, room, &found,
                      stage[threadIdx.x / kWarp]};
     if constexpr (C.listing == Listing::walk) {
         lister.walk(set, columns);
@@ -224,24 +260,21 @@ __global__ void __launch_bounds__(kListThreads, 8)
         const bool there = base + lane < pick_count;
         const unsigned pick = there ? __ldg(picks + base + lane) : 0;
         unsigned rank[2] = {0, 0};
-        unsigned above = 0;
+        unsigned taken_above = 0;
 #pragma unroll
         for (unsigned i = 0; i < C.half(); ++i) {
             const bool picked = pick >> i & 1;
-            above += picked;
-            const unsigned size = picked ? above : i + 1 - above;
+            taken_above += picked;
+            const unsigned size = picked ? taken_above : i + 1 - taken_above;
             const unsigned sets = there ? binomial[columns[i] * kSizes + size] : 0;
             if (picked) rank[0] += sets;
             else rank[1] += sets;
         }
-        const unsigned begins = there ? __ldg(outer_starts + rank[0]) : 0;
-        const unsigned ends = there ? __ldg(outer_starts + rank[0] + 1) : 0;
-        const unsigned begins_below = there ? __ldg(inner_starts + rank[1]) : 0;
-        const unsigned ends_below = there ? __ldg(inner_starts + rank[1] + 1) : 0;
+        const Span above = there ? __ldg(spans + rank[0]) : Span{0, 0};
+        const Span below = there ? __ldg(spans + inner + rank[1]) : Span{0, 0};
         for (unsigned k = 0; k < min(kWarp, pick_count - base); ++k)
-            lister.combine(__shfl_sync(kAllLanes, begins, k), __shfl_sync(kAllLanes, ends, k),
-                           __shfl_sync(kAllLanes, begins_below, k),
-                           __shfl_sync(kAllLanes, ends_below, k));
+            lister.combine(__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k),
+                           __shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k));
     }
     const auto either = [](unsigned a, unsigned b) { return a | b; };
     const Half all = warp_all(unsigned(lister.seen), either) |

@@ -6,9 +6,8 @@ Groups are counted in batches: list the halves of both sides, order them, count 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate
-from math import comb
+from math import comb, perm
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -20,7 +19,6 @@ from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
 from nqbench.plan import Argument, Buffer, Kernel, MultiLaunchPlan, Variable
 from nqbench.point import Level
-from nqbench.system.machine import timed
 from nqbench.workloads.counting.factors import FACTORS, MIDDLE, MIN_N, RESERVED_WORDS
 from nqbench.workloads.counting.middle import groups as groups_of
 from nqbench.workloads.counting.middle.groups import Groups, Symmetry
@@ -44,7 +42,6 @@ _WIDE_N: Final = 19
 _EXACT_N: Final = 22
 """The largest even board of `symmetry: middle`."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_CROSSED, _LAST = 29, 27  # kCrossed, kLast
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch, by kind of device: 8 GB, and as much for them in order."""
@@ -132,7 +129,6 @@ def make_plan(
     numbers = derived(levels, device)
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = groups_of.groups(n, symmetry) if some is None else some
-    lists, split_s = timed(lambda: {rows: _lists(n, rows) for rows in {*_rows(n)}})
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
     most = max(len(sets) for sets, _ in sides)
@@ -143,11 +139,10 @@ def make_plan(
     numbers |= {"batch": batch, "lists": most, "tiles": tiles}
     return MultiLaunchPlan(
         _kernels(levels, numbers),
-        (*_inputs(n, found, sides, lists), *_work_space(levels, numbers, len(found))),
+        (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
         (found, batch, room, [len(sets) for sets, _ in sides]),
-        split_s=split_s,
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -167,20 +162,18 @@ def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return sets, numbers.reshape(-1)
 
 
-@lru_cache(2)
-def _lists(n: int, rows: int) -> groups_of.QuarterLists:
-    return groups_of.quarter_lists(n, rows)
-
-
 def _rows(n: int) -> tuple[int, int]:
     """Rows of the quarters at the border and at the middle."""
     half = n // 2
     return half // 2, half - half // 2
 
 
-def _inputs(
-    n: int, found: Groups, sides: list[Any], lists: Mapping[int, groups_of.QuarterLists]
-) -> list[Buffer]:
+def _quarters(n: int) -> tuple[int, ...]:
+    """Rows of the quarters that have lists of their own."""
+    return tuple(dict.fromkeys(_rows(n)))
+
+
+def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
     binomials = [[comb(column, size) for size in range(_SIZES)] for column in range(_COLUMNS)]
     sets, numbers = map(np.concatenate, zip(*sides, strict=True))
     data: dict[str, NDArray[np.uint32]] = {
@@ -190,14 +183,8 @@ def _inputs(
         "columns": found[:, :2].astype(np.uint32).reshape(-1),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
+        "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
     }
-    for rows, quarters in lists.items():
-        crossed = quarters.crossed.astype(np.uint32) << np.uint32(_CROSSED)
-        # Only the inner quarters' are asked for, and only where they have room.
-        last = quarters.last.astype(np.uint32) << np.uint32(_LAST) if n <= _EXACT_N else 0
-        words = np.stack([quarters.rising | crossed, quarters.falling | last], axis=1)
-        words = np.concatenate([words, np.zeros((_AT_ONCE, 2), np.uint32)])
-        data |= {f"starts{rows}": quarters.starts, f"boards{rows}": words.reshape(-1)}
     return [Buffer(name, "uint32", words.size, data=words) for name, words in data.items()]
 
 
@@ -206,8 +193,11 @@ Numbers = Mapping[str, int | float | str]
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
-    cells = int(numbers["batch"]) * _cells(levels)
+    cells, n = int(numbers["batch"]) * _cells(levels), number(levels, "n")
     return [
+        Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
+        Buffer("boards", "uint32", 2 * sum(perm(n, rows) for rows in _quarters(n)) + 2 * _AT_ONCE),
+        Buffer("made", "uint32", 1),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
@@ -234,7 +224,9 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
     words = [_word(name, str(levels[name])) for name in _CONFIG]
     config = ", ".join([str(n), *words, str(levels["split"])])
     first, count, at, room = (Variable(k, "uint32") for k in ("first", "count", "at", "room"))
-    outer, inner = _rows(n)
+    outer = _rows(n)[0]
+    counts = [comb(n, rows) for rows in _quarters(n)]
+    all_sets = sum(counts)
     parts = -(-int(numbers["room"]) // (_ENTRIES_PER_BLOCK * cells))
 
     def kernel(
@@ -252,9 +244,12 @@ def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]
         ),
         "list": kernel(
             *("list", (int(numbers["lists"]), 1), _LIST_THREADS, "sets", "binomials"),
-            *("picks", np.uint32(comb(n // 2, outer)), f"starts{outer}", f"boards{outer}"),
-            *(f"starts{inner}", f"boards{inner}", first, count, room),
-            *("halves", "sizes", "useful", "taken"),
+            *("picks", np.uint32(comb(n // 2, outer)), "spans", np.uint32(counts[0] % all_sets)),
+            *("boards", first, count, room, "halves", "sizes", "useful", "taken"),
+        ),
+        "quarters": kernel(
+            *("quarters", (-(-all_sets // _LIST_THREADS), 1), _LIST_THREADS, "quarter_sets"),
+            *(np.uint32(counts[0]), np.uint32(all_sets), "spans", "boards", "made"),
         ),
         "order": kernel(
             *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, at, room),
@@ -272,8 +267,9 @@ def count(
     a list that was longer than its room; these are counted again, with more. ``lists``: how many
     each batch has.
     """
-    for name in ("spilled", "sums"):
+    for name in ("spilled", "sums", "made", "boards"):  # reads go a little beyond a list
         context.clear(name)
+    context.launch("quarters")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)

@@ -10,7 +10,7 @@ from nqbench.device import Device
 from nqbench.devices.registry import open_device
 from nqbench.plan import Outputs
 from nqbench.point import Level
-from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting import WORKLOAD, search
 from nqbench.workloads.counting.middle import groups, plans
 from tests.workloads.counting import oracle
 from tests.workloads.running import CUDA, run
@@ -62,6 +62,17 @@ def test_groups_without_room_are_counted_again(
     monkeypatch.setattr(plans, "longest", lambda _: 32)
     outputs = _counted(device, 10, {}, times=2)
     assert 0 < outputs["spilled"].size < outputs["sums"].size
+
+
+def test_a_group_of_a_large_board_has_its_solutions(device: Device) -> None:
+    """Its quarters have more rows than those of boards that are counted whole here."""
+    some = groups.groups(20)[100:101]
+    plan = plans.make_plan({"n": 20}, device.facts, some)
+    with device.prepare(plan) as prepared:
+        prepared.launch()
+        found = prepared.fetch()["sums"].tolist()
+    expected = search.solutions_of_groups(20, some, 0, 1)
+    assert found == [expected // some[0, 3]] != [0]
 
 
 def test_groups_of_an_odd_board_share_lists() -> None:
