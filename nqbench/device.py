@@ -26,7 +26,7 @@ class Launch:
 
     ``kernel_s``  seconds of the kernel alone, or ``None`` where time has no meaning (simulator)
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
-    ``detail``    device-specific extras (JSON data), e.g. counters per PTX line
+    ``detail``    device-specific extras (JSON data), e.g. counters per source line
     ``blocked``   the stream was blocked while it was queued: ``kernel_s`` contains no CPU work
     ``wall_s``    seconds of the whole launch where ``kernel_s`` may leave out most of them
     """

@@ -1,8 +1,4 @@
-"""The best known launch per compute capability: a table beside the workload, and the user's own.
-
-Both are ``fastest.yaml``, which says what its keys mean; the user's lies in the cache folder and
-comes first. A run that swept the launch gives a new entry (``benchmarks/fastest.py``).
-"""
+"""The best known launch per compute capability: ``fastest.yaml``, which says what its keys mean."""
 
 from __future__ import annotations
 
@@ -13,17 +9,14 @@ from typing import Final
 
 import yaml
 
-from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.files import cache_folder, contents_of
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
 from nqbench.workloads.counting.systems import SYSTEMS
 
-NAME: Final = "fastest.yaml"
-PACKAGED: Final = Path(__file__).with_name(NAME)
+CHOICES: Final = Path(__file__).with_name("fastest.yaml")
 MAX_JOBS: Final = 1 << 28
 """Of a launch: thousands for every thread of a large GPU, in 4 GB of its memory."""
 
@@ -89,15 +82,9 @@ class KernelChoice:
 def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
     """The choice for a board (0: of usual size) on a device, and where it comes from, in words."""
     wanted = device.compute_capability
-    own = cache_folder() / NAME
-    stored = [
-        choice
-        for source in (PACKAGED, own)
-        for choice in sorted(read_choices(source), key=lambda choice: -choice.most_n)
-    ]
     known = {
         choice.capability: choice
-        for choice in stored
+        for choice in sorted(read_choices(), key=lambda choice: -choice.most_n)
         if n <= choice.most_n and factors.has_instructions(device, choice.loop)
     }
 
@@ -117,23 +104,10 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
 
 
 def recorded_choice(n: int) -> KernelChoice:
-    """The measured choice for a board that comes with nqbench."""
-    return min(
-        (c for c in read_choices(PACKAGED) if n <= c.most_n), key=lambda choice: choice.most_n
-    )
+    """The measured choice for a board."""
+    return min((c for c in read_choices() if n <= c.most_n), key=lambda choice: choice.most_n)
 
 
-def read_choices(path: Path) -> list[KernelChoice]:
-    try:
-        found = [KernelChoice(**entry) for entry in yaml.safe_load(contents_of(path))]
-        for choice in found:
-            if choice.system != factors.MIDDLE:
-                choice.wanted_depth(choice.n)
-        return found
-    except FileNotFoundError:
-        return []
-    except (OSError, yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
-        raise StudyError(
-            f"{path} holds no choices of kernels ({error}); delete it, or correct it"
-            " (docs/count.md)"
-        ) from error
+def read_choices() -> list[KernelChoice]:
+    """Every choice of the file."""
+    return [KernelChoice(**entry) for entry in yaml.safe_load(CHOICES.read_text(encoding="utf-8"))]

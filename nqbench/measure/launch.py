@@ -38,7 +38,7 @@ class Launched:
     ``answer``     as the workload combines it; ``None`` if the plan has none
     ``expected``   the known answer, equal to ``answer``; ``None`` if it is unknown
     ``counters``   names of ``vocabulary.COUNTERS``, or of the workload's probe; empty on a GPU
-    ``lines``      of the simulator: counters of each memory access and branch
+    ``lines``      of the simulator: counters of each line of the source
     ``resources``  registers, shared bytes, occupancy, ... as the compiler and the device report
     ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
     ``split_s``    seconds of the CPU for making the input; ``None`` of a CPU system

@@ -10,7 +10,6 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -29,9 +28,8 @@ from nqbench.simulator.engine import IDLE_S, SimLaunch, parameter_bytes
 from nqbench.simulator.findings import Finding
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import OTHER_BYTES, UNWRITTEN_BYTE, LaunchShape, Outcome, align
-from nqbench.simulator.liveness import readable, targets
 from nqbench.simulator.models import CACHE, TIME, Model
-from nqbench.simulator.ptx import Instruction, UnsupportedPtx
+from nqbench.simulator.ptx import UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
 from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.simulation import Simulation
@@ -202,17 +200,9 @@ class SimKernel:
         """Sums over the launches of one run."""
         return None if self.run is None else Tally(self.run)
 
-    def lines(self, tally: Tally | None) -> list[dict[str, Any]]:
-        """These sums for each access and branch."""
-        return tally.lines(self._names) if tally else []
-
-    @cached_property
-    def _names(self) -> dict[Instruction, str]:
-        """Which buffer or variable an access reaches, where the code tells."""
-        parameters, variables = self.code.kernel.parameters, self.code.kernel.variables
-        given = zip(parameters, self.kernel.arguments, strict=True)
-        buffers = {name: argument for name, argument in given if isinstance(argument, str)}
-        return targets(self.code.blocks, {name: readable(name) for name in variables}, buffers)
+    def by_source(self) -> list[dict[str, Any]]:
+        """These sums for each line of the source; see ``Tally.by_source``."""
+        return self.tally.by_source() if self.tally else []
 
 
 class SimPlan(Prepared):
@@ -264,8 +254,7 @@ class SimPlan(Prepared):
 
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last run, by kernel; see ``Tally.by_source``."""
-        tallies = [(k.kernel, k.tally) for k in self.kernels.values()]
-        return [(kernel, tally.by_source() if tally else []) for kernel, tally in tallies]
+        return [(k.kernel, k.by_source()) for k in self.kernels.values()]
 
     def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""
@@ -308,7 +297,7 @@ class SimPrepared(SimPlan):
         tally = Tally(run)
         counters = tally.totals()
         detail = {
-            "lines": kernel.lines(tally),
+            "lines": tally.by_source(),
             "resident_blocks": kernel.geometry.resident_blocks,
             "order": simulation.order,
             "quantum": simulation.quantum,
@@ -479,13 +468,9 @@ class SimProgram(SimPlan):
         context.end()
         self._kept, self._ran = context.kept, True
         parts: dict[str, dict[str, int | float]] = {}
-        kernels = {}
         for name, kernel in self.kernels.items():
             tally = kernel.tally
             parts[name] = {**(tally.totals() if tally else {}), "launches": kernel.launches}
-            kernels[name] = {"launches": kernel.launches, "lines": kernel.lines(tally)}
-            if kernel.code.prints:
-                kernels[name]["printed"] = kernel.printed
         counters = combined(list(parts.values()))
         for name, part in parts.items():
             counters |= {of_kernel(what, name): value for what, value in part.items()}
@@ -493,7 +478,6 @@ class SimProgram(SimPlan):
             "order": self.simulation.order,
             "quantum": self.simulation.quantum,
             "steps": context.steps,
-            "kernels": kernels,
             "printed": [line for kernel in self.kernels.values() for line in kernel.printed],
         }
         return Launch(None, counters, detail)

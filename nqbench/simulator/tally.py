@@ -169,28 +169,6 @@ class Tally:
             return 0
         return int(self.sites[site.index, SITE_FIELDS.index("passes")] - self.least[site.index])
 
-    def lines(self, names: dict[Instruction, str]) -> list[dict[str, Any]]:
-        """One entry per memory access and conditional branch; ``names`` tells what an access
-        reaches (a buffer or a shared variable) where that can be seen from the code."""
-        found = [
-            _entry(site.instruction, site.space, names.get(site.instruction, ""))
-            | dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
-            | {"executions": int(self.sites[site.index][0]), "conflicts": self._conflicts(site)}
-            for site in self.code.sites
-            if site.space
-        ]
-        found += [
-            _entry(block.closing, "", "")
-            | {
-                "executions": int(self.executions[block.index]),
-                "lanes": int(self.lanes[block.index]),
-                "divergent": int(self.divergent[block.index]),
-            }
-            for block in self._branches()
-            if block.closing is not None
-        ]
-        return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
-
     def by_source(self) -> list[dict[str, Any]]:
         """What each line of the source costs: one entry per file and line, in this order, with
         ``SOURCE_COUNTS``. Their sums are the counters of the launch. Instructions of no line have
@@ -265,21 +243,6 @@ def _operations_of_blocks(code: Translation, of: Callable[[Instruction], int]) -
     take as long to add up as a small launch takes."""
     each = [sum(map(of, block.instructions)) for block in code.blocks]
     return np.array(each, np.int64)
-
-
-def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:
-    return {
-        "ptx_line": instruction.where.line,
-        "source_file": instruction.where.file,
-        "source_line": instruction.where.source_line,
-        "opcode": instruction.full_opcode,
-        "space": space,
-        "buffer": buffer,
-        "executions": 0,
-        "divergent": 0,
-        "conflicts": 0,
-        **dict.fromkeys(SITE_FIELDS, 0),
-    }
 
 
 FUSED: Final = frozenset({"fma", "mad"})

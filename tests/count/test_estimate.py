@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.count import choice
 from nqbench.count import solutions as estimating
-from nqbench.count.choice import NAME
 from nqbench.count.solutions import estimate, span
 from nqbench.devices.registry import DeviceChoice, SimDevice
 from nqbench.workloads.counting.known import EIGHTH_NODES, SOLUTIONS, nodes, solutions
@@ -25,8 +25,8 @@ def test_a_gpu_is_predicted_from_its_choice_for_that_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = ENTRY.format("frontier.unrolled", 24) + ENTRY.format("frontier.lookahead", 27)
-    (tmp_path / NAME).write_text(entries)
-    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    (tmp_path / "fastest.yaml").write_text(entries)
+    monkeypatch.setattr(choice, "CHOICES", tmp_path / "fastest.yaml")
     half = replace(SimDevice("sm_80").facts, kind="cuda", multiprocessors=54, name="half an A100")
     monkeypatch.setattr(estimating, "facts_for", lambda _: half)
     monkeypatch.setattr(estimating, "choose", lambda _: DeviceChoice("cuda:0", ""))

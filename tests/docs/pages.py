@@ -33,7 +33,7 @@ SHELLS: Final = ("sh", "bash")
 
 SKIPPED: Final = {
     "a form with words to replace": r"\b[A-Z]{3,}\b(?![_=.])|\bN\b|nvbench\.json|before\.json",
-    "needs a GPU": r"cuda|--gpus|bottleneck |--roofline|run ceilings|benchmarks.fastest",
+    "needs a GPU": r"cuda|--gpus|bottleneck |--roofline|run ceilings",
     "needs other computers or a network": r"^(git|dask|openssl|export|pip|python3)\b|--scheduler"
     r"|--cluster|nqbench worker|/configure",
     "installs": r"^(make|cd|\.) |--install-completion",

@@ -20,7 +20,7 @@ def test_a_kernel_in_the_simulator() -> None:
     found = launch("counting", {"n": 8, "system": "zhang2011.low_divergence"}, "sim:mini")
     assert found.answer == found.expected == 92
     assert found.counters["warp_instructions"] > 0
-    assert any(line["space"] == "shared" for line in found.lines)
+    assert any(line["shared_requests"] for line in found.lines)
     assert found.resources["warps_per_block"] == 4
     assert found.kernel_s is None
     assert found.wall_s > 0

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.point import Level
+from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.layout import LaunchShape, Outcome
+from nqbench.simulator.ptx import Instruction
 from nqbench.simulator.tally import Tally
 from nqbench.simulator.translation import Translation, build
 from nqbench.workloads.counting import Counting
@@ -58,7 +60,7 @@ def ptx(body: str, buffers: int, variables: str = "", module: str = "") -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """Buffers after a launch, its counters and its counts per line."""
+    """Buffers after a launch, its counters and its counts per access and branch."""
 
     buffers: list[NDArray[Any]]
     counters: Mapping[str, int | float]
@@ -97,7 +99,22 @@ def run(
     assert outcome is Outcome.DONE, outcome
     tally = Tally(launch)
     after = [memory.bytes_of(b.name).view(b.dtype).copy() for b in buffers]
-    return Result(after, tally.totals(), tally.lines({}), program)
+    return Result(after, tally.totals(), accesses(tally), program)
+
+
+def accesses(tally: Tally) -> list[dict[str, Any]]:
+    """The counts of each memory access and branch, in the order of the code."""
+    code = tally.code
+    found: list[tuple[Instruction, dict[str, Any]]] = []
+    for site in (site for site in code.sites if site.space):
+        counts = zip(SITE_FIELDS, map(int, tally.sites[site.index]), strict=True)
+        found.append((site.instruction, {"space": site.space, **dict(counts)}))
+    for block in code.blocks:
+        if block.ending == "branch" and block.closing is not None:
+            divergent = int(tally.divergent[block.index])
+            found.append((block.closing, {"space": "", "divergent": divergent}))
+    found.sort(key=lambda one: (one[0].where.line, one[1]["space"]))
+    return [{"instruction": i, "opcode": i.full_opcode, **counts} for i, counts in found]
 
 
 def computed(texts: Sequence[str], out: str, *columns: NDArray[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
 from nqbench.plan import KernelPlan
-from tests.simulator.harness import Arrays, cuda, device, outputs
+from tests.simulator.harness import Arrays, accesses, cuda, device, outputs
 
 Array = NDArray[Any]
 LANES = np.arange(32)
@@ -193,7 +193,10 @@ def test_results(entry: str) -> None:
 def test_an_asynchronous_copy_is_counted_in_both_spaces() -> None:
     arrays, block, _ = CASES["copies"]
     with device().prepare(cuda("modern.cu", "copies", arrays, block=block)) as prepared:
-        lines = prepared.launch().detail["lines"]
+        prepared.launch()
+        (kernel,) = prepared.kernels.values()
+    assert kernel.tally is not None
+    lines = accesses(kernel.tally)
     found = {(x["space"], x["lanes"]) for x in lines if x["opcode"].startswith("cp.async")}
     assert found == {("global", 32), ("shared", 32), ("global", 4), ("shared", 4)}
 

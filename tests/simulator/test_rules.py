@@ -136,8 +136,8 @@ def test_passes(of: Pattern, nbytes: int, expected: list[Counts]) -> None:
     offsets = [of(lane) for lane in range(32)]
     found = []
     for rules in (STRICT, LINES, KEPLER, WIDE_BANKS, SECTORS):
-        line = load_line(shared_load(offsets, nbytes, rules))
-        found.append((line["passes"], line["conflicts"]))
+        result = shared_load(offsets, nbytes, rules)
+        found.append((load_line(result)["passes"], result.counters["bank_conflicts"]))
     assert found == expected
 
 

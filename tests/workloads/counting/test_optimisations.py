@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from nqbench.device import Device
+from nqbench.plan import Plan
 from nqbench.point import Level
+from nqbench.simulator.liveness import readable, targets
 from nqbench.workloads.counting import WORKLOAD
+from tests.simulator.harness import accesses, device
 from tests.workloads.running import Ran, run
 
 N = 12
@@ -21,12 +24,15 @@ def once(device: Device, system: str, **given: Level) -> Ran:
     return run(WORKLOAD, device, {"n": N, **given}, system, times=1)
 
 
-def stack_accesses(ran: Ran) -> list[dict[str, Any]]:
-    return [
-        line
-        for line in ran.launch.detail["lines"]
-        if line["space"] == "shared" and line["buffer"] in STACK
-    ]
+def stack_accesses(plan: Plan) -> list[dict[str, Any]]:
+    """The accesses whose address comes from the stack alone."""
+    with device().prepare(plan) as prepared:
+        prepared.launch()
+        (kernel,) = prepared.kernels.values()
+    assert kernel.tally is not None
+    blocks, variables = kernel.code.blocks, kernel.code.kernel.variables
+    reached = targets(blocks, {name: readable(name) for name in variables}, {})
+    return [x for x in accesses(kernel.tally) if reached.get(x["instruction"]) in STACK]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_stacks_conflict_as_their_stride_says(
     full, rest = divmod(jobs, LANES)
     ways = math.gcd(stride, LANES)
     passes = full * ways + -(-rest // (LANES // ways))
-    first_row = [line for line in stack_accesses(ran) if line["lanes"] == jobs]
+    first_row = [line for line in stack_accesses(ran.plan) if line["lanes"] == jobs]
     assert first_row
     stores = [line for line in first_row if line["opcode"].startswith("st.shared.u32")]
     assert stores
