@@ -9,13 +9,13 @@ Devices know plans; they know neither studies nor records.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Outputs, Plan
+from nqbench.plan import Kernel, Outputs, Plan
 
 Resources = Mapping[str, int | float | str]
 
@@ -26,7 +26,7 @@ class Launch:
 
     ``kernel_s``  seconds of the kernel alone, or ``None`` where time has no meaning (simulator)
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
-    ``detail``    device-specific extras (JSON data), e.g. counters per source line
+    ``detail``    device-specific extras (JSON data), e.g. what kernels printed
     ``blocked``   the stream was blocked while it was queued: ``kernel_s`` contains no CPU work
     ``wall_s``    seconds of the whole launch where ``kernel_s`` may leave out most of them
     """
@@ -127,6 +127,10 @@ class Prepared(ABC):
         raises.
         """
         return {}
+
+    def by_source(self) -> Sequence[tuple[Kernel, list[dict[str, Any]]]]:
+        """Counters of each line of the source in the last run, by kernel; empty if unknown."""
+        return ()
 
     def profile_first_launches(self) -> None:
         """From now on, switch a watching profiler on during the first launch of each kernel."""

@@ -130,7 +130,7 @@ def launch(
         answer=answer,
         expected=expected,
         counters=workload.counters(plan, outputs) or done.counters or {},
-        lines=done.detail.get("lines", ()),
+        lines=[row for _, rows in prepared.by_source() for row in rows],
         resources=resources,
         kernel_s=done.kernel_s,
         wall_s=time.perf_counter() - started,

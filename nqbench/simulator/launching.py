@@ -200,10 +200,6 @@ class SimKernel:
         """Sums over the launches of one run."""
         return None if self.run is None else Tally(self.run)
 
-    def by_source(self) -> list[dict[str, Any]]:
-        """These sums for each line of the source; see ``Tally.by_source``."""
-        return self.tally.by_source() if self.tally else []
-
 
 class SimPlan(Prepared):
     """What a kernel and a program in the simulator's memory have in common.
@@ -254,7 +250,8 @@ class SimPlan(Prepared):
 
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last run, by kernel; see ``Tally.by_source``."""
-        return [(k.kernel, k.by_source()) for k in self.kernels.values()]
+        tallies = [(k.kernel, k.tally) for k in self.kernels.values()]
+        return [(kernel, tally.by_source() if tally else []) for kernel, tally in tallies]
 
     def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""
@@ -297,7 +294,6 @@ class SimPrepared(SimPlan):
         tally = Tally(run)
         counters = tally.totals()
         detail = {
-            "lines": tally.by_source(),
             "resident_blocks": kernel.geometry.resident_blocks,
             "order": simulation.order,
             "quantum": simulation.quantum,

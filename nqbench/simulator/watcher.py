@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -53,7 +53,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
- PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN) = (
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED) = (
     constant(field) for field in [*watch.Field][:-1]
 )
 # fmt: on
@@ -72,6 +72,11 @@ compiled: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
     nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 """Compiles for the entry points below, which are cached on disk."""
+inlined: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+    forceinline=True,
+)  # fmt: skip
+"""The same for what every lane runs: a call of it would take as long as its work."""
 
 
 def _to_pointer(_context: Any, _number: Any) -> Any:
@@ -103,8 +108,8 @@ def _ints(h: Any, field: int, start: int = 0) -> Any:
 
 
 @compiled
-def _bytes(h: Any, field: int, start: int = 0) -> Any:
-    return carray(_pointer(h[field] + start), ENDLESS, nb.uint8)
+def _bytes(address: int) -> Any:
+    return carray(_pointer(address), ENDLESS, nb.uint8)
 
 
 @compiled
@@ -128,9 +133,9 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
             for lane in range(32):
                 lanes[matrix * 1024 + 33 * lane] = 1
         nbytes = c[C_SHARED_BYTES]
-        _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
+        _fill(_bytes(h[KNOWN] + slot * nbytes), nbytes, 0)
         nbytes = warps * 32 * h[LOCAL_BYTES]
-        _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
+        _fill(_bytes(h[LOCAL_KNOWN] + slot * nbytes), nbytes, 0)
         for thread in range(32 * warps if h[PENDING] else 0):
             _fill(_longs(h, PENDING, (slot * warps * 32 + thread) * watch.PENDING), 2, 0)
         h[CHANGES] += 1
@@ -161,11 +166,14 @@ def _report(
     rows[at + 7], rows[at + 8], rows[at + 9], rows[at + 10] = old, new, size, space
 
 
-@compiled
-def _number(memory: Any, at: int, size: int) -> int:
-    value = 0
+@inlined
+def _number(address: int, size: int) -> Any:
+    """The number at an address, of at most 8 bytes."""
+    if size == 4:
+        return nb.int64(carray(_pointer(address), 1, nb.uint32)[0])
+    value = nb.int64(0)
     for byte in range(min(size, 8)):
-        value |= nb.int64(memory[at + byte]) << (8 * byte)
+        value |= nb.int64(_bytes(address)[byte]) << (8 * byte)
     return value
 
 
@@ -226,122 +234,124 @@ def _remember(
             oldest = i
     ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
     ring[oldest + 3], ring[oldest + 4], ring[oldest + 5] = epoch, reads, until
+    if not reads:
+        h[HANDED] = h[TIME]
 
 
-@compiled
-def _reads(at: int) -> Any:
-    """Whether this is about a reader of its cell."""
-    return READER <= at % watch.CELL < UPDATER
+class Sight(NamedTuple):
+    """A warp and what it sees: its slot, the first thread of its block, its place in the block and
+    its epoch; where what it knows of others' epochs, and its lanes' clocks begin."""
+
+    slot: int
+    block: int
+    warp: int
+    epoch: int
+    epochs: int
+    clocks: int
 
 
-@compiled
-def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) -> bool:
-    """Whether the access that ``at`` describes certainly happened before ``thread``'s now."""
+@inlined
+def _sight(h: Any, c: Any, w: Any) -> Sight:
+    slot, warp, warps = _slot(h, c, w), w[W_INDEX], h[WARPS]
+    place = slot * warps + warp
+    epoch = _ints(h, EPOCHS, place * warps)[warp]
+    return Sight(slot, _longs(h, OWNERS)[slot], warp, epoch, place * warps, place * 2048)
+
+
+@inlined
+def _clock(h: Any, s: Sight, role: int, thread: int, of: int) -> Any:
+    """What a lane of the warp knows of another one's clock, as readers or writers do."""
+    matrix = s.clocks + 1024 * (READER <= role < UPDATER)
+    return _ints(h, LANES, matrix)[(thread - s.block & 31) * 32 + (of - s.block & 31)]
+
+
+@inlined
+def _ordered(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int) -> bool:
+    """Whether the access that a role of the cell describes certainly happened before now."""
+    at = cell + role
     other = cells[at + THREAD]
     if other < h[FIRST] or other == thread:
         return True
-    owner = _longs(h, OWNERS)[slot]
-    t = thread - owner
-    o = other - owner
     epoch = cells[at + EPOCH]
-    if 0 <= o < h[THREADS]:
-        warps = h[WARPS]
-        epochs = _ints(h, EPOCHS, slot * warps * warps)
-        wt, wo = t >> 5, o >> 5
-        if wt != wo:
-            if epochs[wt * warps + wo] >= epoch:
-                return True
-        else:
-            if epochs[wt * warps + wt] > epoch:
-                return True
-            matrix = 2 * (slot * warps + wt) + _reads(at)
-            lanes = _ints(h, LANES, matrix * 1024)
-            if lanes[(t & 31) * 32 + (o & 31)] >= cells[at + LANE]:
-                return True
+    if s.block <= other < s.block + h[THREADS]:
+        warp = other - s.block >> 5
+        known = _ints(h, EPOCHS, s.epochs)[warp]
+        if known > epoch or (known == epoch and warp != s.warp):
+            return True
+        if warp == s.warp and _clock(h, s, role, thread, other) >= cells[at + LANE]:
+            return True
     elif space == SHARED:
         return True  # of the block that was in the slot before
-    warp, warps = t >> 5, h[WARPS]
-    now = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
     when = cells[at + WHEN]
-    return _met(h, RINGS, watch.RING, other, epoch, when, thread, now) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, now
+    if h[HANDED] <= when:
+        return False
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch
     )
 
 
-@compiled
-def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> None:
+@inlined
+def _note(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, where: int) -> None:
     """Write a thread and its clocks into a cell."""
-    warps = h[WARPS]
-    t = thread - _longs(h, OWNERS)[slot]
-    warp = t >> 5
-    epochs = _ints(h, EPOCHS, slot * warps * warps)
-    matrix = 2 * (slot * warps + warp) + _reads(at)
-    lanes = _ints(h, LANES, matrix * 1024)
-    cells[at + THREAD] = thread
-    cells[at + EPOCH] = epochs[warp * warps + warp]
-    cells[at + LANE] = lanes[33 * (t & 31)]
-    cells[at + WHERE] = where
-    cells[at + WHEN] = h[TIME]
+    at = cell + role
+    cells[at + THREAD], cells[at + EPOCH] = thread, s.epoch
+    cells[at + LANE] = _clock(h, s, role, thread, thread)
+    cells[at + WHERE], cells[at + WHEN] = where, h[TIME]
 
 
-@compiled
+@inlined
 def _read(
-    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, space: int,
-    address: int, value: int, size: int,
+    h: Any, s: Sight, cells: Any, cell: int, thread: int, where: int, strong: bool, space: int,
+    address: int, memory: int, size: int,
 ) -> None:  # fmt: skip
     """A read races with an earlier write; atomics race with plain accesses only."""
-    for place in (at + WRITER, at + UPDATER):
-        if strong and place == at + UPDATER:
+    for role in (WRITER, UPDATER):
+        if strong and role == UPDATER:
             continue
-        if _ordered(h, cells, place, thread, slot, space):
+        if _ordered(h, s, cells, cell, role, thread, space):
             continue
-        other = cells[place]
+        other = cells[cell + role + THREAD]
         warp = (thread - h[FIRST]) >> 5
-        if place == at + WRITER and cells[at + SAME] and (other - h[FIRST]) >> 5 == warp:
+        if role == WRITER and cells[cell + SAME] and (other - h[FIRST]) >> 5 == warp:
             continue
-        _report(h, K_RAW, where, cells[place + WHERE], address, thread, other, 0, value, size,
-                space)  # fmt: skip
-    place = at + OTHER_READER
-    if _ordered(h, cells, at + READER, thread, slot, space):
-        place = at + READER
-    _note(h, cells, place, thread, slot, where)
-    cells[place + STRONG] = strong
+        _report(h, K_RAW, where, cells[cell + role + WHERE], address, thread, other, 0,
+                _number(memory, size), size, space)  # fmt: skip
+    role = OTHER_READER
+    if _ordered(h, s, cells, cell, READER, thread, space):
+        role = READER
+    _note(h, s, cells, cell, role, thread, where)
+    cells[cell + role + STRONG] = strong
 
 
-@compiled
+@inlined
 def _written(
-    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, silent: bool,
+    h: Any, s: Sight, cells: Any, cell: int, thread: int, where: int, strong: bool, silent: bool,
     space: int, address: int, old: int, new: int, size: int,
 ) -> None:  # fmt: skip
     """A write races with earlier writes (of another value), atomics and reads.
     ``silent``: memory holds this value already."""
-    unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
+    unordered = not _ordered(h, s, cells, cell, WRITER, thread, space)
     kind = K_LOST if space == GLOBAL else K_WW
-    for place in (at + WRITER, at + UPDATER):
-        if silent or (strong and place == at + UPDATER):
+    for role in (WRITER, UPDATER, READER, OTHER_READER):
+        at = cell + role
+        reads = role != WRITER and role != UPDATER
+        if silent or (strong and (role == UPDATER or (reads and cells[at + STRONG]))):
             continue
-        if not _ordered(h, cells, place, thread, slot, space):
-            _report(h, kind, where, cells[place + WHERE], address, thread, cells[place], old, new,
-                    size, space)  # fmt: skip
-    if not silent:
-        for place in (at + READER, at + OTHER_READER):
-            both = strong and cells[place + STRONG]
-            if both or _ordered(h, cells, place, thread, slot, space):
-                continue
-            _report(h, K_WAR, where, cells[place + WHERE], address, thread, cells[place], old, new,
-                    size, space)  # fmt: skip
+        if unordered if role == WRITER else not _ordered(h, s, cells, cell, role, thread, space):
+            _report(h, K_WAR if reads else kind, where, cells[at + WHERE], address, thread,
+                    cells[at], old, new, size, space)  # fmt: skip
     if strong:
-        _note(h, cells, at + UPDATER, thread, slot, where)
+        _note(h, s, cells, cell, UPDATER, thread, where)
         return
     if silent and unordered:
-        if (cells[at + THREAD] - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
-            cells[at + SAME] = 1
+        if (cells[cell + THREAD] - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
+            cells[cell + SAME] = 1
         return
-    _note(h, cells, at + WRITER, thread, slot, where)
-    cells[at + SAME] = 0
+    _note(h, s, cells, cell, WRITER, thread, where)
+    cells[cell + SAME] = 0
 
 
-@compiled
+@inlined
 def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
     if space == SHARED:
         return 0 <= address <= c[C_SHARED_BYTES] - nbytes
@@ -354,7 +364,7 @@ def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
     return _longs(c, C_LOW, page)[0] <= inside <= _longs(c, C_HIGH, page)[0] - nbytes
 
 
-@compiled
+@inlined
 def _uninitialised(known: Any, at: int, size: int, lenient: bool) -> bool:
     """Whether bytes of an element were never written; lenient: all of them, because the copy of a
     struct reads the holes between its members."""
@@ -389,17 +399,16 @@ def _copied(
 
 
 @compiled
-def _pending(h: Any, slot: int, thread: int) -> Any:
+def _pending(h: Any, s: Sight, thread: int) -> Any:
     """A thread's copies: see ``watch.PENDING``."""
-    t = thread - _longs(h, OWNERS)[slot]
-    return _longs(h, PENDING, (slot * h[WARPS] * 32 + t) * watch.PENDING)
+    return _longs(h, PENDING, (s.slot * h[WARPS] * 32 + thread - s.block) * watch.PENDING)
 
 
 @compiled
-def _finish(h: Any, c: Any, slot: int, thread: int, before: int) -> None:
+def _finish(h: Any, c: Any, s: Sight, thread: int, before: int) -> None:
     """The thread's copies of the groups before one are there: written now."""
-    pending, known = _pending(h, slot, thread), _bytes(h, KNOWN, slot * c[C_SHARED_BYTES])
-    cells, kept = _ints(h, CELLS, slot * h[CELLS_PER_SLOT] * watch.CELL), 0
+    pending, known = _pending(h, s, thread), _bytes(h[KNOWN] + s.slot * c[C_SHARED_BYTES])
+    cells, kept = _ints(h, CELLS, s.slot * h[CELLS_PER_SLOT] * watch.CELL), 0
     for n in range(pending[1]):
         copy, to = 2 + 4 * n, 2 + 4 * kept
         if pending[copy + 2] >= before:
@@ -411,16 +420,16 @@ def _finish(h: Any, c: Any, slot: int, thread: int, before: int) -> None:
             known[offset] = 1
             at = (offset >> h[SHARED_SHIFT]) * watch.CELL
             if cells[at + THREAD] == thread:
-                _note(h, cells, at, thread, slot, pending[copy + 3])
+                _note(h, s, cells, at, WRITER, thread, pending[copy + 3])
     pending[1] = kept
 
 
 @compiled
-def _pend(h: Any, c: Any, slot: int, thread: int, offset: int, nbytes: int, where: int) -> None:
+def _pend(h: Any, c: Any, s: Sight, thread: int, offset: int, nbytes: int, where: int) -> None:
     """A copy begins. Of very many, those before count as there."""
-    pending = _pending(h, slot, thread)
+    pending = _pending(h, s, thread)
     if pending[1] == watch.MAX_PENDING:
-        _finish(h, c, slot, thread, pending[0] + 1)
+        _finish(h, c, s, thread, pending[0] + 1)
     copy = 2 + 4 * pending[1]
     pending[copy], pending[copy + 1] = offset, nbytes
     pending[copy + 2], pending[copy + 3] = pending[0], where
@@ -440,88 +449,91 @@ def _unfinished(
                     size, SHARED)  # fmt: skip
 
 
-@compiled
+@inlined
 def _lane(
-    h: Any, c: Any, slot: int, thread: int, memory: Any, base: int, address: int, values: Any,
-    lane: int, where: int, size: int, count: int, space: int, what: int, releases: bool,
+    h: Any, c: Any, s: Sight, thread: int, memory: int, base: int, address: int, values: int,
+    where: int, size: int, count: int, space: int, what: int, releases: bool,
 ) -> None:  # fmt: skip
     """One lane's access, inside its memory. Stores are done here already, so that the next lane
     sees them."""
     nbytes = size * count
     offset = address - base
     if space == SHARED:
-        known = _bytes(h, KNOWN, slot * c[C_SHARED_BYTES])
+        known = _bytes(h[KNOWN] + s.slot * c[C_SHARED_BYTES])
     elif space == LOCAL:
-        owner = _longs(h, OWNERS)[slot]
-        place = slot * h[WARPS] * 32 + thread - owner
-        known = _bytes(h, LOCAL_KNOWN, place * h[LOCAL_BYTES])
+        place = s.slot * h[WARPS] * 32 + thread - s.block
+        known = _bytes(h[LOCAL_KNOWN] + place * h[LOCAL_BYTES])
         if _copied(h, known, place, offset, nbytes, size, where, what):
             return
     else:
-        known = _bytes(h, GLOBAL_KNOWN)
+        known = _bytes(h[GLOBAL_KNOWN])
     if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC):
         # Copies of structs read the holes between their members, in parts of words too.
-        unit = nbytes if space == LOCAL and size < 4 else size
-        for at in range(offset, offset + nbytes, unit):
+        units = 1 if space == LOCAL and size < 4 else count
+        unit = nbytes if units == 1 else size
+        for e in range(units):
+            at = offset + e * unit
             if _uninitialised(known, at, unit, space == LOCAL):
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
                 if not own:
                     gone = 0
                     if space == SHARED:
-                        gone = (
-                            h[THREADS] - _longs(c, C_SLOTS, slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
-                        )
+                        alive = _longs(c, C_SLOTS, s.slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
+                        gone = h[THREADS] - alive
                     _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size,
                             space)  # fmt: skip
     if space == SHARED and h[PENDING]:
-        _unfinished(h, slot, known, offset, nbytes, thread, where, size)
+        _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):
         for byte in range(nbytes):
             known[offset + byte] = 2 if what == watch.COPY else 1
     if space == LOCAL:
         return
     if what == watch.COPY:
-        _pend(h, c, slot, thread, offset, nbytes, where)
+        _pend(h, c, s, thread, offset, nbytes, where)
+    if what >= watch.STRONG_LOAD:
+        place = address if space == GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
+        reads = what == watch.STRONG_LOAD
+        until = h[TIME] if releases else _longs(h, FENCES)[thread - h[FIRST]]
+        _remember(h, RINGS, watch.RING, thread, place, s.epoch, reads, until)
+        _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until)
+    for e in range(count):
+        _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
+                 values + 32 * e * size, where, size, space, what)  # fmt: skip
+
+
+@inlined
+def _element(
+    h: Any, s: Sight, thread: int, memory: int, offset: int, address: int, value: int, where: int,
+    size: int, space: int, what: int,
+) -> None:  # fmt: skip
+    """One element of a lane's access, cell by cell; ``memory`` and ``value`` are where it is and
+    what a store gives it."""
     shift = h[SHARED_SHIFT] if space == SHARED else h[GLOBAL_SHIFT]
     cells = _ints(h, CELLS if space == SHARED else GLOBAL_CELLS)
-    start = slot * h[CELLS_PER_SLOT] * watch.CELL if space == SHARED else 0
-    strong = what >= watch.STRONG_LOAD
-    if strong:
-        place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
-        warp, warps, reads = _warp_of(h, thread), h[WARPS], what == watch.STRONG_LOAD
-        epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-        until = h[TIME] if releases else _longs(h, FENCES)[thread - h[FIRST]]
-        _remember(h, RINGS, watch.RING, thread, place, epoch, reads, until)
-        _remember(h, BLOCK_RINGS, watch.BLOCK_RING, thread, place, epoch, reads, until)
-    step = max(1 << shift, 1)
-    for e in range(count):
-        old = _number(memory, offset + e * size, size)
-        new = old
-        has_values = what in (watch.STORE, watch.COPY, watch.STRONG_STORE)
-        if has_values:
-            new = _number(values, (e * 32 + lane) * size, size)
-        for part in range(0, size, step):
-            at = start + ((offset + e * size + part) >> shift) * watch.CELL
-            if what in (watch.LOAD, watch.STRONG_LOAD):
-                _read(h, cells, at, thread, slot, where, strong, space, address + e * size, old,
-                      size)  # fmt: skip
-            else:
-                silent = has_values
-                if has_values:
-                    for byte in range(part, min(part + step, size)):
-                        given = values[(e * 32 + lane) * size + byte]
-                        silent = silent and memory[offset + e * size + byte] == given
-                _written(h, cells, at, thread, slot, where, strong, silent, space,
-                         address + e * size, old, new, size)  # fmt: skip
-                if has_values:
-                    h[CHANGES] += not silent
-                else:
-                    there = nb.int32(old & 0x7FFFFFFF)
-                    h[CHANGES] += cells[at + FOUND_THERE] != there
-                    cells[at + FOUND_THERE] = there
-        if has_values:
-            for byte in range(size):
-                memory[offset + e * size + byte] = values[(e * 32 + lane) * size + byte]
+    start = s.slot * h[CELLS_PER_SLOT] * watch.CELL if space == SHARED else 0
+    strong, reads = what >= watch.STRONG_LOAD, what in (watch.LOAD, watch.STRONG_LOAD)
+    stores = what in (watch.STORE, watch.COPY, watch.STRONG_STORE)
+    old = new = nb.int64(0)
+    if not reads:
+        old = _number(memory, size)
+        new = _number(value, size) if stores else old
+    for part in range(size >> shift):
+        cell = start + ((offset >> shift) + part) * watch.CELL
+        if reads:
+            _read(h, s, cells, cell, thread, where, strong, space, address, memory, size)
+            continue
+        bits = 8 << shift
+        same = stores and not (old ^ new) >> bits * part & (1 << bits) - 1
+        _written(h, s, cells, cell, thread, where, strong, same, space, address, old, new, size)
+        if stores:
+            h[CHANGES] += not same
+        else:
+            there = nb.int32(old & 0x7FFFFFFF)
+            h[CHANGES] += cells[cell + FOUND_THERE] != there
+            cells[cell + FOUND_THERE] = there
+    for byte in range(size if stores else 0):
+        _bytes(memory)[byte] = new >> 8 * byte
 
 
 @compiled
@@ -541,7 +553,6 @@ def _join(clocks: Any, lanes: int) -> None:
 
 
 _long: Any = types.CPointer(types.int64)
-_byte: Any = types.CPointer(types.uint8)
 _i64, _u32 = types.int64, types.uint32
 
 
@@ -555,20 +566,18 @@ def _entries(stamp: int) -> tuple[Any, Any]:
     """The functions that generated code calls. ``stamp`` enters the key of numba's cache, which
     notices changes of this file alone."""
 
-    @entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
+    @entry(_u32, _long, _long, _long, _i64, _i64, _long, _u32, _i64, _i64, _i64, _i64, _i64)
     def access(
-        state: Any, context: Any, warp: Any, memory_p: Any, values_p: Any, addresses_p: Any,
-        some: Any, where: Any, size: Any, count: Any, space: Any, what: Any,
+        state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses_p: Any, some: Any,
+        where: Any, size: Any, count: Any, space: Any, what: Any,
     ) -> Any:  # fmt: skip
         if not stamp:
             return 0
         h, c, w = carray(state, HEADER), carray(context, 64), carray(warp, 16)
-        lanes = nb.int64(some)
-        slot = _slot(h, c, w)
+        lanes, s = nb.int64(some), _sight(h, c, w)
         h[TIME] += 1
         addresses = carray(addresses_p, 32)
-        memory, values = carray(memory_p, ENDLESS), carray(values_p, ENDLESS)
-        first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
+        first = s.block + 32 * s.warp
         base = GLOBAL_BASE if space == GLOBAL else 0
         extent = _longs(h, EXTENTS, 2 * where)
         good = 0
@@ -582,12 +591,12 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             if not inside:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
-            elif address % nbytes:
+            elif address & (nbytes - 1):
                 _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             else:
                 good |= 1 << lane
-                _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
-                      space, what % watch.RELEASES, what >= watch.RELEASES)  # fmt: skip
+                _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
+                      count, space, what % watch.RELEASES, what >= watch.RELEASES)  # fmt: skip
         return good
 
     @entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
@@ -597,18 +606,18 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         if not stamp:
             return
         h, c, w = carray(state, HEADER), carray(context, 64), carray(warp_p, 16)
-        slot, lanes = _slot(h, c, w), nb.int64(some)
-        warps, warp = h[WARPS], w[W_INDEX]
+        s, lanes = _sight(h, c, w), nb.int64(some)
+        slot, warp, warps = s.slot, s.warp, h[WARPS]
         if how >= watch.FENCE:
             h[TIME] += 1
             for lane in range(32):
-                thread = _longs(h, OWNERS)[slot] + 32 * warp + lane
+                thread = s.block + 32 * warp + lane
                 if lanes >> lane & 1 and how == watch.FENCE:
                     _longs(h, FENCES)[thread - h[FIRST]] = h[TIME]
                 elif lanes >> lane & 1 and how == watch.COMMIT:
-                    _pending(h, slot, thread)[0] += 1
+                    _pending(h, s, thread)[0] += 1
                 elif lanes >> lane & 1:
-                    _finish(h, c, slot, thread, _pending(h, slot, thread)[0] - number)
+                    _finish(h, c, s, thread, _pending(h, s, thread)[0] - number)
             return
         if how >= watch.MEET:
             matrix = 2 * (slot * warps + warp)
@@ -624,7 +633,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 first = 0
                 while not lanes >> first & 1:
                     first += 1
-                thread = _longs(h, OWNERS)[slot] + 32 * warp + first
+                thread = s.block + 32 * warp + first
                 if not meeting[0]:
                     meeting[0], meeting[1] = where + 1, thread
                 elif meeting[0] != where + 1:

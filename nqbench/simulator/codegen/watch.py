@@ -62,7 +62,8 @@ class Field(IntEnum):
     COPIED = 30  # instruction, element: 4 x number + element of such a load that is stored, or -1
     COPIES = 31  # how many such loads there are
     COPY_KNOWN = 32  # thread of a slot, such a load: bit mask of its bytes that were written
-    END = 33
+    HANDED = 33  # when the last atomic that hands something over was
+    END = 34
 
 
 Found = IntEnum(
