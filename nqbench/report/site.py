@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -90,27 +91,24 @@ def _place(run: Path) -> str:
 
 
 def _observed(runs: GalleryRuns, *studies: str) -> list[Dataset]:
-    """The first run of each study on each device, with the CPU programs that all papers share; a
-    run that was repeated is only compared."""
-    found: dict[tuple[str, str], Dataset] = {}
-    for study in studies:
-        for run in runs.values():
-            if run.data.name == study:
-                found.setdefault((study, run.data.device), run.data)
+    """The first run of each study on each device with those of other GPUs of its model, and with
+    the CPU programs that all papers share."""
     shared = (run.data for run in runs.values() if run.data.name == CPU_BASELINE)
     baseline = next(shared, None)
-    return [with_baseline(run, baseline) for run in found.values()]
+    found: dict[tuple[str, str], list[Dataset]] = {}
+    for study in studies:
+        for run in (run for run in runs.values() if run.data.name == study):
+            mine = found.setdefault((study, run.data.device), [])
+            mine.append(with_baseline(run.data, baseline))
+    return [replace(first, again=tuple(others)) for first, *others in found.values()]
 
 
 def _papers(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
     for name in paper_names():
         if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
-            used = {run.path for run in found}
-            again = [run.data for path, run in runs.items() if path not in used]
-            again = [run for run in again if run.name == name]
             folder = (out / link).parent
-            report = write_paper(paper, found, folder, (HTML,), again=again, home=_home(link))
+            report = write_paper(paper, found, folder, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
             yield Tile("papers", title, link, texts=(report.card.outcome,))
 

@@ -27,7 +27,6 @@ import yaml
 
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset, collect
-from nqbench.analysis.data.for_papers import load_all
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import FolderRefused, NqbenchError, StoreError
 from nqbench.facts import DeviceFacts
@@ -397,8 +396,7 @@ def _writers(run: Dataset) -> Iterator[tuple[Path, Writer]]:
             beside = papers.recorded_beside(name, path)
             yield own, partial(papers.write_paper, paper, [run], beside=beside)
         for runs, folder, cpu in _recorded(path, [name], f"papers/{name}"):
-            read, again = load_all(runs, cpu), papers.repeated(name, runs, cpu)
-            yield folder, partial(papers.write_paper, paper, read, again=again)
+            yield folder, partial(papers.write_paper, paper, papers.with_others(runs, cpu))
     for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
         made = MATRIX.search(text(folder / f"{matrix.PAGE}.md"))
         command = made[1] if made else "nqbench claims --matrix"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -575,7 +576,8 @@ OVER_CPU = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "va
 
 
 def test_the_rounds_of_a_baseline_are_no_rounds_of_the_run() -> None:
-    """All of them are part of its value; a run of one round has no verdict on a time."""
+    """All of them are part of its value and of the interval, which is that of Student's t where the
+    run itself does not vary; a run of one round has no verdict on a time."""
     once = verdict(OVER_CPU, with_cpu([1.0], [8.0, 9.0, 10.0]))
     assert once.word == "unclear"
     assert "only one round" in once.sizes[0].reason
@@ -583,7 +585,48 @@ def test_the_rounds_of_a_baseline_are_no_rounds_of_the_run() -> None:
     assert verdict(of_gpu, with_cpu([1.0], [8.0, 9.0, 10.0])).word == "unclear"
     more = verdict(OVER_CPU, with_cpu([1.0, 1.0], [8.0, 8.0, 8.0, 27.0, 27.0, 27.0]))
     low, value, high = interval(more.sizes[0].value)
-    assert (low, value, high) == pytest.approx([(8 * 27) ** 0.5] * 3)
+    assert value == pytest.approx((8 * 27) ** 0.5)
+    half = 2.571 * (6 / 5) ** 0.5 * np.log(27 / 8) / 2 / 6**0.5  # t of five degrees of freedom
+    assert (low, high) == pytest.approx((value / np.exp(half), value * np.exp(half)), rel=0.15)
+
+
+def on_gpus(*gpus: list[float]) -> Dataset:
+    """A GPU's run with these ratios of two systems by round, and those of others of its model."""
+    first, *again = (fixed(gpu, [1.0] * len(gpu)) for gpu in gpus)
+    return replace(first, again=tuple(again))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "word", "size"),
+    [
+        ([[2.0, 2.1, 2.05], [2.0, 2.05, 2.1]], "holds", "as large"),
+        ([[2.0, 2.1, 2.05], [1.2, 1.21, 1.22]], "holds", "size unclear"),
+        ([[2.0, 2.1, 2.05], [0.7, 0.71, 0.69]], "unclear", ""),
+        ([[2.0, 2.1, 2.05], [1.0, 1.001, 0.999]], "unclear", ""),
+        ([[0.7, 0.71, 0.69], [0.7, 0.72, 0.71], [0.7, 0.7, 0.71]], "fails", ""),
+        ([[0.7, 0.71, 0.69], [0.7, 0.72, 0.71], [2.0, 2.1, 2.05]], "unclear", ""),
+    ],
+)
+def test_a_word_stands_if_every_gpu_of_a_model_has_it(
+    gpus: list[list[float]], word: str, size: str
+) -> None:
+    claim = GREATER | {"paper_value": "2.0", "n": ["15"]}
+    found = verdict(claim, on_gpus(*gpus))
+    assert (found.word, found.size) == (word, size)
+    low, value, high = interval(found.sizes[0].value)
+    alone = [interval(verdict(claim, on_gpus(gpu)).sizes[0].value) for gpu in gpus]
+    assert (low, value) == (min(ends[0] for ends in alone), alone[0][1])
+    assert high == max(ends[2] for ends in alone)
+    assert ("of the same model" in found.reason) == (word == "unclear")
+
+
+def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them() -> None:
+    many, few = zhang(rounds=2), zhang(rounds=2, pools=(64,))
+    run = replace(many.data("zhang2011"), again=(few.data("zhang2011"),))
+    claim = {"expr": 'argbest("pool_distributed", "pool_size")', "n": ["18"]}
+    alone = replace(run, again=())
+    claim |= {"expect": "value > 64"}
+    assert verdict(claim, run) == verdict(claim, alone)
 
 
 def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:
@@ -600,7 +643,10 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     low, value, high = interval(found.sizes[0].value)
     assert value == pytest.approx(100 / (1.1 * 0.9) ** (1 / 3))
     assert low < value < high
-    points = {p.system: p for p in run.points if p.n == 15}
+    own = OVER_CPU["expr"].replace("somers", 'somers", sweep="all')
+    (on_its_host,) = verdict(OVER_CPU | {"expr": own}, run).sizes
+    assert interval(on_its_host.value)[1] == pytest.approx(value / 20, rel=1e-3)
+    points = {p.system: p for p in run.points if p.n == 15 and p.borrowed == p.cpu}
     ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
     assert ratio.value == pytest.approx(value)
     assert ratio.rounds == 3

@@ -40,12 +40,14 @@ class Resamples:
                  each round; row 0 has every round once, for the value itself
     ``times``    how often each came up, shape ``(distinct,)``; sums to :data:`RESAMPLES`
     ``wider``    by run: how much wider than drawn (``widening``)
+    ``lent``     whether the last run is the one that the others' CPU programs come from
     """
 
     rounds: tuple[tuple[int, ...], ...]
     weights: tuple[NDArray[np.float64], ...]
     times: NDArray[np.int64]
     wider: tuple[float, ...] = ()
+    lent: bool = False
 
     @property
     def count(self) -> int:
@@ -57,26 +59,30 @@ class Resamples:
         cls,
         runs: Sequence[Dataset],
         *,
+        lent: Dataset | None = None,
         size: int = RESAMPLES,
         seed: int = SEED,
         without: int | None = None,
         confidence: float = CONFIDENCE,
     ) -> Resamples:
-        """Resample the rounds of each run; those of different runs are independent.
+        """Resample the rounds of each run; those of different runs are independent, and those of
+        the run whose CPU programs are ``lent`` to them, if it has several.
 
         Five rounds have 126 distinct resamples: each is evaluated once and counted as often as it
         came up. A run with one round cannot be resampled: there are none. ``without`` leaves out
         the round of that index; the rest spread as far as all of them would have to.
         """
         random = np.random.default_rng(seed)
+        lender = [lent] if lent and lent.rounds > 1 else []  # one round has no spread
         # The run's own rounds: those of a baseline say nothing about how its times vary.
         rounds = tuple(
             tuple(sorted({r for p in data.points if not p.borrowed for r in p.values(TIME)}))
-            for data in runs
+            for data in (*runs, *lender)
         )
         wider = tuple(widening(len(r), confidence) if len(r) > 1 else 1.0 for r in rounds)
         if without is not None:
-            rounds = tuple(r[:without] + r[without + 1 :] for r in rounds)
+            left = tuple(r[:without] + r[without + 1 :] for r in rounds)
+            rounds = (*left[: len(runs)], *rounds[len(runs) :])
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
@@ -85,24 +91,24 @@ class Resamples:
         edges = np.cumsum([len(r) for r in rounds])[:-1]
         parts = np.split(distinct, edges, axis=1)
         weights = tuple(np.vstack([np.ones(part.shape[1]), part]) for part in parts)
-        return cls(rounds, weights, times, wider)
+        return cls(rounds, weights, times, wider, bool(lender))
 
     def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Resampled:
         """A point's value in every resample, shape ``(count,)``: the geometric mean of its rounds,
         with the distance from that of all rounds widened.
 
         A point that lacks a round of the resample uses the others; where none is left, all it has.
-        A borrowed point may have rounds that the run lacks: they are part of its value, and none of
-        the resamples. A phase that took no time in a round has the geometric mean 0.
+        A borrowed point varies with the rounds of its own run; of one round, it is a constant. A
+        phase that took no time in a round has the geometric mean 0.
         """
         found = point.values(what)
         if not all(found.values()):
             return np.zeros(self.count)
+        run = -1 if point.borrowed else run
         known = np.array([r in found for r in self.rounds[run]])
         logs = np.log([found[r] for r in self.rounds[run] if r in found])
-        own = logs if len(logs) and not point.borrowed else np.log(list(found.values()))
-        every = float(own.mean())
-        if self.count == 1 or not known.any():
+        every = float((logs if len(logs) else np.log(list(found.values()))).mean())
+        if self.count == 1 or not known.any() or point.borrowed > self.lent:
             return np.full(self.count, math.exp(every))
         weights = self.weights[run][:, known]
         weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)

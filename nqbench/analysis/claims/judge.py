@@ -5,6 +5,7 @@ should differ from 1 is ``no effect`` where its whole interval lies within the m
 ``compare`` has it: asked first, since a significant difference within the margin is one that
 matters to nobody. Else at least 97.5% true is ``holds``, at most 2.5% ``fails``, else ``unclear``.
 Over several sizes all must hold, and any failure fails. Deterministic counts are judged directly.
+Where several GPUs of one model were measured, a word stands at a size if all of them have it.
 
 Beside ``holds``, a second word says whether the effect is as large as printed: "19 percent faster"
 is true of 1.3%, too, so where the paper prints a size, the measured effect is set against it
@@ -25,7 +26,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -138,6 +139,8 @@ LACKING: Final = "not measured"
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
+SWEPT: Final = frozenset({"times", "argbest", "levels", "recorded", "sizes_of", "sizes"})
+"""What has another value in a run of fewer points."""
 OF_RUN: Final = frozenset({"counter", "recorded", "hw", "devices", "sizes", "logical_cores"})
 """What else a formula reads of a run, besides times."""
 ENUMERATED: Final = "enumerated on the CPU"
@@ -245,7 +248,7 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
     """
     runs = [in_times_of(paper, run) for run in runs]
     drawn = partial(Resamples.of, without=way.without, confidence=way.confidence)
-    own = [drawn([run]) for run in runs]
+    own = [[(one, drawn([one])) for one in (run, *run.again)] for run in runs]
     timed = [run for run in runs if not run.simulated] or runs
     names = device_names(runs)
     verdicts: list[Verdict] = []
@@ -257,16 +260,22 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
             verdicts.append(_verdict(claim, form, Values(paper, runs), None))
         elif form.across:
             among = timed if form.names & OF_TIME else runs
-            joint = drawn(among)
-            verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
+            values = Values(paper, among, drawn(among))
+            verdicts.append(_verdict(claim, form, values, among[0]))
         else:
             found = []
-            for run, resamples, name in zip(runs, own, names, strict=True):
+            for run, gpus, name in zip(runs, own, names, strict=True):
                 hw = run.hardware(paper)
                 if run.modelled and own_cards and hw not in own_cards:
                     continue  # another of the paper's GPUs is modelled for it
                 form = _Form.of(claim, way.limits, own=hw in claim.hardware)
-                verdict = _verdict(claim, form, Values(paper, (run,), resamples), run)
+                lent = form.lent(paper, run.baseline)
+                values, *again = (
+                    Values(paper, (one,), drawn([one], lent=lent) if lent else resamples)
+                    for one, resamples in gpus
+                    if one is run or form.comparable(run, one)
+                )
+                verdict = _verdict(claim, form, values, run, again)
                 cpu = verdict.device.endswith(ON_CPU)
                 found.append(verdict if cpu else replace(verdict, device=name))
             # A simulated run has no row on what it lacks, beside a verdict from a GPU's run.
@@ -308,6 +317,21 @@ class _Form:
         trees = [formula.tree for formula in (self.expr, self.expect) if formula]
         nodes = (node for tree in trees for node in ast.walk(tree))
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+
+    def lent(self, paper: Paper, baseline: Dataset | None) -> Dataset | None:
+        """The run of the CPU programs, if it names one of them."""
+        programs = {p.system for p in baseline.points} if baseline else {""}
+        nodes = (c for f in (self.expr, self.expect) if f for c in ast.walk(f.tree))
+        texts = (c.value for c in nodes if isinstance(c, ast.Constant))
+        systems = {paper.system(text) for text in texts if isinstance(text, str)}
+        return baseline if baseline and systems & programs else None
+
+    def comparable(self, run: Dataset, other: Dataset) -> bool:
+        """Whether another GPU's run can be asked the same: a formula over what was measured takes
+        all points of the run."""
+        points = [{(p.system, p.n, *map(str, p.levels.items())) for p in r.points if p.ok}
+                  for r in (run, other)]  # fmt: skip
+        return not self.names & SWEPT or points[0] <= points[1]
 
     @property
     def enumerated(self) -> bool:
@@ -354,7 +378,9 @@ class _Form:
         return sized(self.expr) or (self.expect is not None and sized(self.expect))
 
 
-def _verdict(claim: Claim, form: _Form, values: Values, run: Dataset | None) -> Verdict:
+def _verdict(
+    claim: Claim, form: _Form, values: Values, run: Dataset | None, again: Sequence[Values] = ()
+) -> Verdict:
     if run is None:
         device, provenance = ENUMERATED, "exact"
     else:
@@ -367,11 +393,14 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Dataset | None) -> 
     if run is not None and run.modelled and (own := [n for n in sizes if n in run.sizes]):
         few = f"asked at N={', '.join(map(str, own))} alone" if own != sizes else ""
         sizes = own
+
+    def asked(n: int) -> SizeVerdict:
+        return reduce(_of_both, (_size(claim, form, one, n) for one in (values, *again)))
+
     if form.n or form.sized:
-        found = tuple(_size(claim, form, values, n) for n in sizes)
+        found = tuple(asked(n) for n in sizes)
     else:  # one value over all sizes: asked once, at none in particular
-        sizes, one = [0], _size(claim, form, values, 0)
-        found = (replace(one, n=None, paper=claim.published(None)),)
+        sizes, found = [0], (replace(asked(0), n=None, paper=claim.published(None)),)
     timed = bool(form.names & (OF_TIME - UNSAMPLED))
     moved, counted = "", "counter" in form.names and not form.names & OF_TIME
     # What is said of several sizes may depend on them; the counters of a kernel do less.
@@ -394,9 +423,8 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Dataset | None) -> 
         have = sorted({run.compute_capability for run in values.runs})
         asked_of = f"compute capability {', '.join(have)}"
     if run is not None and run.simulated and timed and word != LACKING:
-        device, provenance, asked_of = f"{run.cpu}{ON_CPU}", run.cpu_provenance, ""
-        if run.modelled:
-            device, provenance = run.device, MODELLED
+        provenance, asked_of = MODELLED if run.modelled else run.cpu_provenance, ""
+        device = device if run.modelled else f"{run.cpu}{ON_CPU}"
     return Verdict(claim, device, provenance, word, found, reason, asked_of, form.own)
 
 
@@ -461,6 +489,25 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         word, effect = size_of(printed, shown, found[1:], resamples.times, form.limits)
         size = replace(size, effect=effect, size=word if size.word == "holds" else "")
     return size
+
+
+def _of_both(one: SizeVerdict, other: SizeVerdict) -> SizeVerdict:
+    """A size on two GPUs of a model: words stand where both have them, intervals span both."""
+    if LACKING in (one.word, other.word):
+        return one if other.word == LACKING else other
+    value, effect = _spanning(one.value, other.value), _spanning(one.effect, other.effect)
+    one = replace(one, value=value, effect=effect)
+    if one.word != other.word:
+        reason = f"{one.word} on one GPU, {other.word} on another of the same model"
+        return replace(one, word="unclear", size="", reason=reason)
+    return one if one.size == other.size else replace(one, size="size unclear")
+
+
+def _spanning(one: Any, other: Any) -> Any:
+    if not (isinstance(one, Estimate) and isinstance(other, Estimate)):
+        return one
+    ends = [end for e in (one, other) for end in (e.value, e.low, e.high) if end is not None]
+    return replace(one, low=min(ends), high=max(ends)) if len({*ends}) > 1 else one
 
 
 def _evaluated(form: _Form, values: Values, exact: bool) -> list[tuple[Any, bool]]:

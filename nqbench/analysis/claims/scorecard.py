@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, SizeVerdict, Verdict, judge
-from nqbench.analysis.claims.robust import DECIDED, NO_WAYS, Robust, robust
+from nqbench.analysis.claims.robust import NO_WAYS, Robust, robust
 from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.for_papers import device_names
@@ -193,12 +193,10 @@ class Scorecard:
 def scorecard(
     paper: Paper,
     runs: Sequence[Dataset],
-    again: Sequence[Dataset] = (),
     beside: Sequence[Dataset] = (),
 ) -> Scorecard:
     """The scorecard of runs; simulated ones count where no other run is given.
 
-    ``again``   runs that repeat one of them: they only say whether the words are the same
     ``beside``  recorded runs that are shown as well
     """
     own = [run for run in runs if not run.simulated] or runs
@@ -219,21 +217,11 @@ def scorecard(
         else:  # what is about no run, or about all of them, stands with the first
             name = names.get(verdict.device, chips[0])
             judged.setdefault(verdict.claim.id, {})[name] = verdict
-    repeated: dict[str, dict[str, Verdict]] = {}
-    for i, run in enumerate(again, 1):
-        name = f"{run.chip} again{f' ({i})' if i > 1 else ''}"
-        for verdict in judge(main, [run]):
-            repeated.setdefault(verdict.claim.id, {})[name] = verdict
     kept = dict.fromkeys((claim.id for claim in main.claims), NO_WAYS)
     for run, name in zip(every, chips, strict=True):
         usual = [own[name] for own in judged.values() if name in own]
         for claim_id, found in robust(main, run, usual, name).items():
             kept[claim_id] += found
-    for claim_id, others in repeated.items():  # another specimen, or another day
-        words = {v.word for v in judged.get(claim_id, {}).values()} & {*DECIDED}
-        for name, verdict in others.items() if claim_id in kept and len(words) == 1 else ():
-            lost = (f"{verdict.word} ({name})",) if {verdict.word} != words else ()
-            kept[claim_id] += Robust(1, lost)
     rows = [
         Score(
             *(paper, claim, claim.headline, judged.get(claim.id, {})),

@@ -139,6 +139,7 @@ class Dataset:
     ``profiles``  likewise what a profiler counted
     ``baseline``  the run whose CPU programs stand in the place of its own
     ``modelled``  whether its times are a model's (``for_papers.modelled``)
+    ``again``     runs of other GPUs of the same model
     """
 
     name: str
@@ -151,6 +152,7 @@ class Dataset:
     profiles: Sequence[Row] = ()
     baseline: Dataset | None = None
     modelled: bool = False
+    again: Sequence[Dataset] = ()
 
     @property
     def throttled(self) -> list[Record]:

@@ -26,7 +26,8 @@ def with_baseline(run: Dataset, baseline: Dataset | None) -> Dataset:
 
     The sequential program takes most of an hour at the papers' largest boards, so it is measured
     once, on one computer, and all GPUs are compared with that. Every size comes from the baseline:
-    speed-ups over two different CPUs would not be comparable from size to size.
+    speed-ups over two different CPUs would not be comparable from size to size. The run's own times
+    stay where a formula asks for their sweep.
     """
     if baseline is None:
         return run
@@ -34,9 +35,9 @@ def with_baseline(run: Dataset, baseline: Dataset | None) -> Dataset:
     systems = {p.system for p in theirs}
     if not systems & {p.system for p in run.points}:
         return run
-    own = [p for p in run.points if not (p.cpu and p.system in systems)]
-    first = next(p.sweep for p in run.points if p.system in systems)
-    points = (*own, *(replace(p, sweep=first) for p in theirs))
+    own = [p for p in run.points if p.cpu and p.system in systems]
+    others = (p for p in run.points if not (p.cpu and p.system in systems))
+    points = (*others, *theirs, *own)
     return replace(run, points=points, baseline=baseline)
 
 
@@ -183,7 +184,8 @@ def in_phase(run: Dataset, phase: str) -> Dataset:
             }
             point = replace(point, measurements=changed)
         points.append(point)
-    return replace(run, points=tuple(points))
+    again = tuple(in_phase(other, phase) for other in run.again)
+    return replace(run, points=tuple(points), again=again)
 
 
 def time_of(paper: Paper) -> Quantity:

@@ -55,6 +55,8 @@ class Asked:
         wanted = {name: str(level) for name, level in self.levels.items()}
         found: dict[frozenset[tuple[str, object]], PointResult] = {}
         own = [p for p in self.data.points if p.system == self.system]
+        if self._borrowed and "sweep" not in wanted:
+            own = [p for p in own if p.borrowed]
         for point in own:
             if point.n != self.n or (PART in point.levels) != (PART in wanted):
                 continue

@@ -385,8 +385,8 @@ ASKED_OF: Final = (
 )
 ROBUST: Final = (
     "robust: the word stays in every other way to judge the runs (limits halved or doubled, without"
-    " any one round, by total instead of kernel times or the reverse, by repeated runs); fragile:"
-    " one of them changes it"
+    " any one round, by total instead of kernel times or the reverse); fragile: one of them changes"
+    " it"
 )
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""

@@ -69,7 +69,6 @@ def write_paper(
     out: Path,
     formats: Sequence[str] = FORMATS,
     *,
-    again: Sequence[Dataset] = (),
     beside: Sequence[Dataset] = (),
     home: str = "",
 ) -> PaperReport:
@@ -78,8 +77,8 @@ def write_paper(
 
     Tables are made once per run, figures and verdicts over all of them. What the runs lack becomes
     a sentence on the page, which names what is missing and the command that would measure it.
-    ``again`` are runs that repeat one of them, ``beside`` recorded ones that the scorecard shows
-    beside them; ``home`` is the page's link to the one that leads here.
+    ``beside`` are recorded ones that the scorecard shows beside them; ``home`` is the page's link
+    to the one that leads here.
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     own = [run for run in runs if of_own_gpu(paper, run)]
@@ -87,7 +86,7 @@ def write_paper(
     page = Page(out, formats, home=home)
     source = joint_source(runs)
     judged = judge(paper, runs)
-    card = scorecard(paper, runs, again, beside)
+    card = scorecard(paper, runs, beside)
     timed = joint_source([run for run in runs if not run.simulated] or runs)
     scores = tables.scorecard_table(card, timed)
     page.heading(paper.title, 1)
@@ -121,7 +120,8 @@ def write_paper(
     page.heading("The paper and the runs", folded=True)
     of, baselines = paper.source, {r.baseline.path: r.baseline for r in runs if r.baseline}
     cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}. {of.url}".rstrip()
-    page.add(Bullets((cited, *(str(source_of(r)) for r in (*runs, *baselines.values())))))
+    sources = (*runs, *(other for run in runs for other in run.again), *baselines.values())
+    page.add(Bullets((cited, *(str(source_of(run)) for run in sources))))
     return PaperReport(tuple(page.write(PAGE)), tuple(judged), card, scores)
 
 
@@ -267,8 +267,8 @@ def report_recorded(
     reports = []
     for name in names:
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
-            found, again = load_all(runs, baseline), repeated(name, runs, baseline)
-            reports.append(write_paper(load_paper(name), found, folder, again=again))
+            found = with_others(runs, baseline)
+            reports.append(write_paper(load_paper(name), found, folder))
     if not reports:
         raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
     return reports
@@ -289,10 +289,15 @@ def recorded(
         yield runs, folder, cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
 
 
-def repeated(name: str, runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
-    """Runs in folders called ``NAME_...`` beside some runs of a study that repeat it."""
-    beside = [run for path in runs for run in sorted(path.parent.glob(f"{name}_*"))]
-    return [run for run in load_all(beside, cpu) if run.name == name]
+def with_others(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
+    """Runs, each with those of the same study on other GPUs of its model: in folders beside its own
+    that are called ``STUDY_...``."""
+    found = []
+    for run in load_all(runs, cpu):
+        beside = load_all(sorted(run.path.parent.glob(f"{run.path.name}_*")), cpu)
+        again = tuple(other for other in beside if other.name == run.name)
+        found.append(replace(run, again=again))
+    return found
 
 
 def recorded_beside(name: str, own: Path) -> list[Dataset]:
@@ -309,7 +314,7 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     """
     paper = load_paper(name)
     for paths, _, baseline in recorded([name], cpu=cpu):
-        runs = load_all(paths, baseline)
-        card = scorecard(paper, runs, repeated(name, paths, baseline))
+        runs = with_others(paths, baseline)
+        card = scorecard(paper, runs)
         return card, tables.scorecard_table(card, joint_source(runs))
     raise StudyError(NO_RUN.format(name, RESULTS, name))
