@@ -10,15 +10,7 @@ import keyword
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    WithJsonSchema,
-    model_validator,
-)
+import pydantic
 from pydantic_core import CoreSchema
 
 from nqbench.errors import StudyError
@@ -41,9 +33,9 @@ FORM: Final = "$form"
 """A key that stands for the reference to a form of ``forms.json`` until the schema is whole."""
 
 
-def form(name: str) -> WithJsonSchema:
+def form(name: str) -> pydantic.WithJsonSchema:
     """A form of ``forms.json`` in the schema."""
-    return WithJsonSchema({FORM: name})
+    return pydantic.WithJsonSchema({FORM: name})
 
 
 NumberText = Annotated[int | float | str, form("Expression")]
@@ -51,20 +43,20 @@ _DTYPE: Final[dict[str, Any]] = {"anyOf": [{"enum": [*arrays.DTYPES]}, {"pattern
 _DTYPE_MEANING: Final = (
     f"Type of an element: {', '.join(arrays.DTYPES)}; {{precision}} stands for a level."
 )
-Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
+Dtype = Annotated[str, pydantic.WithJsonSchema(_DTYPE)]
 
 Extent = Annotated[
     list[NumberText],
-    BeforeValidator(lambda given: given if isinstance(given, list) else [given]),
-    Field(min_length=1, max_length=3),
+    pydantic.BeforeValidator(lambda given: given if isinstance(given, list) else [given]),
+    pydantic.Field(min_length=1, max_length=3),
     form("Extent"),
 ]
 
 
-class Strict(BaseModel):
+class Strict(pydantic.BaseModel):
     """Unknown keys are refused, and nothing is converted: ``"5"`` is not 5."""
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
     )
 
@@ -77,14 +69,14 @@ class _Short(Strict):
 
     short: ClassVar[tuple[str, dict[str, Any]]]
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _long(cls, given: Any) -> Any:
         return given if isinstance(given, dict) else {cls.short[0]: given}
 
     @classmethod
     def __get_pydantic_json_schema__(
-        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+        cls, core: CoreSchema, handler: pydantic.GetJsonSchemaHandler
     ) -> dict[str, Any]:
         return {"anyOf": [cls.short[1], handler(core)]}
 
@@ -94,7 +86,7 @@ class FieldFile(_Short):
 
     short = ("dtype", _DTYPE)
 
-    dtype: Dtype = Field(description=_DTYPE_MEANING)
+    dtype: Dtype = pydantic.Field(description=_DTYPE_MEANING)
     value: NumberText | None = None
     """By default the factor or value of its name."""
 
@@ -105,18 +97,18 @@ class ArgumentFile(_Short):
 
     short = ("dtype", _DTYPE)
 
-    dtype: Dtype = Field("", description=_DTYPE_MEANING)
-    fields: dict[str, FieldFile] | None = Field(None, min_length=1)
+    dtype: Dtype = pydantic.Field("", description=_DTYPE_MEANING)
+    fields: dict[str, FieldFile] | None = pydantic.Field(None, min_length=1)
     """Of a struct that the kernel takes by value: NAME: dtype or {dtype, value}, in the order of
     its members; C++'s padding is added."""
     length: NumberText | None = None
     """Elements of a buffer."""
-    shape: list[NumberText] | None = Field(None, min_length=1)
+    shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
     """In place of `length`: the shape that expressions see."""
     contents: NumberText | None = None
     """What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE.npy, or an
     expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel writes it."""
-    seed: int = Field(0, ge=0)
+    seed: int = pydantic.Field(0, ge=0)
     """Of `random` and of `rng` in an expression."""
     restore: bool = False
     """The kernel changes the buffer: its contents are put back before every launch, untimed.
@@ -128,14 +120,14 @@ class ArgumentFile(_Short):
 class VariableFile(Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
-    dtype: Dtype = Field(description=_DTYPE_MEANING)
+    dtype: Dtype = pydantic.Field(description=_DTYPE_MEANING)
     length: NumberText | None = None
     """Elements to fill, from the first."""
-    shape: list[NumberText] | None = Field(None, min_length=1)
+    shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
     """In place of `length`."""
     contents: NumberText
     """As of a buffer."""
-    seed: int = Field(0, ge=0)
+    seed: int = pydantic.Field(0, ge=0)
     """As of a buffer."""
 
 
@@ -144,9 +136,9 @@ class FactorFile(_Short):
 
     short = ("levels", {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1})
 
-    levels: list[int | str] | None = Field(None, min_length=1)
+    levels: list[int | str] | None = pydantic.Field(None, min_length=1)
     """Names or numbers."""
-    range: list[int] | None = Field(None, min_length=2, max_length=2)
+    range: list[int] | None = pydantic.Field(None, min_length=2, max_length=2)
     """Any whole number from the first to the last."""
     meaning: str = ""
     """What it means, for tables and `nqbench kernels`."""
@@ -175,24 +167,24 @@ class CheckFile(_Short):
 
     equals: NumberText | None = None
     """An expression of numpy over the buffers with contents, n and factors."""
-    function: str | None = Field(None, pattern=r"^[^:]+\.py:[A-Za-z_]\w*$")
+    function: str | None = pydantic.Field(None, pattern=r"^[^:]+\.py:[A-Za-z_]\w*$")
     """FILE.py:NAME: a Python function that returns them; its parameters are named like buffers with
     contents, scalars and factors, and get these."""
-    reference: dict[str, int | str] | None = Field(None, min_length=1)
+    reference: dict[str, int | str] | None = pydantic.Field(None, min_length=1)
     """Levels of another point, which is launched once: its contents of the buffer are the right
     ones ({variant: naive})."""
-    file: str | None = Field(None, pattern=r"\.npy$")
+    file: str | None = pydantic.Field(None, pattern=r"\.npy$")
     """FILE.npy: an array with them."""
-    relative: float = Field(0.0, ge=0)
+    relative: float = pydantic.Field(0.0, ge=0)
     """Tolerance, as a part of the right value."""
-    absolute: float = Field(0.0, ge=0)
+    absolute: float = pydantic.Field(0.0, ge=0)
     """Tolerance in addition, in the value's unit."""
 
 
 class StepFile(Strict):
     """One of several launches over the same buffers."""
 
-    entry: str = Field(min_length=1)
+    entry: str = pydantic.Field(min_length=1)
     """As of the kernel."""
     arguments: list[str] | None = None
     """Names of those that it takes, in its order; by default all."""
@@ -209,7 +201,7 @@ class StepFile(Strict):
 class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         json_schema_extra={
             "anyOf": [{"required": ["entry", "grid", "block"]}, {"required": ["steps"]}]
         }
@@ -217,16 +209,16 @@ class KernelFile(Strict):
 
     source: str
     """The .cu file, named from the study's folder; or the kernel itself, as text."""
-    sources: list[str] = Field(default=[])
+    sources: list[str] = pydantic.Field(default=[])
     """Further .cu files with functions that the kernel calls: they are compiled together with
     `source`."""
-    entry: str | None = Field(None, min_length=1)
+    entry: str | None = pydantic.Field(None, min_length=1)
     """The __global__ function; parts in braces are replaced by factors: transpose<{tile},
     {pad}>."""
-    arguments: dict[str, ArgumentFile] = Field(default={})
+    arguments: dict[str, ArgumentFile] = pydantic.Field(default={})
     """Buffers and scalars in the order in which the kernel takes them. A type alone is a scalar
     with the value of the factor of its name: {n: int32}."""
-    variables: dict[str, VariableFile] = Field(default={})
+    variables: dict[str, VariableFile] = pydantic.Field(default={})
     """Contents of __constant__ and __device__ variables, by their names."""
     grid: Extent | None = None
     """Blocks: one to three expressions."""
@@ -236,25 +228,25 @@ class KernelFile(Strict):
     """Bytes of dynamic shared memory per block."""
     cooperative: bool = False
     """A cooperative launch (grid sync)."""
-    steps: list[StepFile] | None = Field(None, min_length=1)
+    steps: list[StepFile] | None = pydantic.Field(None, min_length=1)
     """In place of entry, grid and block: launches one after the other over the same buffers. The
     time is that of all, the check comes after the last."""
-    macros: dict[str, NumberText] = Field(default={})
+    macros: dict[str, NumberText] = pydantic.Field(default={})
     """Macros for the compiler: NAME: expression, as -DNAME=value."""
-    include: list[str] = Field(default=[])
+    include: list[str] = pydantic.Field(default=[])
     """Folders to search for included files, from the study's folder."""
-    options: list[str] = Field(default=[])
+    options: list[str] = pydantic.Field(default=[])
     """Further options of the compiler; factors in braces."""
-    values: dict[str, NumberText] = Field(default={})
+    values: dict[str, NumberText] = pydantic.Field(default={})
     """Numbers with a name, for the other expressions and conditions."""
-    factors: dict[str, FactorFile] = Field(default={})
+    factors: dict[str, FactorFile] = pydantic.Field(default={})
     """Factors: NAME: [levels], or keys with values."""
-    systems: dict[str, dict[str, int | str]] = Field(default={})
+    systems: dict[str, dict[str, int | str]] = pydantic.Field(default={})
     """Named combinations of levels, for `system` and `systems`."""
-    metrics: dict[str, MetricFile] = Field(default={})
+    metrics: dict[str, MetricFile] = pydantic.Field(default={})
     """Derived metrics: NAME: expression over time (seconds), phases, counters, n, factors and
     `values` ({GB/s: 8 * n * n / time / 1e9}). Tables show them, `value` takes their names."""
-    check: dict[str, CheckFile] = Field(default={})
+    check: dict[str, CheckFile] = pydantic.Field(default={})
     """The right contents of buffers and module variables after the launch: NAME: expression of
     numpy."""
     work: NumberText | None = None

@@ -19,17 +19,7 @@ from nqbench.device import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device
-from nqbench.measure import sampling, telemetry
-from nqbench.measure.measurement import (
-    MAX_PRINTED,
-    PRINTED,
-    PROFILED,
-    Measurement,
-    outputs_of,
-    phases_of,
-    plain,
-    scalars,
-)
+from nqbench.measure import measurement, sampling, telemetry
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker import spot_check
 from nqbench.measure.worker.messages import Hello, MeasureRequest
@@ -80,16 +70,16 @@ class Session:
             spec=self.spec,
             timed=device.timed,
             deterministic=device.deterministic,
-            identity=plain(device.identity()),
+            identity=measurement.plain(device.identity()),
             facts=device.facts,
-            host=plain(CpuDevice().identity()),
+            host=measurement.plain(CpuDevice().identity()),
             no_telemetry=self._no_sensor,
             pid=os.getpid(),
         )
 
-    def measure(self, request: MeasureRequest) -> Measurement:
+    def measure(self, request: MeasureRequest) -> measurement.Measurement:
         """Verify or measure one point; failures of plan and device become statuses."""
-        found = Measurement(
+        found = measurement.Measurement(
             device=self.spec, started=datetime.now(UTC).isoformat(timespec="milliseconds")
         )
         started = time.perf_counter()
@@ -101,10 +91,10 @@ class Session:
             found.fail(getattr(error, "status", "launch_error"), f"{error}{more}")
             found.fatal = getattr(error, "fatal", False)
             if printed := getattr(error, "printed", ""):
-                found.telemetry[PRINTED] = printed[:MAX_PRINTED]
+                found.telemetry[measurement.PRINTED] = printed[: measurement.MAX_PRINTED]
         found.wall_s = time.perf_counter() - started
-        numbers = {name: plain(value) for name, value in vars(found).items()}
-        return Measurement(**{**numbers, "samples_s": tuple(numbers["samples_s"])})
+        numbers = {name: measurement.plain(value) for name, value in vars(found).items()}
+        return measurement.Measurement(**{**numbers, "samples_s": tuple(numbers["samples_s"])})
 
     def close(self) -> None:
         """Release the device."""
@@ -112,7 +102,7 @@ class Session:
             self._sensor.close()
         self.device.close()
 
-    def _run(self, request: MeasureRequest, found: Measurement) -> None:
+    def _run(self, request: MeasureRequest, found: measurement.Measurement) -> None:
         point = request.point
         if runs_on_cpu(point):
             found.device = "cpu"
@@ -142,7 +132,7 @@ class Session:
             found.resources = dict(prepared.resources)
             self._launch(workload, plan, prepared, request, found)
             if prepared.profiled:
-                found.about[PROFILED] = " ".join(prepared.profiled)
+                found.about[measurement.PROFILED] = " ".join(prepared.profiled)
 
     def _launch(
         self,
@@ -150,7 +140,7 @@ class Session:
         plan: Plan,
         prepared: Prepared,
         request: MeasureRequest,
-        found: Measurement,
+        found: measurement.Measurement,
     ) -> None:
         timer = sampling.Timer(prepared, request.timeout_s, self._beat)
         listens = found.device.startswith("cuda") and not request.timed
@@ -174,11 +164,11 @@ class Session:
             found.counters = dict(timer.last.counters or {})
             found.ended_by = "deterministic" if untimed else "verification"
         found.spent_s["kernels"] = timer.total_s
-        found.telemetry = {**scalars(timer.last.detail), **found.telemetry}
+        found.telemetry = {**measurement.scalars(timer.last.detail), **found.telemetry}
         with found.spending("check"):
             reduce_s = self._check(workload, plan, prepared, request, found)
             if spot and spot.outputs is not None and found.status in MEASURED:
-                trial = Measurement()
+                trial = measurement.Measurement()
                 where = f"timed launch {spot.number}, the one on other contents: "
                 answer = spot.answer
                 if answer is None:
@@ -190,13 +180,13 @@ class Session:
                     found.answer, found.expected = trial.answer, trial.expected
                     found.fail("wrong", trial.reason)
         if listens and _output_bytes() > before:  # a GPU's printf comes with the first wait
-            printed = os.pread(1, MAX_PRINTED, before).decode(errors="replace")
-            found.telemetry[PRINTED] = printed
+            printed = os.pread(1, measurement.MAX_PRINTED, before).decode(errors="replace")
+            found.telemetry[measurement.PRINTED] = printed
         if found.value_s is not None:
             # Last: several launches run once more for it, and were checked as they were timed.
             with found.spending("phases"):
                 self._beat()
-                found.phases = phases_of(
+                found.phases = measurement.phases_of(
                     plan, prepared, timer.last, found.value_s, reduce_s, request.timeout_s
                 )
 
@@ -206,7 +196,7 @@ class Session:
         plan: Plan,
         prepared: Prepared,
         request: MeasureRequest,
-        found: Measurement,
+        found: measurement.Measurement,
     ) -> float:
         """Fetch the answer and compare it with the known one; seconds of fetching and combining."""
         point, reduce_s = request.point, 0.0
@@ -239,7 +229,7 @@ class Session:
         outputs: Outputs,
         answer: int | None,
         request: MeasureRequest,
-        found: Measurement,
+        found: measurement.Measurement,
         where: str = "",
     ) -> bool:
         """Compare what a launch left (in words: ``where``) with what is right. Whether a launch on
@@ -287,7 +277,7 @@ class Session:
         if wanted not in self._references:
             self._beat()
             try:
-                found = outputs_of(workload, factors, self.device, timeout_s)
+                found = measurement.outputs_of(workload, factors, self.device, timeout_s)
                 self._references = {wanted: found}
             except errors.NqbenchError as error:
                 failed = errors.LaunchError(
@@ -301,7 +291,7 @@ class Session:
         self,
         timer: sampling.Timer,
         request: MeasureRequest,
-        found: Measurement,
+        found: measurement.Measurement,
         spot: SpotCheck | None,
     ) -> None:
         """Warm up, then sample with the device's state watched."""

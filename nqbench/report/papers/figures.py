@@ -22,16 +22,6 @@ from nqbench.papers.formula import CELLS
 from nqbench.papers.schema import Known, Paper, PaperFigure
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, sizes_axis, value_axis
-from nqbench.report.figures.style import (
-    COLOURS,
-    GREY,
-    HATCH,
-    Drawing,
-    finish,
-    legend,
-    panels,
-    whiskers,
-)
 from nqbench.report.papers import cells
 from nqbench.report.table import Source, slug
 
@@ -220,7 +210,7 @@ class _Panels:
                 ax.set_xticks(places)
 
 
-PART_COLOURS: Final = (COLOURS[0], COLOURS[1], "#bbbbbb")
+PART_COLOURS: Final = (style.COLOURS[0], style.COLOURS[1], "#bbbbbb")
 """Of the parts of a bar, from below."""
 _TITLE: Final = 27  # characters that fit over a panel of a grid
 
@@ -269,7 +259,7 @@ class BarPanel:
             ax.text(0.5, self.ideal, "ideal", ha="center", va="center", fontsize=6.5, bbox=box)
         for x, bar in enumerate(self.bars.values()):
             if bar is None:
-                ax.text(x, 0, self.absent, ha="center", va="bottom", color=GREY, fontsize=6.5)
+                ax.text(x, 0, self.absent, ha="center", va="bottom", color=style.GREY, fontsize=6.5)
             else:
                 self._bar(ax, x, bar, named=bar is known[0])
         names = [cells.short(s).removeprefix("gpu_").replace("_", "\n") for s in self.bars]
@@ -283,14 +273,14 @@ class BarPanel:
             colour = PART_COLOURS[i % len(PART_COLOURS)]
             look: dict[str, Any] = {"color": colour}
             if not self.labels:
-                edge = colour if len(bar.parts) > 1 else GREY
-                look = {"facecolor": "white", "edgecolor": edge, "hatch": HATCH}
+                edge = colour if len(bar.parts) > 1 else style.GREY
+                look = {"facecolor": "white", "edgecolor": edge, "hatch": style.HATCH}
             elif named:
                 look["label"] = self.labels[i]
             ax.bar(x, height, bottom=bottom, width=0.7, **look)
             bottom += height
         if bar.whole:
-            ends = whiskers([bar.whole])
+            ends = style.whiskers([bar.whole])
             ax.errorbar([x], [bar.whole.value], yerr=ends, color="#222222", capsize=3)
         above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
         ax.annotate(bar.text, (x, bar.top), (0, 1.5), fontsize=6.5, **above)
@@ -300,7 +290,7 @@ class BarPanel:
 
 def bars(
     paper: Paper, figure: PaperFigure, runs: Sequence[Dataset], source: Source
-) -> list[Drawing]:
+) -> list[style.Drawing]:
     """The published bars, then those of each run: stacked in parts, or a panel for each part.
 
     Raises ``NotMeasured`` where no run has a bar.
@@ -313,10 +303,10 @@ def bars(
     if not shown:
         why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
         raise NotMeasured(*why)
-    drawing, axes = panels(len(shown), 1.2, 2.5, most=most)
+    drawing, axes = style.panels(len(shown), 1.2, 2.5, most=most)
     for ax, panel in zip(axes, shown, strict=True):
         panel.draw(ax)
-    legend(drawing, axes[-1])
+    style.legend(drawing, axes[-1])
     alt = f"Bars of {len(shown[0].bars)} programs, published and from the runs."
     return finished(figure, drawing, source, alt=alt, runs=runs)
 
@@ -415,13 +405,13 @@ def printed_on(paper: Paper, figure: PaperFigure) -> str:
 
 def finished(
     figure: PaperFigure, drawing: Figure, source: Source, *, alt: str, runs: Sequence[Dataset] = ()
-) -> list[Drawing]:
+) -> list[style.Drawing]:
     """The figure with its title, the paper's number and what explains it."""
     cpus = ", ".join(dict.fromkeys(cells.cpu_name(run) for run in runs))
     subtitle = figure.subtitle.replace("{cpu}", cpus)
     title = f"Figure {figure.number}: {figure.title}"
     name = slug("paper", figure.id)
-    return [finish(drawing, name, title, source, alt=alt, subtitle=subtitle)]
+    return [style.finish(drawing, name, title, source, alt=alt, subtitle=subtitle)]
 
 
 def mark(ax: Axes, known: Known, end: float = 0.0) -> float | None:
@@ -430,16 +420,17 @@ def mark(ax: Axes, known: Known, end: float = 0.0) -> float | None:
     if not known.label:
         return None
     if known.pool_size:
-        hatched = known.until is None
-        look: dict[str, Any] = {"facecolor": GREY, "alpha": 0.15}
-        if hatched:
-            look = {"facecolor": "none", "edgecolor": GREY, "alpha": 0.4, "hatch": HATCH}
+        look: dict[str, Any] = {"facecolor": style.GREY, "alpha": 0.15}
+        if known.until is None:
+            look = {"facecolor": "none", "hatch": style.HATCH, "alpha": 0.4}
+            look["edgecolor"] = style.GREY
         ax.axvspan(known.pool_size, known.until or 2 * end, linewidth=0, label=label, **look)
         return None
     if known.at:
         height = float(expressions.evaluate(expressions.parse(known.at, CELLS), CELLS, {}, {}))
-        ax.axhline(height, color=GREY, linestyle="--", label=label)
+        ax.axhline(height, color=style.GREY, linestyle="--", label=label)
         return height
     star: dict[str, Any] = {"marker": "*", "markersize": 11, "markerfacecolor": "white"}
-    ax.plot([known.n or 0], [known.value or 0.0], color=GREY, linestyle="", label=label, **star)
+    star |= {"color": style.GREY, "linestyle": "", "label": label}
+    ax.plot([known.n or 0], [known.value or 0.0], **star)
     return known.value
