@@ -84,16 +84,14 @@ def explain(
     n: Sizes = None,
     device: Simulator = SIMULATOR,
     as_json: options.Json = False,
-    out: options.OutFolder = None,
-    formats: options.Formats = None,
 ) -> None:
     """Show counters by source line, side by side; needs no GPU.
 
-    Two points stand side by side; of more, the worst and the best. With --out also a page.
+    Two points stand side by side; of more, the worst and the best.
     """
     from nqbench.devices.registry import facts_for
     from nqbench.inspection import explain_points, side_by_side
-    from nqbench.report.explain import Pair, whole, write_explained
+    from nqbench.report.explain import Pair, whole
     from nqbench.report.table import Source
     from nqbench.study import asked
 
@@ -115,10 +113,6 @@ def explain(
         show.console.print_json([one.as_json() for one in found])
     else:
         show.listings.show_explained(found, pair, source)
-    if out is not None:
-        paths = write_explained(found, source, out, formats or (), pair)
-        if not as_json:
-            show.results.show_paths(paths)
 
 
 def kernels(

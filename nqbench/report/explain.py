@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
-from nqbench.report.page import FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 from nqbench.runs.frame import table_of
 from nqbench.system.suggest import many
@@ -210,24 +208,3 @@ def _difference(a: float, b: float, what: Quantity) -> wording.Difference:
     """Without the two values, which stand beside it."""
     ratio = b / a if a else (math.inf if b else 1.0)
     return wording.Difference(Estimate(ratio, exact=True), what)
-
-
-def write_explained(
-    found: Sequence[Explained],
-    source: Source,
-    out: Path,
-    formats: Sequence[str] = (),
-    pair: Pair | None = None,
-) -> list[Path]:
-    """Write a page with the tables into a folder; returns the files, the page first.
-    Of a ``pair`` the two stand side by side first, the lines of each closed below."""
-    page = Page(out, tuple(formats) or FORMATS)
-    page.heading(f"Counters by source line: {source.run}", 1)
-    if pair is not None:
-        said = [f"A: {pair.a.title}", f"B: {pair.b.title}", pair.why]
-        page.add(Bullets(tuple(filter(None, said))))
-        for table in pair_tables(pair, source):
-            page.table(table)
-    for one in found:
-        page.table(lines_table(one, source), folded=pair is not None)
-    return page.write("explain")
