@@ -177,8 +177,12 @@ class _Body:
             raise ptx.UnsupportedPtx(
                 f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line)
             )
+        parts = _split(rest)
+        if words[0] in ptx.VIDEO:
+            parts, selectors = zip(*((p + ".w").split(".")[:2] for p in parts), strict=True)
+            words += selectors
         try:
-            operands = tuple(self._operand(part) for part in _split(rest))
+            operands = tuple(self._operand(part) for part in parts)
         except ValueError as error:
             raise ptx.UnsupportedPtx(f"operand in {text!r}: {error}", self._where(line)) from None
         return ptx.Instruction(

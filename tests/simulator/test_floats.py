@@ -264,3 +264,25 @@ def test_nan_as_an_integer(kinds: str) -> None:
     given = np.full(1, np.nan, "float32" if kinds.endswith("f32") else "float64")
     found = computed([f"cvt.rzi.{kinds} %d, %a"], f"uint{kinds[1:3]}", given)
     assert found.tolist() == [[NAN[kinds]]]
+
+
+def test_tf32() -> None:
+    """The nearest of the numbers with a fraction of 10 bits, by their distances."""
+    bits = np.random.default_rng(3).integers(0, 2**32, 253, np.uint32)
+    bits[:60] = bits[:60] & 0xFFFFE000 | 0x1000  # ties
+    given = np.r_[bits, np.array([0x7F800000, 0xFF800000, 0x7FC00001], np.uint32)].view("float32")
+    below = (given.view(np.uint32) & 0xFFFFE000).astype(np.int64)
+    for how in ("rna", "rn", "rz"):
+        (got,) = computed([f"cvt.{how}.tf32.f32 %r6, %a; mov.b32 %d, %r6"], "float32", given)
+        for value, low, found in zip(given, below.tolist(), got.view(np.uint32), strict=True):
+            if not np.isfinite(value):
+                assert found == (0x7FFFFFFF if np.isnan(value) else value.view(np.uint32))
+                continue
+            two = [Fraction(0), Fraction(0)]
+            for n in (0, 1):  # the first beyond the largest float is what would come next
+                size = (low + 0x2000 * n) & 0x7FFFFFFF
+                exponent, fraction = max(size >> 23, 1), size & 0x7FFFFF | (size > 0x7FFFFF) << 23
+                two[n] = Fraction(fraction) * Fraction(2) ** (exponent - 150)
+            down, up = (abs(abs(Fraction(float(value))) - one) for one in two)
+            cut = how == "rz" or down < up or (down == up and how == "rn" and not low & 0x2000)
+            assert found == (low if cut else low + 0x2000), (how, value)

@@ -245,6 +245,73 @@ def test_parts_of_words() -> None:
     check(pairs, inputs(EDGES32, 32), "uint32")
 
 
+def part(word: int, selector: str, kind: str) -> int:
+    """A part of a word as a number of its type."""
+    bits = 8 if selector[:1] == "b" else 16 if selector else 32
+    value = word >> bits * int(selector[1:] or 0) & ((1 << bits) - 1)
+    return signed(value, bits) if kind == "s32" else value
+
+
+def scalar(name: str, types: str, words: str, selectors: str = " . . ") -> Callable[..., int]:
+    """A video instruction on a part of each operand, as the PTX manual has it."""
+    *to, first, second = types.split(".")
+    into, a_part, b_part = (one.strip() for one in selectors.split("."))
+    bits = 8 if into[:1] == "b" else 16 if into else 32
+    operations: dict[str, Callable[[int, int], int]] = {
+        "vadd": lambda x, y: x + y,
+        "vsub": lambda x, y: x - y,
+        "vabsdiff": lambda x, y: abs(x - y),
+        "vmin": min,
+        "vmax": max,
+        "vset": lambda x, y: int(x < y if "lt" in words else x != y),
+        "vshl": lambda x, y: x << (y & 31 if "wrap" in words else min(y, 32)),
+        "vshr": lambda x, y: x >> (y & 31 if "wrap" in words else min(y, 32)),
+    }
+
+    def whole(a: int, b: int, c: int) -> int:
+        found = operations[name](part(a, a_part, first), part(b, b_part, second))
+        is_signed = to == ["s32"]
+        if "sat" in words:
+            low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+            found = min(max(found, low), high)
+        third = signed(c) if is_signed else c
+        if "add" in words:
+            found += third
+        elif "min" in words or "max" in words:
+            found = (min if "min" in words else max)(found, third)
+        place, ones = bits * int(into[1:] or 0), (1 << bits) - 1
+        return (found & ones) << place | (c & ~(ones << place) if into else 0)
+
+    return whole
+
+
+SCALAR = [
+    (
+        f"{name}.{types}{words} {{d}}{into}, {{a}}{a}, {{b}}{b}"
+        f"{', {c}' if into or words.endswith(('add', 'min', 'max')) else ''}",
+        scalar(name, types, words, f"{into[1:]}.{a[1:]}.{b[1:]}"),
+    )
+    for names, every, hows in (
+        (
+            "vadd vsub vabsdiff vmin vmax",
+            "s32.s32.s32 u32.u32.u32 s32.u32.s32",
+            " .sat .add .sat.max",
+        ),
+        ("vset", "s32.s32 u32.u32 u32.s32", ".lt .ne .lt.add"),
+        ("vshl vshr", "s32.s32.u32 u32.u32.u32", ".clamp .wrap .wrap.min"),
+    )
+    for name in names.split()
+    for types in every.split()
+    for words in hows.split(" ")
+    for into, a, b in (("", "", ""), ("", ".b3", ".h0"), (".h1", ".b1", ""), (".b2", "", ".h1"))
+    if not (into and words.endswith(("add", "min", "max")))
+]
+
+
+def test_parts_of_registers() -> None:
+    check(SCALAR, inputs(EDGES32, 32), "uint32")
+
+
 @pytest.mark.parametrize("part", [slice(0, 22), slice(22, None)], ids=["arithmetic", "bits"])
 def test_32_bit(part: slice) -> None:
     check(WORDS[part], inputs(EDGES32, 32), "uint32")
