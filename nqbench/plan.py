@@ -37,6 +37,8 @@ class Buffer:
     ``restore``  the kernel overwrites its input: contents are restored before every launch
     ``output``   fetched after a launch
     ``per_run``  a program allocates and frees it itself, inside the timed interval
+    ``points_to``  buffers whose addresses the data are added to, in turn: pointers, whose data are
+                 bytes from there
     A buffer that is neither ``data`` nor ``zero`` starts with undefined contents: never with those
     of the point before if it is an ``output``.
     """
@@ -49,6 +51,13 @@ class Buffer:
     restore: bool = False
     output: bool = False
     per_run: bool = False
+    points_to: tuple[str, ...] = ()
+
+    def placed(self, address: Callable[[str], int], data: NDArray[Any]) -> NDArray[Any]:
+        """Data as they stand on a device, where ``address`` is that of a buffer by its name."""
+        if not self.points_to:
+            return data
+        return data + np.resize([np.uint64(address(name)) for name in self.points_to], data.size)
 
     @property
     def nbytes(self) -> int:

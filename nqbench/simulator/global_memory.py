@@ -186,7 +186,7 @@ class GlobalMemory:
         what a second launch has in its place."""
         for buffer in buffers:
             if buffer.data is not None:
-                self.fill(buffer.name, buffer.data, buffer.dtype)
+                self.fill(buffer.name, buffer.placed(self.address, buffer.data), buffer.dtype)
             elif not buffer.zero:
                 self.undefine(buffer.name, buffer.fill(again=True) if again else UNDEFINED_WORD)
 
@@ -203,7 +203,7 @@ class GlobalMemory:
             if buffer.zero:
                 self.clear(buffer.name)
             elif buffer.restore and buffer.data is not None:
-                self.fill(buffer.name, buffer.data, buffer.dtype)
+                self.fill(buffer.name, buffer.placed(self.address, buffer.data), buffer.dtype)
 
     def outputs(self, buffers: tuple[Buffer, ...]) -> dict[str, NDArray[Any]]:
         """Copies of the output buffers."""

@@ -93,7 +93,8 @@ class FieldFile(_Short):
 
 class ArgumentFile(_Short):
     """A buffer (``length`` or ``shape``, or contents that have one), a scalar (``value``; by
-    default the factor or value of its name), or a struct (``fields``)."""
+    default the factor or value of its name), a struct (``fields``), or a buffer of pointers
+    (``points_to``)."""
 
     short = ("dtype", _DTYPE)
 
@@ -101,6 +102,9 @@ class ArgumentFile(_Short):
     fields: dict[str, FieldFile] | None = pydantic.Field(None, min_length=1)
     """Of a struct that the kernel takes by value: NAME: dtype or {dtype, value}, in the order of
     its members; C++'s padding is added."""
+    points_to: str | list[str] | None = Field(None, min_length=1)
+    """In place of `dtype`: addresses in this buffer, or in each of several in turn. The contents
+    are numbers of its elements; by default the first."""
     length: NumberText | None = None
     """Elements of a buffer."""
     shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
@@ -382,7 +386,10 @@ class _KernelChecks:
                 if getattr(given, "fields", None):
                     self.struct(name, given)
                     continue
-                self.dtype(name, given.dtype, group, name)
+                if getattr(given, "points_to", None):
+                    self.pointers(name, given)
+                else:
+                    self.dtype(name, given.dtype, group, name)
                 if name in self.scalars:
                     parts = ("value", "length", "shape", "contents")
                     self.exclusive(given, parts, group, name)
@@ -396,6 +403,7 @@ class _KernelChecks:
         """A buffer or variable: what is given together, and its expressions."""
         self.exclusive(given, ("length", "shape"), group, name)
         sized = given.length is not None or given.shape is not None
+        sized = sized or "length" in dict(self.kernel.block.arrays())[name]
         if not sized and (given.contents is None or given.contents in arrays.STANDARD):
             scalar = "; a scalar needs a value" if group == "arguments" else ""
             said = f"'{name}' needs a length or a shape{scalar}"
@@ -412,6 +420,17 @@ class _KernelChecks:
         if given not in arrays.DTYPES and not BRACES.search(given):
             hint = suggestion(given, arrays.DTYPES)
             raise self.error(f"'{name}' has the dtype {shown(given)}; {hint}", *keys, "dtype")
+
+    def pointers(self, name: str, given: ArgumentFile) -> None:
+        buffers, keys = self.kernel.block.buffers, ("arguments", name)
+        if given.dtype or given.value is not None or name in self.file.check:
+            said = "have no dtype and no value, and are not checked"
+            raise self.error(f"'{name}' holds addresses, which {said}", *keys)
+        for target in buffers[name]["points_to"]:
+            if target not in buffers or target == name:
+                hint = suggestion(target, [one for one in buffers if one != name])
+                said = f"'{name}' points to '{target}', which is no other buffer; {hint}"
+                raise self.error(said, *keys, "points_to")
 
     def struct(self, name: str, given: ArgumentFile) -> None:
         parts = ("fields", "value", "length", "shape", "contents")

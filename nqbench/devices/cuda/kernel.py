@@ -436,7 +436,7 @@ class DeviceMemory:
 
     def copy(self) -> float:
         """Host-to-device copies; seconds from an idle GPU to an idle GPU."""
-        host = {b.name: host_array(b) for b in self._lasting if b.data is not None}
+        host = {b.name: self._host(b) for b in self._lasting if b.data is not None}
         self._device.synchronize()
 
         def transfer() -> None:
@@ -457,7 +457,7 @@ class DeviceMemory:
         for buffer in self._lasting:
             place = self.allocations[buffer.name]
             if buffer.name in data:
-                self._cuda.memcpy_htod(place, host_array(replace(buffer, data=data[buffer.name])))
+                self._cuda.memcpy_htod(place, self._host(replace(buffer, data=data[buffer.name])))
                 if buffer.restore:
                     self._copy_on_device(buffer, self._pristine, self.allocations)
             elif buffer.output and buffer.blank and buffer.nbytes:
@@ -506,6 +506,9 @@ class DeviceMemory:
                 allocation.free()
         self.allocations.clear()
         self._pristine.clear()
+
+    def _host(self, buffer: Buffer) -> NDArray[Any]:
+        return buffer.placed(lambda name: int(self.allocations[name]), host_array(buffer))
 
     def _new(self, buffer: Buffer) -> Any:
         try:

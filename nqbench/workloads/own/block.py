@@ -37,7 +37,7 @@ class Block:
         self.contents: Mapping[str, NDArray[Any]] = {}
         """A caller's arrays in place of the contents that the block describes."""
         self.arguments: dict[str, Part] = {
-            n: {"dtype": given, "value": n} if isinstance(given, str) else given
+            n: {"dtype": given, "value": n} if isinstance(given, str) else _pointers(given)
             for n, given in data.get("arguments", {}).items()
         }
         """Buffers, scalars and structs in the order in which the kernel takes them."""
@@ -136,6 +136,15 @@ class Block:
             in_folder = self.folder / pattern
             found += sorted(self.folder.glob(pattern)) if "*" in pattern else [in_folder]
         return list(dict.fromkeys(path.resolve() for path in found))
+
+
+def _pointers(given: Part) -> Part:
+    """An argument; one of pointers with a list of what they point to, and their number."""
+    if not given.get("points_to"):
+        return given
+    to = [given["points_to"]] if isinstance(given["points_to"], str) else given["points_to"]
+    sized = {"length", "shape"} & given.keys()
+    return {"dtype": "uint64", **({} if sized else {"length": len(to)}), **given, "points_to": to}
 
 
 def is_file(what: object) -> bool:

@@ -381,8 +381,12 @@ class OwnLaunch:
         returns the others that have contents: a kernel must not change them unnoticed."""
         given = self.block.buffers[name]
         checked = name in self.block.checks
+        to = tuple(given.get("points_to", ()))
+        if to:
+            sizes = [np.dtype(self.dtype(self.block.buffers[one])).itemsize for one in to]
+            data = np.resize(np.array(sizes, np.uint64), length) * (0 if data is None else data)
         restore = data is not None and (checked or bool(given.get("restore", False)))
-        watched = device.kind == "sim" and data is not None and not restore
+        watched = device.kind == "sim" and data is not None and not (restore or to)
         return Buffer(
             name,
             self.dtype(given),
@@ -391,6 +395,7 @@ class OwnLaunch:
             zero=data is None and str(given.get("contents")) == "zeros",
             restore=restore,
             output=checked or watched,
+            points_to=to,
         )
 
 
