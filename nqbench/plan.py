@@ -57,7 +57,8 @@ class Buffer:
         """Data as they stand on a device, where ``address`` is that of a buffer by its name."""
         if not self.points_to:
             return data
-        return data + np.resize([np.uint64(address(name)) for name in self.points_to], data.size)
+        starts = np.array([address(name) for name in self.points_to], np.uint64)
+        return np.add(data, np.resize(starts, data.size), dtype=np.uint64)
 
     @property
     def nbytes(self) -> int:

@@ -179,8 +179,8 @@ class _Body:
             )
         parts = _split(rest)
         if words[0] in ptx.VIDEO:
-            parts, selectors = zip(*((p + ".w").split(".")[:2] for p in parts), strict=True)
-            words += selectors
+            words += [(part + ".w").split(".")[1] for part in parts]
+            parts = [part.partition(".")[0] for part in parts]
         try:
             operands = tuple(self._operand(part) for part in parts)
         except ValueError as error:

@@ -114,7 +114,7 @@ def test_it_is_a_device() -> None:
 
 
 def test_buffers_are_renewed_as_the_plan_says() -> None:
-    def plan(**how: bool) -> KernelPlan:
+    def plan(**how: Any) -> KernelPlan:
         data = None if how.get("zero") else np.full(32, 13, np.int32)
         buffer = Buffer("out", "int32", 32, data, output=True, **how)
         return replace(cuda("faults.cu", "divide", {"out": np.zeros(32)}), buffers=(buffer,))
