@@ -58,7 +58,8 @@ class Buffer:
         if not self.points_to:
             return data
         starts = np.array([address(name) for name in self.points_to], np.uint64)
-        return np.add(data, np.resize(starts, data.size), dtype=np.uint64)
+        placed: NDArray[np.uint64] = data.astype(np.uint64) + np.resize(starts, data.size)
+        return placed
 
     @property
     def nbytes(self) -> int:

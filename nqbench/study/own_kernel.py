@@ -102,7 +102,7 @@ class ArgumentFile(_Short):
     fields: dict[str, FieldFile] | None = pydantic.Field(None, min_length=1)
     """Of a struct that the kernel takes by value: NAME: dtype or {dtype, value}, in the order of
     its members; C++'s padding is added."""
-    points_to: str | list[str] | None = Field(None, min_length=1)
+    points_to: str | list[str] | None = pydantic.Field(None, min_length=1)
     """In place of `dtype`: addresses in this buffer, or in each of several in turn. The contents
     are numbers of its elements; by default the first."""
     length: NumberText | None = None
