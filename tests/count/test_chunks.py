@@ -76,6 +76,7 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
         process.kill()
     kept = chunks_of(log)
     assert len(kept) == 10
+    assert not any("count" in json.loads(line) for line in kept), "one chunk each"
     with log.open("a") as file:
         file.write('{"chunk": 1')  # as if killed while writing
     found = count_in_chunks(13, CpuCounter(), log, checked=0)
@@ -86,14 +87,17 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n", "threads"), [(7, 1), (9, 3), (12, 2)])
-def test_chunks_sum_up(n: int, threads: int) -> None:
+def test_chunks_sum_up(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk a second, by its clock: as many seconds are left as chunks."""
+    clock = mock.Mock(perf_counter=itertools.count().__next__)
+    monkeypatch.setattr("nqbench.count.solutions.time", clock)
     told: list[tuple[float, float, float]] = []
     found = count_in_chunks(n, CpuCounter(threads), progress=lambda *now: told.append(now))
     assert found.solutions == SOLUTIONS[n]
     shares = [share for share, _, _ in told]
     assert shares == sorted(shares)
-    assert (shares[-1], told[-1][2]) == (1, 0)
-    assert len(told) == found.chunks
+    assert shares[-1] == 1
+    assert [left_s for _, _, left_s in told] == pytest.approx(range(found.chunks - 1, -1, -1))
 
 
 @pytest.mark.parametrize("halves", [False, True])
@@ -132,6 +136,8 @@ def test_all_chunks_are_alike() -> None:
     some = [board.jobs_of(range(first, first + 64)) for first in range(0, board.chunks - 64, 64)]
     parts = [border.count_jobs(13, 7, above=jobs) for jobs in some]
     assert max(parts) < 1.2 * min(parts)
+    larger = [ChunkedBoard.of(n) for n in (22, 23)]  # one row more: eight times as many
+    assert [(board.depth, board.chunks) for board in larger] == [(4, 1024), (5, 8192)]
 
 
 def test_one_device_continues_where_another_one_stopped(

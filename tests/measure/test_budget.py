@@ -101,6 +101,10 @@ def test_sweeps_that_may_be_long_are_timed_whatever_a_launch_takes() -> None:
         assert bool(budget.too_long_to_time(task(7))) is left_out
         assert bool(budget.too_long_to_try(task(8))) is left_out  # 40 s, by the toy's work
         assert budget.too_long_to_try(task(11))  # 2,560 s: far over the timeout, named or not
+    for seen_s, refused in ((0.7, False), (0.8, True)):  # 2.8 s and 3.2 s, where 1 s is meant
+        budget = Budget(how)
+        budget.book.observe(point(7), seen_s)
+        assert bool(budget.too_long_to_try(task(8))) is refused
 
 
 def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
@@ -112,20 +116,31 @@ def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("total_s", "launches_s", "rounds", "dropped"),
+    ("total_s", "launches_s", "rounds", "dropped", "asked"),
     [
-        (None, {5: 1.0}, 5, {}),
+        (None, {5: 1.0}, 5, {}, 5),
         # A round: 2 s to start a worker, and 0.05 s + 30 launches of 0.05 s per point, so 5.1 s.
-        (14.0, {5: 0.05, 6: 0.05}, 2, {}),  # rounds are cut before points
-        (14.0, {5: 0.05, 6: 0.05, 7: 0.9}, 2, {"key7": "not fit --budget 14 s with the shorter"}),
-        (4.0, {5: 0.05}, 1, {}),  # the last resort
-        (1.5, {5: 1e-6}, None, {"key5": "was used up before this point"}),  # no worker can start
+        (14.0, {5: 0.05, 6: 0.05}, 2, {}, 5),  # rounds are cut before points
+        (
+            14.0,
+            {5: 0.05, 6: 0.05, 7: 0.9},
+            2,
+            {"key7": "not fit --budget 14 s with the shorter"},
+            5,
+        ),
+        (8.0, {5: 0.05, 6: 0.05, 7: 0.05, 8: 0.06}, 1, {"key8": "1 rounds of this point"}, 1),
+        (4.0, {5: 0.05}, 1, {}, 5),  # the last resort
+        (1.5, {5: 1e-6}, None, {"key5": "was used up before this point"}, 5),  # no worker can start
     ],
 )
 def test_rounds_and_points_are_cut_to_the_budget(
-    total_s: float | None, launches_s: dict[int, float], rounds: int | None, dropped: dict[str, str]
+    total_s: float | None,
+    launches_s: dict[int, float],
+    rounds: int | None,
+    dropped: dict[str, str],
+    asked: int,
 ) -> None:
-    how = Measure(rounds=5, budget_s=50.0, samples=10)
+    how = Measure(rounds=asked, budget_s=10.0 * asked, samples=10)
     budget = Budget(how, total_s, clock=lambda: 0.0)
     for n, launch_s in launches_s.items():
         budget.book.observe(point(n), launch_s)

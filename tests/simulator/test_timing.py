@@ -70,6 +70,8 @@ def test_the_chip_bounds_the_whole() -> None:
     more = modelled(replace(work, memory_bytes=33_520_000), H100, 1, 1)
     assert more.seconds == pytest.approx(1.31e-5)
     assert more.clocks["device_memory"] == pytest.approx(19_800)
+    instant = replace(H100, chip=replace(H100.chip, launch_us=0))
+    assert modelled(work, instant, 1, 1).seconds == pytest.approx(1e-6)
     for bound in ({"l2_bytes": 76_000_000}, {"contended": 19_800 / 3.5}):
         assert modelled(replace(work, **bound), H100, 1, 1).seconds == pytest.approx(1.31e-5)
 
@@ -132,6 +134,34 @@ def test_what_the_caches_hold_does_not_come_from_device_memory() -> None:
     ):
         work = work_of(program, counts, sites, H100, hits)
         assert (work.l2_bytes, work.memory_bytes) == (l2_bytes, memory_bytes)
+
+
+WITHOUT_L1 = {"l1_shared_bytes": 0, "shared_clocks_per_pass": 2, "l1_transactions_per_clock": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("chip", "alone", "memory_pipe"),
+    [
+        # The second load waits for L2: 1 + 292; 5 passes and 9 sectors come after the first ones.
+        ({}, 293 + 14, 6 + 10),
+        # It hits L2 three times of four, else 1 + 633.
+        (WITHOUT_L1, 0.75 * 293 + 0.25 * 634 + 2 * 14, 2 * 6 + 10 / 4),
+    ],
+)
+def test_what_a_multiprocessor_shares_by_hand(
+    chip: dict[str, float], alone: float, memory_pipe: float
+) -> None:
+    """H100: four schedulers; 64 integer and 128 multiply-add lanes, two and four warps a clock."""
+    text = "ld.shared.u32 %r1, [s]; ld.global.u32 %r4, [%rd1]; add.s32 %r2, %r2, 1;"
+    text += "sub.s32 %r5, %r5, 1; fma.rn.f32 %f1, %f1, %f1, %f1; mul.lo.u32 %r3, %r3, %r3;"
+    program = build(ptx(text, 0, ".shared .u32 s;"), "k", RULES)
+    sites = np.zeros((1, 2, len(SITE_FIELDS)), np.int64)
+    sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "sectors")]] = 6, 10
+    model = replace(H100, chip=replace(H100.chip, **chip))
+    work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
+    assert work.alone == alone
+    wanted = {"issue": 7 / 4, "integer": 2 / 2, "products": 2 / 4, "memory_pipe": memory_pipe}
+    assert {name: of[0] for name, of in work.shared.items()} == wanted
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:
