@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,12 @@ def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
         for way in ("contiguous", "strided"):
             own = {"n": 15, "assignment": way, "block_size": block}
             builder.time("share", own, 0.1, systems[0])
+        builder.time("share", own | {"assignment": "contiguous"}, 0.1, systems[1])
     found = compare_levels(builder.data(), "system", systems)
-    assert [row.pair.first.sweep for row in found.rows] == ["ablation"] * 2
-    blocks = [[p.level("block_size") for p in (r.pair.first, r.pair.second)] for r in found.rows]
-    assert blocks == [[64, 64], [128, 128]]
-    assert len(found.missing) == 4
+    assert [row.pair.first.sweep for row in found.rows] == ["ablation"] * 2 + ["share"] * 2
+    blocks = [[p.level("block_size") for p in row.pair] for row in found.rows]
+    assert blocks == [[64, 64], [128, 128]] * 2
+    assert len(found.missing) == 2
 
 
 def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
@@ -139,7 +141,10 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     two.rows[3]["warp_instructions"] += 1
     quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
     quiet["bank_conflicts"] = 7.0
+    for row in (*one.rows, *two.rows):
+        row["modelled_ms"] = 1.0
     found = compare_runs(one.data(), two.data(), NAMES)
+    assert found.sections[0].quantity.name == "modelled_ms", "first, where a run was asked for it"
     by_name = {section.quantity.name: section for section in found.sections}
     assert by_name["warp_instructions"].counts == {"equal": 23, "better": 0, "worse": 1}
     assert by_name["lane_efficiency"].counts == {"equal": 24, "better": 0, "worse": 0}
@@ -160,6 +165,7 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
      r"no finished point in common; e.g. .* no such point"),
     (lambda: compare_runs(ONE, ONE, NAMES, value="bank_conflicts"),
      "no point of old and new has bank_conflicts on both sides; they have time, split"),
+    (lambda: compare_runs(ONE, ONE, NAMES, margin=1.0), "a margin of 100% makes no sense"),
     (lambda: compare_levels(ONE, "colour", ("a", "b")),
      "varies no such factor; choose from sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),
@@ -171,6 +177,12 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
 def test_what_cannot_be_compared(compare: Callable[[], object], said: str) -> None:
     with pytest.raises((StudyError, AnalysisError), match=said):
         compare()
+
+
+def test_a_file_that_names_no_workload_is_compared_with_any() -> None:
+    foreign = replace(ONE, name="foreign", manifest={**ONE.manifest, "statistic": "mean"})
+    found = compare_runs(ONE, foreign, NAMES)
+    assert found.notes[-1].startswith("foreign reports means of its samples, the other run med")
 
 
 def test_labels_leave_out_what_follows() -> None:
@@ -234,16 +246,18 @@ def test_contrasts_are_scipys_t_tests_on_logarithms(found: estimate.Contrast, tr
 
 
 def test_the_p_of_an_estimate_is_that_of_a_t_test_against_1() -> None:
-    found = estimate.p_different(estimate.combine(list(B.values())))
-    assert found == pytest.approx(scipy.stats.ttest_1samp(logs(B), 0).pvalue)
+    for rounds in (B, {1: 1.1, 2: 1.3}):
+        found = estimate.p_different(estimate.combine(list(rounds.values())))
+        assert found == pytest.approx(scipy.stats.ttest_1samp(logs(rounds), 0).pvalue)
     assert math.isnan(estimate.p_different(estimate.combine([2.0])))
 
 
 def test_pairing_goes_by_round_and_not_by_order() -> None:
     shuffled = {r: B[r] for r in (4, 2, 5, 1, 3)}
     assert estimate.paired(A, shuffled) == estimate.paired(A, B)
-    partial = {r: v for r, v in B.items() if r != 3}
-    assert estimate.paired(A, partial).rounds == 4
+    for lost, rounds in (({3}, 4), (set(A), 0)):
+        partial = {r + 10 * (r in lost): v for r, v in B.items()}
+        assert estimate.paired(A, partial).rounds == rounds
 
 
 @pytest.mark.parametrize(
@@ -279,6 +293,24 @@ def test_a_clock_cannot_tell_less_than_its_step() -> None:
     for test in (estimate.paired, estimate.welch):
         assert test(one, two).p_different() == 0.0
         assert test(one, two, step_s=estimate.EVENT_STEP_S).p_different() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("specs", "verdict", "why"),
+    [
+        (("cuda:0", "cuda:0"), "unclear", "contains 1"),
+        (("cpu", "cuda:0"), "unclear", "contains 1"),  # the coarser of the two clocks
+        (("cpu", "cpu"), "slower", ""),
+    ],
+)
+def test_runs_that_are_a_tick_of_the_clock_apart(
+    specs: tuple[str, str], verdict: str, why: str
+) -> None:
+    runs = [Builder({**H100, "spec": spec}, noise=0, rounds=2) for spec in specs]
+    for run, ticks in zip(runs, (100, 101.5), strict=True):
+        run.time("s", {"n": 15}, ticks * estimate.EVENT_STEP_S)
+    (row,) = compare_runs(runs[0].data(), runs[1].data(), NAMES).rows
+    assert (row.verdict, why in row.reason) == (verdict, True)
 
 
 def test_adjusted_is_benjamini_hochberg_and_leaves_gaps_alone() -> None:
@@ -367,7 +399,7 @@ def test_counts_turn_round_exactly_and_small_changes_are_not_told() -> None:
     ("mhz", "cycles"),
     [
         ((1000, 1000), "all of 2 differences stand"),  # the clock explains nothing
-        ((1000, 500), "2 of 2 differences do not stand"),  # half the clock, twice the time
+        ((1000, 500), "2 of 2 differences do not stand"),  # half the clock takes twice as long
         ((1000, None), ""),  # nothing is known
     ],
 )
@@ -382,8 +414,9 @@ def test_a_difference_of_clocks_is_none_in_cycles(
     for run, clock, slow, loop in zip(runs, mhz, (1, 2), ("branchy", "irrc"), strict=True):
         for n in (15, 16):
             levels = {"n": n, "loop": loop if within else "branchy"}
-            recorded: dict[str, Any] = {"sm_mhz": clock} if clock else {}
-            run.time("factorial", levels, slow * 1e-3 * n, **recorded)
+            more = slow ** (n - 15)  # the larger differs more
+            recorded: dict[str, Any] = {"sm_mhz": clock // more} if clock else {}
+            run.time("factorial", levels, slow * more * 1e-3, **recorded)
     first, second = (run.data() for run in runs)
     if within:
         found = compare_levels(first, "loop", ("branchy", "irrc"))
@@ -394,4 +427,4 @@ def test_a_difference_of_clocks_is_none_in_cycles(
     assert bool(cycles) == bool(found.cycles)
     if "not" in cycles:
         assert "slower" in found.cycles.partition(" in time")[0]
-        assert "at 1,000 and 500 MHz" in found.cycles
+        assert "at 1,000 and 250 MHz" in found.cycles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -159,10 +160,10 @@ def from_nearly_nothing() -> Builder:
     return builder
 
 
-def turning(*, noise: bool) -> Builder:
-    builder = factorial(sizes=(15, 16, 17), noise=0.001)
+def turning(*slower: int, noise: bool = False) -> Builder:
+    builder = factorial(sizes=(15, 16, 17, 18), noise=0.001)
     for i, row in enumerate(builder.rows):
-        if row["n"] == 15 and row["round"]:
+        if row["n"] in slower and row["round"]:
             turned = row["value_s"] * (4 if row["memory"] == "shared" else 1)
             row["value_s"] = 1.0 + 0.3 * ((i * 2654435761) % 97) / 97 if noise else turned
     return builder
@@ -178,9 +179,35 @@ def with_equal_traffic() -> Builder:
 
 
 @pytest.mark.parametrize(
+    ("instructions", "conflicts", "said"),
+    [((40, 100), (3, 0), ["2.50x fewer instructions"]), ((40, 40), (0, 3), [])],
+)
+def test_why_the_best_is_better_by_what_a_profiler_counted(
+    instructions: tuple[int, int], conflicts: tuple[int, int], said: list[str]
+) -> None:
+    """From none, or to none, there is no ratio."""
+    builder = Builder(noise=0)
+    for i in (0, 1):
+        counters = {"warp_instructions": instructions[i], "bank_conflicts": conflicts[i]}
+        builder.time("s", {"n": 9, "depth": i}, 1.0 + i, **counters)
+    assert Answer(builder.data()).reasons == said
+
+
+def test_changes_come_by_the_largest_of_their_effects() -> None:
+    """``memory`` moves much more with few more instructions, ``loop`` twice as much of both."""
+    builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"loop": [], "memory": []}}])
+    for loop, memory in itertools.product((1, 2), (1, 20)):
+        counters = {"global_sectors": 9e6 * loop * memory, "local_sectors": 0}
+        counters["warp_instructions"] = 9e6 * loop * (1 + memory / 500)
+        builder.count("s", {"n": 9, "loop": loop, "memory": memory}, counters)
+    assert [change.factor for change in Answer(builder.data()).changes] == ["memory", "loop"]
+
+
+@pytest.mark.parametrize(
     ("builder", "said", "unsaid"),
     [
         (lambda: factorial(rounds=1), "One round has no intervals", "No change matters"),
+        (lambda: factorial(rounds=1), "Fastest of 24", "No variant is clearly best"),
         (alone, "No finding: 0 of 1 point finished", "Fastest"),
         (parts_per_thousand, "No change matters", "instead of"),
         (
@@ -203,8 +230,9 @@ def with_equal_traffic() -> Builder:
         ),
         (with_equal_traffic, "Least off-chip data of 3 (N = 9): tile 4, 500", "No variant is best"),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
-        (lambda: turning(noise=False), "global is slower at N = 15, and faster from N = 16", "?"),
-        (lambda: turning(noise=True), "memory: shared instead of global", "Not at every N"),
+        (lambda: turning(15), "global is slower at N = 15, and faster from N = 16", "?"),
+        (lambda: turning(15, 17), "slower at N = 15, 17, and faster from N = 18", "?"),
+        (lambda: turning(15, noise=True), "memory: shared instead of global", "Not at every N"),
     ],
 )
 def test_what_is_said_of_a_run(builder: Callable[[], Builder], said: str, unsaid: str) -> None:
