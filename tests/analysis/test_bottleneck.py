@@ -78,6 +78,7 @@ OVER = Estimate(BEYOND - 0.02, BEYOND - 0.03, BEYOND - 0.01)
     ("math", "memory", "word", "said"),
     [
         (Estimate(0.2), Estimate(1.0), "unclear", "one round"),
+        (Estimate(0.2), LOW, "unclear", "one round"),
         (WIDE, LOW, "unclear", "interval of arithmetic contains"),
         (LOW, WIDE, "unclear", "interval of memory contains"),
         (LOW, OVER, "memory bound", "without memory 20%"),  # slightly slower than the whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
 from nqbench.analysis.factorial.effects import swept_factors
@@ -86,10 +87,12 @@ LOST = {"value_s": None, "reason": "signal 9"}
         ({2: LOST | {"status": "wrong", "reason": "", "answer": "1", "expected": "2"}},
          "wrong", [], "answer 1, expected 2"),
         ({2: LOST | {"status": "crashed"}}, "ok", [1, 3], "1 measurement lost: crashed: signal 9"),
+        ({1: {"status": "unchecked"}}, "unchecked", [1, 2, 3], ""),
+        ({1: {"value_s": 0.0}, 2: {"key": "old"}, 3: {"key": "old"}},
+         "unfinished", [], "measurements took 0 s"),
         ({1: {"status": "throttled", "value_s": 9.0}},
          "ok", [2, 3], "1 measurement throttled and left out"),
         ({r: {"status": "throttled", "reason": "hot"} for r in range(4)}, "throttled", [], "hot"),
-        ({r: {"value_s": 0.0} for r in (1, 2, 3)}, "unfinished", [], "measurements took 0 s"),
         ({r: {"key": "old"} for r in (0, 1)}, "ok", [2, 3], ""),
         ({r: {"key": "old"} for r in (1, 2, 3)}, "unfinished", [], "verified, but"),
         ({r: {"key": "old"} for r in (0, 1, 2, 3)}, "unfinished", [], "planned, but the run ended"),
@@ -111,6 +114,21 @@ def test_the_measurements_of_a_point(
     if rounds:
         values = [builder.rows[r]["value_s"] for r in rounds]
         assert point.value(TIME) == pytest.approx(scipy.stats.gmean(values))
+
+
+def test_a_ratio_is_paired_by_round() -> None:
+    """What a round does to both cancels; a borrowed value knows no rounds."""
+    builder = Builder(rounds=3, noise=0)
+    for depth in (1, 2):
+        builder.time("s", {"n": 15, "depth": depth}, float(depth))
+    for row in builder.rows:
+        row["value_s"] = row["round"] and row["value_s"] * row["round"]
+    one, two = builder.data().points
+    assert interval(point_ratio(one, two, TIME)) == pytest.approx([0.5] * 3)
+    inverse = point_ratio(replace(two, borrowed=True), one, TIME).inverse()
+    assert interval(inverse) == pytest.approx(
+        [x / two.value(TIME) for x in interval(one.estimate(TIME))]
+    )
 
 
 def test_the_order_of_lines_changes_nothing() -> None:

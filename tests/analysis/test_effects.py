@@ -16,6 +16,7 @@ from nqbench.analysis.factorial.effects import (
     effects,
     interactions,
     main_effect,
+    strongest,
 )
 from nqbench.errors import AnalysisError
 from tests.builders import (
@@ -75,6 +76,26 @@ def test_interaction_and_reversal_are_found() -> None:
     rest = [i for i in found if i is not pair and {i.factor, i.other} != {"memory", "layout"}]
     assert all(i.ratio.value == pytest.approx(1, abs=0.004) for i in rest)
     assert not any(i.reversed for i in rest)
+
+
+@pytest.mark.parametrize(
+    ("in_global", "in_shared", "decides"),
+    [(0.5, 1.3, ("layout",)), (0.5, 1.002, ()), (0.998, 2.0, ()), (0.5, 0.9, ())],
+)
+def test_an_effect_turns_round_only_where_both_sides_are_clear(
+    in_global: float, in_shared: float, decides: tuple[str, ...]
+) -> None:
+    """The strongest of those at the largest size come first, before them what turns round."""
+
+    def value(levels: Any) -> float:
+        turned = {"global": in_global, "shared": in_shared}[levels["memory"]]
+        slow = 9.0 if {levels["loop"], levels["assignment"]} == {"irrc", "block_pool"} else 1.0
+        return slow * (turned if levels["layout"] == "interleaved" else 1.0)
+
+    found = interactions(factorial(noise=0.02, seed=2, value=value).data(), "factorial", [TIME])
+    first, second = strongest(found)[:2] if decides else strongest(found)[1::-1]
+    assert (first.factor, first.other, first.reversed) == ("memory", "layout", decides)
+    assert (second.factor, second.other, first.n, second.n) == ("loop", "assignment", 16, 16)
 
 
 def fraction() -> Builder:
