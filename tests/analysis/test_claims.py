@@ -133,6 +133,7 @@ def another_study() -> Dataset:
         ({}, two(2.0, 1.0, rounds=1), "unclear", ["only one round"]),
         ({"n": ["15", "16"]}, two(1.2, 1.0, sizes=(15,)), "unclear", ["N=16", "_l1_16k", AGAIN]),
         ({}, skipped(), "not measured", ["takes 200 s"]),
+        ({"expr": 'fails("naive_l1_16k")'}, skipped(), "not measured", ["takes 200 s"]),
         ({"expr": OLD}, two(1.0, 1.0), "not measured", ["GTX 275", "cannot run"]),
         ({"expr": NOWHERE}, two(1.0, 1.0), "not measured", ["sweep=nowhere", AGAIN]),
         ({"n": ["16"]}, another_study(), "not measured", [ON_GPU]),
@@ -140,7 +141,6 @@ def another_study() -> Dataset:
         # No paper has that program alone.
         ({"expr": 'time("cpu.somers")'}, another_study(), "not measured", ["(sizes: none)"]),
     ],
-    ids=["one round", "a size", "skipped", "old cards", "no sweep", "time", "counter", "nobody's"],
 )
 def test_what_is_missing_is_named_with_the_command(
     claim: dict[str, Any], run: Dataset, word: str, said: list[str]
@@ -159,6 +159,12 @@ def test_truth_values_and_lists() -> None:
     assert verdict(claim, run).word == "holds"
     assert verdict(claim | {"expr": " < ".join(reversed(order))}, run).word == "fails"
     assert verdict(claim, run).sizes[0].value == "yes (in 100% of the resamples)"
+    at_15 = 'time("naive_l1_16k", N=15) / time("naive_l1_48k", N=15)'  # 1.2, whatever is asked
+    found = verdict({"expr": at_15, "expect": "value > N - 14.5", "n": []}, run)
+    assert [size.word for size in found.sizes] == ["holds", *["fails"] * 4]
+    for sizes in (["16"], None):
+        found = verdict({"expr": "0", "expect": "value", "today": GREATER | {"n": sizes}}, run)
+        assert [size.n for size in found.sizes] == [16 if sizes else 15]
     listed = 'times("pool_distributed", block_size=32)'
     found = verdict({"expr": listed, "expect": "max(value) > 1.5 * min(value)"}, run)
     assert found.word == "holds"
@@ -300,9 +306,15 @@ def test_counters_of_a_gpu_come_from_a_profiler() -> None:
     builder = zhang(sizes=(15,), steps={"low_divergence": 1.0})
     claim = {"expr": 'counter("low_divergence", "bank_conflicts")', "expect": "value == 0"}
     assert "Nsight Compute" in verdict(claim, builder.data("zhang2011")).reason
+    replays = claim | {"expr": 'counter("low_divergence", "replay_overhead_percent")'}
+    assert "by Nsight Compute alone" in verdict(replays, builder.data("zhang2011")).reason
     timed = next(r for r in builder.rows if r["system"] == "zhang2011.low_divergence")
     builder.rows.append(timed | {"round": -1, "bank_conflicts": 0.0})
-    assert verdict(claim, builder.data("zhang2011")).word == "holds"
+    assert len((run := builder.data("zhang2011")).profiles) == 1
+    assert verdict(claim, run).word == "holds"
+    builder.time("kernels", levels(16), 1.0, "zhang2011.low_divergence")  # not profiled
+    for sizes, word in (([], "holds"), (["15", "16"], "unclear")):
+        assert verdict(claim | {"n": sizes}, builder.data("zhang2011")).word == word
 
 
 def test_counts_need_no_run() -> None:
@@ -323,6 +335,8 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     found = verdict(claim, builder.data("zhang2011"))
     assert found.word == "holds"
     assert "instrumented kernel" in found.reason
+    counter = claim | {"expr": 'counter("low_divergence", "iterations_total")', "n": ["18"]}
+    assert verdict(counter, builder.data("zhang2011")).word == "holds"
 
 
 def as_printed(name: str, **launch: Any) -> Dataset:
@@ -627,6 +641,20 @@ def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them() -> No
     alone = replace(run, again=())
     claim |= {"expect": "value > 64"}
     assert verdict(claim, run) == verdict(claim, alone)
+
+
+def test_a_cpu_program_is_named_with_the_computer_that_ran_it() -> None:
+    host = {"name": "Xeon", "cores": 64}
+    runs = [Builder(rounds=2), Builder({**device("NVIDIA H100"), "host": host}, rounds=2)]
+    for run, names in zip(runs, (("somers", "multicore"), ("somers",)), strict=True):
+        for name in names:
+            run.time("all", levels(15), 1.0, f"cpu.{name}")
+    both = with_baseline(runs[0].data("zhang2011"), runs[1].data("zhang2011"))
+    found = verdict(GREATER | {"expr": 'time("cpu.multicore") / time("cpu.somers")'}, both)
+    said = "cpu.multicore on host CPU (cpu); cpu.somers on Xeon (cpu), 64 logical cores"
+    assert found.reason.endswith(said)
+    paper = load_paper("zhang2011")
+    assert Builder(MINI).data("zhang2011").hardware(paper) == "simmini"
 
 
 def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:

@@ -73,7 +73,7 @@ class Printed:
             return effect / self.near
         return max(1.0, effect / self.far)
 
-    def word(self, value: float, limits: float = 1.0) -> SizeWord:
+    def word(self, value: float, limits: float) -> SizeWord:
         """The word for a value without uncertainty; ``limits`` moves those of the share."""
         effect = value - self.null
         if effect / self.smallest < WEAKER**limits:
@@ -113,7 +113,7 @@ def size_of(
     value: Estimate,
     found: Sequence[float],
     times: NDArray[np.int64],
-    limits: float = 1.0,
+    limits: float,
 ) -> tuple[SizeWord, Estimate]:
     """The word for an effect and its share, from the values of all resamples.
 
