@@ -69,25 +69,16 @@ def test_own_runs_stand_beside_recorded_ones() -> None:
         ([elsewhere], [first, second], ("H100", "H200", "H100 here")),
         ([first, elsewhere], [], (f"H100 ({first.path})", "H100 (elsewhere)")),
     ):
-<<<<<<< HEAD
         assert scorecard(paper, own, beside).names == names
     counted = simulated().data("zhang2011")
     assert scorecard(paper, [counted], [first]).names == ("H100",)
-    paper = load_paper("zhang2011")
-    (missing,) = scorecard(paper, [first, second], [first]).missing
-    assert missing.startswith("not measured: ")
-=======
-        assert scorecard(paper, own, (), beside).names == names
-    counted = simulated().observed("zhang2011")
-    assert scorecard(paper, [counted], (), [first]).names == ("H100",)
     old = {"expr": 'time("low_divergence", hw="gtx275")', "expect": "value > 1"}
     claims = ({"expr": "2", "expect": "value > 1"}, old, old)
     made = tiny_paper(*({**c, "headline": {"label": f"{i}"}} for i, c in enumerate(claims)))
-    card = scorecard(made, [first, second], [first])
+    card = scorecard(made, [first, second])
     assert card.rows[0].verdicts.keys() == {"H100"}, "of no run: with the first"
     (missing,) = card.missing
     assert missing.startswith("not measured: 2 of 3 main claims: 1 (it is about")
->>>>>>> 9d467300 (Claims: sizes of today's form, what a profiler lacks, the computers of CPU programs and the first of two gaps are tested)
 
 
 def score(value: Estimate | str, printed: str, kind: str, reads: str, unit: str = "") -> Score:
