@@ -14,13 +14,8 @@ from typer.testing import CliRunner
 from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.limits.ceilings import (
-    Ceiling,
-    GpuCeilings,
-    WorkKind,
-    ceilings_of,
-    device_number,
-)
+from nqbench.analysis.limits import ceilings
+from nqbench.analysis.limits.ceilings import Ceiling, GpuCeilings, WorkKind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import NqbenchError
@@ -86,23 +81,18 @@ def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
     assert best == ["copy", "fma", "int_add"]
 
 
-@pytest.mark.parametrize(
-    ("capability", "multiprocessors", "max_sm_mhz", "gflops"),
-    [
+def test_the_peak_of_a_gpu_is_that_of_its_data_sheet() -> None:
+    for capability, multiprocessors, mhz, gflops in (
         ("7.5", 40, 1590, 8_100),  # T4
         ("8.0", 108, 1410, 19_500),  # A100
         ("8.6", 82, 1695, 35_600),  # RTX 3090
         ("8.9", 128, 2520, 82_600),  # RTX 4090
         ("9.0", 132, 1980, 67_000),  # H100 SXM
-    ],
-)
-def test_the_peak_of_a_gpu_is_that_of_its_data_sheet(
-    capability: str, multiprocessors: int, max_sm_mhz: int, gflops: float
-) -> None:
-    about = {"identity": {"compute_capability": capability, "max_sm_mhz": max_sm_mhz}}
-    device = about | {"facts": {"multiprocessors": multiprocessors}}
-    data = Dataset("x", {"device": device}, (), 1)
-    assert device_number(data, "peak_gflops_single") == pytest.approx(gflops, rel=0.01)
+    ):
+        identity = {"compute_capability": capability, "max_sm_mhz": mhz}
+        device = {"identity": identity, "facts": {"multiprocessors": multiprocessors}}
+        found = ceilings.device_number(Dataset("", {"device": device}, (), 1), "peak_gflops_single")
+        assert found == pytest.approx(gflops, rel=0.01)
 
 
 def test_points_under_the_roof(runs: dict[str, Path], roof: GpuCeilings) -> None:

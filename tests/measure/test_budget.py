@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -116,29 +117,19 @@ def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("total_s", "launches_s", "rounds", "dropped", "asked"),
+    ("asked", "total_s", "launches_s", "rounds", "dropped"),
     [
-        (None, {5: 1.0}, 5, {}, 5),
+        (5, None, {5: 1.0}, 5, {}),
         # A round: 2 s to start a worker, and 0.05 s + 30 launches of 0.05 s per point, so 5.1 s.
-        (14.0, {5: 0.05, 6: 0.05}, 2, {}, 5),  # rounds are cut before points
-        (
-            14.0,
-            {5: 0.05, 6: 0.05, 7: 0.9},
-            2,
-            {"key7": "not fit --budget 14 s with the shorter"},
-            5,
-        ),
-        (8.0, {5: 0.05, 6: 0.05, 7: 0.05, 8: 0.06}, 1, {"key8": "1 rounds of this point"}, 1),
-        (4.0, {5: 0.05}, 1, {}, 5),  # the last resort
-        (1.5, {5: 1e-6}, None, {"key5": "was used up before this point"}, 5),  # no worker can start
+        (5, 14.0, {5: 0.05, 6: 0.05}, 2, {}),  # rounds are cut before points
+        (5, 14.0, {5: 0.05, 6: 0.05, 7: 0.9}, 2, {"key7": "not fit --budget 14 s with the short"}),
+        (1, 8.0, {5: 0.05, 6: 0.05, 7: 0.05, 8: 0.06}, 1, {"key8": "1 rounds of this point"}),
+        (5, 4.0, {5: 0.05}, 1, {}),  # the last resort
+        (5, 1.5, {5: 1e-6}, None, {"key5": "was used up before this point"}),  # no worker can start
     ],
 )
 def test_rounds_and_points_are_cut_to_the_budget(
-    total_s: float | None,
-    launches_s: dict[int, float],
-    rounds: int | None,
-    dropped: dict[str, str],
-    asked: int,
+    asked: int, total_s: Any, launches_s: Any, rounds: int | None, dropped: dict[str, str]
 ) -> None:
     how = Measure(rounds=asked, budget_s=10.0 * asked, samples=10)
     budget = Budget(how, total_s, clock=lambda: 0.0)
