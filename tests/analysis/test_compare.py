@@ -141,8 +141,8 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     two.rows[3]["warp_instructions"] += 1
     quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
     quiet["bank_conflicts"] = 7.0
-    for row in (*one.rows, *two.rows):
-        row["modelled_ms"] = 1.0
+    for recorded in (*one.rows, *two.rows):
+        recorded["modelled_ms"] = 1.0
     found = compare_runs(one.data(), two.data(), NAMES)
     assert found.sections[0].quantity.name == "modelled_ms", "first, where a run was asked for it"
     by_name = {section.quantity.name: section for section in found.sections}

@@ -183,8 +183,8 @@ def test_why_the_best_is_better_by_what_a_profiler_counted() -> None:
     for best, worst, said in (((40, 3), (100, 0), ["2.50x fewer instructions"]),
                               ((40, 0), (40, 3), [])):  # fmt: skip
         builder = Builder(noise=0)
-        for i, counted in enumerate((best, worst)):
-            counters = dict(zip(("warp_instructions", "bank_conflicts"), counted, strict=True))
+        for i, (slots, conflicts) in enumerate((best, worst)):
+            counters: dict[str, Any] = {"warp_instructions": slots, "bank_conflicts": conflicts}
             builder.time("s", {"n": 9, "depth": i}, 1.0 + i, **counters)
         assert Answer(builder.data()).reasons == said
 
