@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any, Final
 
 import numpy as np
@@ -32,10 +33,14 @@ from nqbench.simulator.translation import Translation
 
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
+WATCHED_SLICE: Final = 1 << 16
+"""The same in the checked mode, which also looks whether anything changes any more."""
 
-IDLE_S: Final = 10.0
-"""Without a change in memory or at a barrier after which a launch counts as endless, where the
-watcher sees changes."""
+IDLE_WORK: Final = 1 << 28
+"""Loop iterations, and ``POLL_WORK`` for each strong access, without a change in memory or at a
+barrier after which a launch counts as endless: less than 10 s. Warps that wait without counting how
+often are found out earlier: all is again as it was."""
+POLL_WORK: Final = 128
 
 MAX_COUNT_BYTES: Final = 1 << 31
 """Of counters, where every warp of the grid has its own: some 700,000 warps."""
@@ -101,13 +106,13 @@ class SimLaunch:
         self._describe(stride)
         self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None
-        self.idle = False
-        """Whether the last launch ended because nothing changed any more (checked mode)."""
+        self.idle = 0
+        """Loop iterations since the last change, if the launch ended for that (checked mode)."""
         if code.watched:
             self.watch = LaunchWatch(code, memory, g)
             self.context[Context.WATCH] = self.watch.header.ctypes.data
             # A warp that waits for ever must not keep the others from running.
-            self.context[Context.QUANTUM] = min(g.quantum, STEPS_PER_SLICE)
+            self.context[Context.QUANTUM] = min(g.quantum, WATCHED_SLICE)
 
     def _zeros(self, field: Context, nbytes: int) -> NDArray[np.uint8]:
         """Zeroed bytes that start on a cache line, as the generated code assumes, and their address
@@ -199,18 +204,17 @@ class SimLaunch:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""
         native, context = self.code.native, self.context.ctypes.data
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        slice_ = STEPS_PER_SLICE
         if self.watch is not None:
             self.watch.begin()
+            slice_ = WATCHED_SLICE
         native.start(context)
         outcome = Outcome.PAUSE
-        changes, since = -1, time.monotonic()
+        waiting = Waiting(self)
         while outcome is Outcome.PAUSE:
-            outcome = Outcome(native.run(context, min(STEPS_PER_SLICE, max_steps)))
-            now = time.monotonic()
-            if self.watch is not None and self.watch.changes != changes:
-                changes, since = self.watch.changes, now
-            self.idle = self.watch is not None and now - since > IDLE_S
-            late = deadline is not None and now > deadline
+            outcome = Outcome(native.run(context, min(slice_, max_steps)))
+            self.idle = waiting.steps() if outcome is Outcome.PAUSE else 0
+            late = deadline is not None and time.monotonic() > deadline
             if late or self.idle or self.steps >= max_steps:
                 break
         return outcome
@@ -224,6 +228,36 @@ class SimLaunch:
         """The state of the warp at a native address, as bytes."""
         offset = address - self.warps.ctypes.data
         return self.warps[offset : offset + self.code.layout.nbytes]
+
+
+class Waiting:
+    """Whether a launch in the checked mode goes on without getting anywhere, by what it does and
+    not by the clock: how fast this computer is does not matter."""
+
+    def __init__(self, run: SimLaunch) -> None:
+        self._run = run
+        self._changes = -1
+        self._since = self._began = 0
+        self._seen: Counter[int] = Counter()
+
+    def steps(self) -> int:
+        """Loop iterations since memory or a barrier changed, if nothing will ever change; else 0.
+
+        With the same memory, warps that are as they were become what they became. A first atomic on
+        a word may change it unnoticed, the same one again does not.
+        """
+        run, watch = self._run, self._run.watch
+        if watch is None:
+            return 0
+        work = run.steps + POLL_WORK * watch.polls
+        if watch.changes != self._changes:
+            self._changes, self._since, self._began = watch.changes, work, run.steps
+            self._seen.clear()
+            return 0
+        state = hash(run.warps.tobytes())
+        self._seen[state] += 1
+        ended = self._seen[state] > 2 or work - self._since > IDLE_WORK
+        return run.steps - self._began if ended else 0
 
 
 def parameter_bytes(code: Translation, arguments: tuple[Any, ...], memory: GlobalMemory) -> bytes:

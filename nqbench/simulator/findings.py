@@ -28,8 +28,8 @@ class Finding:
                  ``dtype``, or what is known instead
     ``values``   before and after a write, or what was read
     ``count``    how often it happened
-    ``message``  where an address outside of everything is near to; or the simulator's sentence,
-                 where that is all there is
+    ``message``  where an address outside of everything is near to; what a race lacks; or the
+                 simulator's sentence, where that is all there is
     """
 
     kind: str
@@ -146,7 +146,8 @@ def sentence(first: Finding) -> str:
             f"{subject} waits at this barrier while {there} of the same block waits at another;"
             " every thread must reach the same one"
         )
-    return f"{subject} {_change(first, what)}, which {_other(first)}; nothing orders the two"
+    why = first.message or "nothing orders the two"
+    return f"{subject} {_change(first, what)}, which {_other(first)}; {why}"
 
 
 def _target(first: Finding) -> str:

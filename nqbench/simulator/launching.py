@@ -24,7 +24,7 @@ from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports, timing
-from nqbench.simulator.engine import IDLE_S, SimLaunch, parameter_bytes
+from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.findings import Finding
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import OTHER_BYTES, UNWRITTEN_BYTE, LaunchShape, Outcome, align
@@ -183,7 +183,7 @@ class SimKernel:
         if outcome is Outcome.PAUSE:
             limit = "" if timeout_s is None else f"{timeout_s:g} s"
             if run.idle:
-                limit = f"{IDLE_S:g} s without a change in memory or at a barrier"
+                limit = f"{run.idle:,} loop iterations without a change in memory or at a barrier"
             elif run.steps >= max_steps:
                 limit = (
                     f"{run.steps:,} loop iterations; it may be endless, or max_steps of SimDevice"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
@@ -183,12 +184,16 @@ ACCESSES = ("ld", "ldu", "st", "atom", "red")
 
 
 def targets(
-    blocks: list[BasicBlock], variables: Mapping[str, str], parameters: Mapping[str, str]
+    blocks: list[BasicBlock],
+    variables: Mapping[str, str],
+    parameters: Mapping[str, str],
+    starts: Mapping[int, str] = MappingProxyType({}),
 ) -> dict[ptx.Instruction, str]:
     """The name behind every memory access whose address comes from exactly one base.
 
     ``variables``  readable name by PTX name of each shared, local or module variable
     ``parameters`` buffer by PTX name of each pointer parameter
+    ``starts``     name by the identity of an instruction that gives the address of a part
     """
     definitions, _ = by_register(blocks)
     found = {}
@@ -196,7 +201,7 @@ def targets(
         if instruction.opcode not in ACCESSES or "param" in instruction.modifiers:
             continue
         place = next((o for o in instruction.operands if isinstance(o, ptx.Memory)), None)
-        names = _bases(place, definitions, variables, parameters) if place else set()
+        names = _bases(place, definitions, variables, parameters, starts) if place else set()
         if len(names) == 1:
             found[instruction] = names.pop()
     return found
@@ -225,14 +230,22 @@ def _bases(
     definitions: Mapping[ptx.Register, list[ptx.Instruction]],
     variables: Mapping[str, str],
     parameters: Mapping[str, str],
+    starts: Mapping[int, str],
 ) -> set[str]:
     named: list[tuple[Mapping[str, str], object]] = [(variables, place.base)]
-    for i in behind(place, definitions, lambda i: i.opcode not in ADDRESS_OPCODES):
-        if i.opcode in ADDRESS_OPCODES:
+    parts = set[str]()
+    for i in behind(
+        place, definitions, lambda i: id(i) in starts or i.opcode not in ADDRESS_OPCODES
+    ):
+        if id(i) in starts:
+            parts.add(starts[id(i)])
+        elif i.opcode in ADDRESS_OPCODES:
             named += [(variables, operand) for operand in i.operands[1:]]
         elif i.opcode == "ld" and i.modifiers[0] == "param":
             named += [(parameters, getattr(i.operands[1], "base", None))]
-    return {names[o.name] for names, o in named if isinstance(o, ptx.Name) and o.name in names}
+    return parts | {
+        names[o.name] for names, o in named if isinstance(o, ptx.Name) and o.name in names
+    }
 
 
 def readable(symbol: str) -> str:

@@ -16,7 +16,7 @@ from nqbench.simulator.simulation import Simulation
 from nqbench.system.files import cache_folder
 
 TIMEOUT_S: Final = 120.0
-"""Of a launch in the checked mode, which is 15 to 210 times slower than an ordinary one."""
+"""Of a launch in the checked mode, which takes up to 30 times as long as an ordinary one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
 from nqbench.simulator.liveness import by_register, readable, smallest_access, targets
-from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Register
+from nqbench.simulator.ptx import ATOMICS, WIDTHS, Immediate, Instruction, Name, Register
 from nqbench.simulator.translation import Translation
 
 KINDS: Final = {
@@ -48,7 +48,7 @@ class LaunchWatch:
         local = code.layout.local_bytes
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((watch.MAX_FOUND, watch.Found.END), np.int64)
-        self.extents = _extents(code, shared_bytes)
+        self.extents = _extents(code, max(shared_bytes, code.layout.local_bytes))
         copy, copied = _copies(code)
         copies = int(copy.max(initial=-1)) + 1
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
@@ -111,6 +111,11 @@ class LaunchWatch:
         """How often memory or a barrier changed so far."""
         return int(self.header[Field.CHANGES])
 
+    @property
+    def polls(self) -> int:
+        """How many accesses warps made so far by which others may tell them something."""
+        return int(self.header[Field.POLLS])
+
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
         self.header[Field.FIRST] = self.memory.first_thread
@@ -134,14 +139,21 @@ class LaunchWatch:
         if kind == 8:
             return Finding(name, i.where, opcode=i.full_opcode, **more)
         more["does"] = tuple(does)
+        unfenced, space = divmod(space, watch.UNFENCED)
         found = self.spaces.finding(name, i, watch.SPACES[space], address, size, **more)
         if kind == 3 and old:
             return replace(found, message=f"{old} threads of the block have left before")
         low, high = map(int, self.extents[where])
-        if kind == 1 and space == 0 and 0 <= address <= self.shape.shared_bytes - size:
-            name = next(n for n, start, _ in self.code.symbols.shared if start == low)
-            near = f"outside of {readable(name)!r}, which has {high - low} bytes"
-            return replace(found, message=f"{near}, and inside {found.buffer!r}")
+        nbytes = (self.shape.shared_bytes, self.code.layout.local_bytes)
+        if kind == 1 and space < 2 and 0 <= address <= nbytes[space] - size:
+            shared = self.code.symbols.shared if space == 0 else ()
+            names = [repr(readable(n)) for n, start, _ in shared if start == low]
+            near = f"outside of {(*names, 'its array')[0]}, which has {high - low} bytes"
+            inside = repr(found.buffer) if names else "another one"
+            return replace(found, message=f"{near}, and inside {inside}")
+        if unfenced:
+            missing = "the atomic that hands it over comes without a __threadfence() before"
+            found = replace(found, message=missing)
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 
@@ -194,12 +206,36 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return copy, copied.reshape(-1)
 
 
-def _extents(code: Translation, shared_bytes: int) -> NDArray[np.int64]:
-    """``[instruction]``: first byte and end of the variable in shared memory from which the address
-    comes; those of all shared memory where it may come from elsewhere, too."""
+def _extents(code: Translation, nbytes: int) -> NDArray[np.int64]:
+    """``[instruction]``: first byte and end of the array in shared or local memory from which the
+    address comes; 0 and ``nbytes`` where it may come from elsewhere, too."""
     names = {name: name for name in code.kernel.variables}
     parameters = {name: name for name in code.kernel.parameters}
-    reached = targets(code.blocks, names, parameters)
-    places = {name: (start, start + nbytes) for name, start, nbytes in code.symbols.shared}
-    found = [places.get(reached.get(i, ""), (0, shared_bytes)) for i in code.instructions]
+    starts, places = _local_arrays(code)
+    reached = targets(code.blocks, names, parameters, starts)
+    places |= {name: (start, start + size) for name, start, size in code.symbols.shared}
+    found = [places.get(reached.get(i, ""), (0, nbytes)) for i in code.instructions]
     return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _local_arrays(code: Translation) -> tuple[dict[int, str], dict[str, tuple[int, int]]]:
+    """The instructions (by identity) that begin the addresses of local arrays, each with a name for
+    the array, and the first byte and end of each: the compiler puts all arrays of a function into
+    one variable, and adds the place of each to the variable's address once."""
+    whole = {name: v for name, v in code.kernel.variables.items() if v.space == "local"}
+    bases: dict[Any, str] = {}
+    found: dict[int, tuple[str, int]] = {}
+    for i in (i for block in code.blocks for i in block.instructions):
+        source, *more = i.operands[1:] or (None,)
+        if i.opcode in ("mov", "cvta"):
+            name = source.name if isinstance(source, Name) else bases.get(source, "")
+            if name in whole:
+                bases[i.operands[0]] = name
+        elif i.opcode == "add" and source in bases and isinstance(more[0], Immediate):
+            found[id(i)] = bases[source], more[0].value
+    places = {}
+    for name, offset in found.values():
+        after = [o for n, o in found.values() if n == name and o > offset]
+        start = code.symbols.addresses[name]
+        places[f"{name}+{offset}"] = start + offset, start + min([*after, whole[name].nbytes])
+    return {one: f"{name}+{offset}" for one, (name, offset) in found.items()}, places

@@ -53,7 +53,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
- PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED) = (
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS) = (
     constant(field) for field in [*watch.Field][:-1]
 )
 # fmt: on
@@ -184,15 +184,16 @@ def _warp_of(h: Any, thread: int) -> Any:
 
 @compiled
 def _met(
-    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int
-) -> bool:
+    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
+    fenced: bool,
+) -> bool:  # fmt: skip
     """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
-    only what came before a fence, of either thread."""
+    only what came before a fence, of either thread; unless ``fenced``, whatever came before."""
     a = _ring(h, field, length, other)
-    far = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
+    far = fenced and (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
     far = far and _longs(h, FENCES)[other - h[FIRST]] <= when
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
@@ -282,12 +283,30 @@ def _ordered(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, sp
             return True
     elif space == SHARED:
         return True  # of the block that was in the slot before
-    when = cells[at + WHEN]
+    return _handed(h, s, cells, at, thread, fenced=True)
+
+
+@compiled
+def _handed(h: Any, s: Sight, cells: Any, at: int, thread: int, fenced: bool) -> bool:
+    """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
+    other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
     if h[HANDED] <= when:
         return False
-    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, fenced) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, fenced
     )
+
+
+@compiled
+def _race(
+    h: Any, s: Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
+    address: int, old: int, new: int, size: int,
+) -> None:  # fmt: skip
+    """Report a race with what ``at`` describes."""
+    if _handed(h, s, cells, at, thread, fenced=False):
+        space += watch.UNFENCED
+    _report(h, kind, where, cells[at + WHERE], address, thread, cells[at + THREAD], old, new, size,
+            space)  # fmt: skip
 
 
 @inlined
@@ -310,12 +329,10 @@ def _read(
             continue
         if _ordered(h, s, cells, cell, role, thread, space):
             continue
-        other = cells[cell + role + THREAD]
-        warp = (thread - h[FIRST]) >> 5
-        if role == WRITER and cells[cell + SAME] and (other - h[FIRST]) >> 5 == warp:
+        at, warp = cell + role, (thread - h[FIRST]) >> 5
+        if role == WRITER and cells[cell + SAME] and (cells[at] - h[FIRST]) >> 5 == warp:
             continue
-        _report(h, K_RAW, where, cells[cell + role + WHERE], address, thread, other, 0,
-                _number(memory, size), size, space)  # fmt: skip
+        _race(h, s, cells, at, K_RAW, thread, where, space, address, 0, _number(memory, size), size)
     role = OTHER_READER
     if _ordered(h, s, cells, cell, READER, thread, space):
         role = READER
@@ -338,8 +355,8 @@ def _written(
         if silent or (strong and (role == UPDATER or (reads and cells[at + STRONG]))):
             continue
         if unordered if role == WRITER else not _ordered(h, s, cells, cell, role, thread, space):
-            _report(h, K_WAR if reads else kind, where, cells[at + WHERE], address, thread,
-                    cells[at], old, new, size, space)  # fmt: skip
+            _race(h, s, cells, at, K_WAR if reads else kind, thread, where, space, address, old,
+                  new, size)  # fmt: skip
     if strong:
         _note(h, s, cells, cell, UPDATER, thread, where)
         return
@@ -576,6 +593,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         h, c, w = carray(state, HEADER), carray(context, 64), carray(warp, 16)
         lanes, s = nb.int64(some), _sight(h, c, w)
         h[TIME] += 1
+        h[POLLS] += what % watch.RELEASES >= watch.STRONG_LOAD
         addresses = carray(addresses_p, 32)
         first = s.block + 32 * s.warp
         base = GLOBAL_BASE if space == GLOBAL else 0
@@ -587,7 +605,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             address, thread = addresses[lane], first + lane
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
-            if inside and space == SHARED and not extent[0] <= address <= extent[1] - nbytes:
+            if inside and space != GLOBAL and not extent[0] <= address <= extent[1] - nbytes:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
             if not inside:
                 _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)

@@ -15,7 +15,7 @@ from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, Kernel, KernelPlan
 from nqbench.simulator import engine, launching
-from nqbench.simulator.findings import Finding
+from nqbench.simulator.findings import Finding, sentence
 from nqbench.simulator.mistakes import run_checked
 
 SOURCE = Path(__file__).parent / "kernels" / "planted.cu"
@@ -54,8 +54,8 @@ def compiled_once(arch: str) -> Compiled:
 
 @pytest.fixture(autouse=True)
 def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "STEPS_PER_SLICE", 1 << 10)
-    monkeypatch.setattr(engine, "IDLE_S", 0.05)
+    monkeypatch.setattr(engine, "WATCHED_SLICE", 1 << 10)
+    monkeypatch.setattr(engine, "IDLE_WORK", 1 << 18)
 
     def compiled(kernel: Kernel, arch: str, kind: str) -> Compiled:
         return replace(compiled_once(arch), symbol=kernel.entry)
@@ -86,6 +86,20 @@ def test_a_race_is_found_in_any_order_of_warps(entry: str, order: str) -> None:
     assert {f.kind for f in findings(entry, order)} == {PLANTED[entry][0]} - {""}
 
 
+@pytest.mark.parametrize(
+    ("entry", "missing"),
+    [
+        *[(f"flag_{how}", True) for how in ("without_a_fence", "fenced_in_its_block")],
+        *[("last_block_without_a_fence", True), ("last_block_writes", False)],
+        *[("flag_before_the_data", False), ("between_blocks", False), ("in_place", False)],
+    ],
+)
+def test_a_missing_fence_is_named(entry: str, missing: bool) -> None:
+    said = [sentence(found) for found in findings(entry)]
+    assert [one for one in said if "without a __threadfence() before" in one] == said * missing
+    assert [one for one in said if "nothing orders the two" in one] == said * (not missing)
+
+
 def test_threads_values_and_counts() -> None:
     (race,) = [f for f in findings("in_a_warp") if f.kind == "race"]
     assert (race.count, race.does, race.buffer, race.element) == (192, ("reads", "wrote"), "s", 1)
@@ -94,6 +108,8 @@ def test_threads_values_and_counts() -> None:
     (lost,) = findings("last_one")
     assert (lost.count, lost.buffer, lost.element, lost.values) == (96, "out", 0, (1, 2))
     assert [block[0] for block, _ in lost.threads] == [1, 0]
+    (next_one,) = findings("next_local_array")
+    assert next_one.message == "outside of its array, which has 16 bytes, and inside another one"
     (beyond,) = findings("global_beyond")
     assert beyond.count == 8
     assert beyond.message == "right beyond the end of buffer 'out' of 768 bytes"

@@ -54,7 +54,7 @@ class Field(IntEnum):
     FOUND_COUNT = 22
     MEETINGS = 23  # slot, barrier: instruction and thread of who waits there
     BLOCK_RINGS = 24
-    EXTENTS = 25  # instruction: first byte of the one shared variable that it is about, and its end
+    EXTENTS = 25  # instruction: first byte of the one array that it is about, and its end
     FENCES = 26  # thread: when its last fence was
     PENDING = 27  # thread of a slot: its asynchronous copies (``PENDING``)
     CHANGES = 28  # how often memory or a barrier changed
@@ -63,7 +63,8 @@ class Field(IntEnum):
     COPIES = 31  # how many such loads there are
     COPY_KNOWN = 32  # thread of a slot, such a load: bit mask of its bytes that were written
     HANDED = 33  # when the last atomic that hands something over was
-    END = 34
+    POLLS = 34  # how many strong accesses there were
+    END = 35
 
 
 Found = IntEnum(
@@ -78,6 +79,8 @@ FindingKind = IntEnum(
 )
 """What can be found."""
 
+UNFENCED: Final = 8
+"""Added to the space of a race where an atomic would order the two, but for a fence."""
 MAX_FOUND: Final = 512
 ROLE: Final = 6
 """Numbers about each thread of a cell."""

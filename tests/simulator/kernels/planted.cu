@@ -534,6 +534,49 @@ K parts_of_an_array(int* out, int*) {
     out[blockIdx.x * 96 + T] = row[T] + row[T - 96] + row[T + 96 * (1 + ZERO)];
 }
 
+K next_local_array(int* out, int*) {
+    int a[4], b[4];
+    for (int i = 0; i < 4; ++i) {
+        a[(i + ZERO) & 3] = i;
+        b[(i + ZERO) & 3] = T;
+    }
+    out[blockIdx.x * 96 + T] = a[ZERO + (T & 7)] + b[ZERO + (T & 3)];  // bad: out of bounds
+}
+__device__ __noinline__ int before(const int* place, int n) { return place[-n]; }
+K local_array_before(int* out, int*) {
+    int a[4], b[4];
+    for (int i = 0; i < 4; ++i) {
+        a[(i + ZERO) & 3] = i;
+        b[(i + ZERO) & 3] = T;
+    }
+    b[ZERO + static_cast<int>(T & 1) - 1] = 7;  // bad: out of bounds
+    out[blockIdx.x * 96 + T] = before(a + 1, T & 1) + before(b + 3, T & 3);
+}
+K two_local_arrays(int* out, int*) {
+    int a[4], b[4];
+    for (int i = 0; i < 4; ++i) {
+        a[(i + ZERO) & 3] = i;
+        b[(i + ZERO) & 3] = T;
+    }
+    const int* mine = T % 2 ? a : b;
+    const int* end = b + 4;
+    int sum = mine[ZERO + (T & 3)] + before(a + 3, T & 3) + before(b + 2, T & 1);
+    for (const int* at = b + ZERO; at != end; ++at) sum += *at;
+    out[blockIdx.x * 96 + T] = sum;
+}
+K parts_of_local_arrays(int* out, int*) {
+    Record a[2];
+    int b[3][4];
+    for (int i = 0; i < 12; ++i) {
+        a[(i + ZERO) & 1].text[(i + ZERO) % 13] = i;
+        b[(i + ZERO) / 4][(i + ZERO) & 3] = i;
+    }
+    a[ZERO].n = a[ZERO + 1].n = T;
+    const int* row = b[1];
+    int sum = a[T & 1].n + a[1].text[ZERO + 1 + 2 * (T % 6)];
+    out[blockIdx.x * 96 + T] = sum + row[ZERO + static_cast<int>(T % 12) - 4];
+}
+
 K left_before_writing(int* out, int*) {
     __shared__ int s[96];
     if (T >= 70) return;
@@ -560,6 +603,18 @@ K two_locks(int* out, int*) {
     while (atomicCAS(&out[other], 0, 1)) {}  // bad: endless
     atomicExch(&out[other], 0);
     atomicExch(&out[mine], 0);
+}
+K counts_for_ever(int* out, int*) {
+    for (unsigned i = 0; atomicAdd(&out[0], 0) != i * i + 2; ++i) {}  // bad: endless
+}
+K waits_in_steps(int* out, int*) {  // longer each time
+    for (int n = 1; atomicAdd(&out[0], 0) == 0; n = 2 * n % 1000003)
+        for (int i = 0; i < (n & 15); ++i) asm volatile("nanosleep.u32 1;");  // bad: endless
+}
+K counts_long(int* out, int*) {  // in registers alone
+    unsigned x = T + 1;
+    for (int i = 0; i < 3000; ++i) x = x % 2 ? 3 * x + 1 : x / 2;
+    out[blockIdx.x * 96 + T] = x;
 }
 K one_lock(int* out, int*) {
     if (T) return;
