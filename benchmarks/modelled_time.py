@@ -43,7 +43,6 @@ from scipy.stats import spearmanr
 
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, KernelPlan
-from nqbench.point import MEASURING
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.simulator.launching import SimPrepared
 from nqbench.simulator.models import CACHE, TIME, Model, load_model
@@ -238,8 +237,9 @@ def recorded(
             if not sizes or record.point["factors"]["n"] in sizes:
                 rows.setdefault(record.key, (record.point, []))[1].append(record.value_s)
         for point, values in rows.values():
-            levels = {of: level for of, level in point["factors"].items() if of not in MEASURING}
-            whole = get(point["workload"]).plan(levels, point["system"], real)
+            workload = get(point["workload"])
+            levels = {of: level for of, level in point["factors"].items() if of in workload.factors}
+            whole = workload.plan(levels, point["system"], real)
             if not isinstance(whole, KernelPlan) or (found and time.monotonic() > end):
                 continue
             with SimDevice(gpu, modes=(CACHE, TIME)).prepare(whole) as prepared:
@@ -249,12 +249,12 @@ def recorded(
             yield f"{point['label']:60s} {ms:9.3f} ms modelled, {real_ms:9.3f} measured"
     yield "| run | kernels | Spearman | median error | pairs 20% apart in order |"
     yield "|---|---|---|---|---|"
-    yield from (_beside(name, [kernels]) for name, kernels in found.items())
+    yield from (beside(name, [kernels]) for name, kernels in found.items())
     if found:
-        yield _beside("all", list(found.values()))
+        yield beside("all", list(found.values()))
 
 
-def _beside(name: str, runs: Sequence[Sequence[Kernel]]) -> str:
+def beside(name: str, runs: Sequence[Sequence[Kernel]]) -> str:
     """The row of a table for kernels of these runs."""
     kernels = [kernel for run in runs for kernel in run]
     rank = float(spearmanr([ms for _, ms, _ in kernels], [real for *_, real in kernels])[0])
@@ -311,7 +311,7 @@ def judge(found: Sequence[Simulated], gpu: str) -> list[str]:
     return lines
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate what is missing, then print the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--gpu", action="append", choices=("h100", "h200"))
@@ -321,7 +321,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="print every kernel too")
     parser.add_argument("--recorded", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--papers", action="store_true", help="the papers' chips instead")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.recorded:
         for gpu in given.gpu or ["h200"]:
             for line in recorded(gpu, given.recorded, given.n or (), given.budget):

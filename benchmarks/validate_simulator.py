@@ -49,7 +49,12 @@ def profiles(run: Path, most: float) -> Iterator[Record]:
 def simulated(record: Record, spec: str) -> Mapping[str, int | float]:
     """Counters of the same point in the simulator."""
     device, workload = open_device(spec), get(record.point["workload"])
-    factors = {name: level for name, level in record.point["factors"].items() if level != "-"}
+    # A former factor has the one level that is left in every recorded run.
+    factors = {
+        name: level
+        for name, level in record.point["factors"].items()
+        if level != "-" and name in workload.factors
+    }
     system = record.point["system"]
     plan = workload.plan(
         workload.resolve(factors, system, device.facts).factors, system, device.facts
