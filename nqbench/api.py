@@ -243,7 +243,8 @@ def launch(
     ``buffers`` are NumPy arrays by the names of the kernel's buffers and module variables, in place
     of the contents that the study describes; each has the buffer's dtype and its shape. The check
     of the study sees them too. ``check=False`` returns wrong outputs as well; ``warm_up`` launches
-    once before, so that ``kernel_s`` does not pay for loading the module.
+    once before, on what other seeds give, so that ``kernel_s`` does not pay for loading the module
+    and a kernel that keeps its results is wrong.
 
     Raises ``TypeError`` for an argument of another type, ``StudyError`` for a name, level or array
     that does not fit, ``InfeasibleError`` where the configuration cannot run, ``DeviceError`` and

@@ -17,6 +17,16 @@ ROUND: Final = 1
 """The round whose measurements have one; each is a fresh process, so that no launch can know."""
 
 
+def apart(plan: Plan, other: Plan) -> tuple[Outputs, Outputs]:
+    """The contents of buffers in which another plan differs: there, and here."""
+    first, there = (
+        {} if one.on_cpu else {b.name: b.data for b in one.buffers if b.data is not None}
+        for one in (plan, other)
+    )
+    there = {name: data for name, data in there.items() if data is not first[name]}
+    return there, {name: first[name] for name in there}
+
+
 class SpotCheck:
     """The check of one launch among the first ``launches``.
 
@@ -37,10 +47,7 @@ class SpotCheck:
         self.outputs: Outputs | None = None
         self.answer: int | None = None
         self._prepared, self._launches = prepared, 0
-        first = {b.name: b.data for b in plan.buffers if b.data is not None}
-        there = {b.name: b.data for b in self.plan.buffers if b.data is not None}
-        self._other = {name: data for name, data in there.items() if data is not first[name]}
-        self._first = {name: first[name] for name in self._other}
+        self._other, self._first = apart(plan, self.plan)
 
     def launch(self, timer: Timer) -> float:
         """Seconds of the next launch, which may be the one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -9,10 +10,12 @@ from typing import Any, Final
 import pytest
 import yaml
 
+import nqbench
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import quantity
 from nqbench.device import Launch, Prepared
 from nqbench.devices.registry import SimDevice
+from nqbench.errors import WrongAnswer
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker import session
@@ -122,6 +125,37 @@ def test_one_timed_launch_finds_other_contents(
     assert said in found.reason
     if round_ == 1 and not said:
         assert 1 <= found.about["checked_launch"] <= len(found.samples_s) + 1
+
+
+class Keeping(Timed):
+    """A plan whose kernel does its work once, and gives the same ever after."""
+
+    kept: Outputs | None = None
+
+    def launch(self, timeout_s: float | None = None) -> Launch:
+        found = super().launch(timeout_s)
+        self.kept = self.kept or self.inner.fetch()
+        return found
+
+    def fetch(self) -> Outputs:
+        return self.kept or {}
+
+
+def test_a_launch_from_python_believes_as_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("nan that nobody wrote", "bytes that nobody wrote"):
+        given = dict(CASES["doubted"][name])
+        body, said = given.pop("body", "right"), given.pop("says")
+        changes = {key: value for key, value in given.items() if key != "status"}
+        with pytest.raises(WrongAnswer, match=re.escape(said.partition(";")[0])):
+            nqbench.launch(study_of(tmp_path, body, changes), device="sim:mini")
+    study, device = study_of(tmp_path, "right", {}), TimedSim("mini")
+    assert nqbench.launch(study, device=device, warm_up=True).kernel_s
+    monkeypatch.setattr(device, "prepare", lambda plan: Keeping(SimDevice.prepare(device, plan)))
+    assert nqbench.launch(study, device=device).kernel_s  # there is nothing to keep yet
+    with pytest.raises(WrongAnswer, match=r"y\[0\] is .*; 0 of 64 elements are right"):
+        nqbench.launch(study, device=device, warm_up=True)
 
 
 def test_the_test_device_is_wrong_on_other_contents() -> None:
