@@ -239,3 +239,13 @@ Plan = KernelPlan | MultiLaunchPlan | CpuPlan | CommandPlan
 ``split_s``             CPU seconds spent on making the input; ``None`` where that is not separate
 ``check``               see ``KernelPlan``; ``None`` of many
 """
+
+
+def apart(plan: Plan, other: Plan) -> tuple[Outputs, Outputs]:
+    """The contents of buffers in which another plan differs: there, and here."""
+    first, there = (
+        {} if one.on_cpu else {b.name: b.data for b in one.buffers if b.data is not None}
+        for one in (plan, other)
+    )
+    there = {name: data for name, data in there.items() if data is not first[name]}
+    return there, {name: first[name] for name in there}

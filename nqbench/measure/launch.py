@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.measurement import Measurement, outputs_of
 from nqbench.measure.variants import workload_of
-from nqbench.measure.worker.spot_check import apart
+from nqbench.plan import apart
 from nqbench.point import labels
 from nqbench.workloads import launch_factors
 from nqbench.workloads.base import FAULT

@@ -11,20 +11,10 @@ from typing import Final
 
 from nqbench.device import Prepared
 from nqbench.measure.sampling import Timer
-from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan, apart
 
 ROUND: Final = 1
 """The round whose measurements have one; each is a fresh process, so that no launch can know."""
-
-
-def apart(plan: Plan, other: Plan) -> tuple[Outputs, Outputs]:
-    """The contents of buffers in which another plan differs: there, and here."""
-    first, there = (
-        {} if one.on_cpu else {b.name: b.data for b in one.buffers if b.data is not None}
-        for one in (plan, other)
-    )
-    there = {name: data for name, data in there.items() if data is not first[name]}
-    return there, {name: first[name] for name in there}
 
 
 class SpotCheck:
