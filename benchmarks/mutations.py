@@ -31,7 +31,9 @@ ROOT: Final = Path(__file__).parents[1]
 ROOMS: Final = {
     "analysis": (
         "analysis/answer.py analysis/compare analysis/data analysis/factorial analysis/limits",
-        "tests/analysis",
+        "tests/analysis tests/cli/test_compare.py tests/papers/test_brodtkorb.py"
+        " tests/papers/test_fitness.py tests/measure/test_device_threads.py"
+        " tests/report/papers/test_reproduced.py",
     ),
     "claims": (
         "analysis/claims papers/formula.py",
@@ -43,7 +45,8 @@ ROOMS: Final = {
         " measure/measurement.py measure/run_state.py",
         "tests/measure/test_sampling.py tests/measure/test_keys.py tests/measure/test_telemetry.py"
         " tests/measure/test_session.py tests/measure/test_stages.py tests/measure/test_runner.py"
-        " tests/measure/test_resume.py tests/measure/test_budget.py",
+        " tests/measure/test_resume.py tests/measure/test_budget.py"
+        " tests/measure/test_programs.py",
     ),
     "counters": (
         "simulator/tally.py simulator/timing.py compiler/occupancy.py",
@@ -84,7 +87,7 @@ def changed(node: ast.AST) -> ast.AST | None:
         case ast.Constant(value=bool() as value):
             new.value = not value
         case ast.Constant(value=int() | float() as value):
-            new.value = value + 1 if isinstance(value, int) else value * 2
+            new.value = value + 1 if isinstance(value, int) else value * 2 or 1.0
         case ast.Name(id=name, ctx=ast.Load()) if name in NAMES:
             new.id = NAMES[name]
         case ast.IfExp(body=body, orelse=orelse):

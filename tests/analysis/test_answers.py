@@ -221,20 +221,6 @@ def test_cpu_programs_are_a_family_of_their_own() -> None:
     assert row.verdict == "slower"
 
 
-@pytest.mark.parametrize(
-    ("gate", "message"),
-    [
-        ("worse", "a counter of which one direction is better, but B and A are compared by kernel"
-         " time; use --fail-on slower"),
-        ("differs:1%", "--fail-on differs needs a counter, but"),
-    ],
-)  # fmt: skip
-def test_a_gate_that_nothing_can_hit(gate: str, message: str) -> None:
-    found = compare_datasets([run().data(), run("B", 2).data()])
-    with pytest.raises(StudyError, match=message):
-        Gate.parse(gate).judge(found)
-
-
 def test_a_gate_on_worse_counts() -> None:
     one, two = counted(warp_instructions=100).data(), counted(warp_instructions=103).data()
     found = compare_datasets([one, two], ["one", "two"])

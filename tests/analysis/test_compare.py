@@ -165,7 +165,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
      r"no finished point in common; e.g. .* no such point"),
     (lambda: compare_runs(ONE, ONE, NAMES, value="bank_conflicts"),
      "no point of old and new has bank_conflicts on both sides; they have time, split"),
-    (lambda: compare_runs(ONE, ONE, NAMES, margin=1.0), "a margin of 100% makes no sense"),
     (lambda: compare_levels(ONE, "colour", ("a", "b")),
      "varies no such factor; choose from sweep, memory"),
     (lambda: compare_levels(ONE, "memory", ("global", "locale")),

@@ -56,6 +56,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("slow", "old", "slower", 0, "--fail-on slower: none"),
         ("count", "recount", "differs:1%", 1, "--fail-on differs:1%: 4 points"),
         ("count", "recount", "slower", 2, "needs a time, but"),
+        ("old", "slow", "differs:1%", 2, "--fail-on differs needs a counter, but"),
+        ("old", "slow", "worse", 2, "are compared by kernel time; use --fail-on slower"),
     ],
 )
 def test_gates(runs: Path, reference: str, other: str, gate: str, code: int, said: str) -> None:

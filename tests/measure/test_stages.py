@@ -66,6 +66,9 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
         stages = Stages(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
         kept = stages.compile(tasks, FACTS)
     assert [t.key for t in kept] == ["good", "host"]
+    assert [state.has(t.key) for t in tasks] == [False, True, False]
+    hello = Session("fake").hello()
+    assert [Task.of(t.point, "k", hello).device for t in tasks] == ["fake", "fake", "cpu"]
     refused = state.latest(tasks[1], 0)
     assert refused is not None
     assert refused.status == "compile_error"
