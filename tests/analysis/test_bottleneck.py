@@ -77,7 +77,6 @@ OVER = Estimate(BEYOND - 0.02, BEYOND - 0.03, BEYOND - 0.01)
 @pytest.mark.parametrize(
     ("math", "memory", "word", "said"),
     [
-        (Estimate(0.2), Estimate(1.0), "unclear", "one round"),
         (Estimate(0.2), LOW, "unclear", "one round"),
         (WIDE, LOW, "unclear", "interval of arithmetic contains"),
         (LOW, WIDE, "unclear", "interval of memory contains"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,12 +175,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
 def test_what_cannot_be_compared(compare: Callable[[], object], said: str) -> None:
     with pytest.raises((StudyError, AnalysisError), match=said):
         compare()
-
-
-def test_a_file_that_names_no_workload_is_compared_with_any() -> None:
-    foreign = replace(ONE, name="foreign", manifest={**ONE.manifest, "statistic": "mean"})
-    found = compare_runs(ONE, foreign, NAMES)
-    assert found.notes[-1].startswith("foreign reports means of its samples, the other run med")
 
 
 def test_labels_leave_out_what_follows() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
 from nqbench.analysis.factorial.effects import swept_factors
@@ -113,17 +113,6 @@ def test_the_measurements_of_a_point(
     if rounds:
         values = [builder.rows[r]["value_s"] for r in rounds]
         assert point.value(TIME) == pytest.approx(scipy.stats.gmean(values))
-
-
-def test_a_ratio_is_paired_by_round() -> None:
-    """What a round does to both cancels."""
-    builder = Builder(rounds=3, noise=0)
-    for depth in (1, 2):
-        builder.time("s", {"n": 15, "depth": depth}, 1.0)
-        for row in builder.rows[-3:]:
-            row["value_s"] = depth * row["round"]
-    one, two = builder.data().points
-    assert interval(point_ratio(one, two, TIME)) == pytest.approx([0.5] * 3)
 
 
 def test_the_order_of_lines_changes_nothing() -> None:

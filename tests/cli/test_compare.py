@@ -95,6 +95,8 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     done = call("compare", runs / "old", tmp_path / "other")
     assert done.code == 2
     assert "is a run of counting, but" in done.err
+    manifest.write_text(text.replace("{", '{"statistic": "mean", ', 1))  # as of a foreign file
+    assert "small reports means of its sam" in call("compare", runs / "old", tmp_path / "other").out
 
 
 def test_levels_within_one_run(runs: Path) -> None:
