@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
 from nqbench.simulator import layout
-from nqbench.simulator.calls import STACK_BYTES
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.writer import WORKSPACE
 from nqbench.simulator.engine import SimLaunch
@@ -31,8 +30,7 @@ TEXT = {
     Fault.TRAP: "trap",
     Fault.SPACE: "an atomic on local memory",
     Fault.ASSERTION: "assertion failed: {text}",
-    Fault.DEPTH: f"recursion deeper than {STACK_BYTES} bytes of stack",
-    Fault.NOT_A_FUNCTION: "call of an address that is no function's ({address:#x})",
+    Fault.NOT_A_FUNCTION: "call of an address that is no function's, or of a caller ({address:#x})",
 }
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.calls import STACK
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.findings import Finding, Spaces, Thread
@@ -82,10 +81,6 @@ class LaunchWatch:
             Field.GLOBAL_SHIFT: self.global_shift,
             Field.COPIES: copies,
         }
-        for name, variable in code.kernel.variables.items():
-            if variable.space == "local" and name.startswith(STACK):
-                numbers[Field.STACK_LOW] = low = code.symbols.addresses[name]
-                numbers[Field.STACK_HIGH] = low + variable.nbytes
         if any(i.opcode == "cp" for i in code.instructions):
             threads = slots * warps * LANES
             self._arrays[Field.PENDING] = np.zeros(threads * watch.PENDING, np.int64)

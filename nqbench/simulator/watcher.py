@@ -51,7 +51,7 @@ W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
 W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 # fmt: off
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
- LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
+ LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
  PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS) = (
     constant(field) for field in [*watch.Field][:-1]
@@ -491,14 +491,11 @@ def _lane(
         for e in range(units):
             at = offset + e * unit
             if _uninitialised(known, at, unit, space == LOCAL):
-                own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
-                if not own:
-                    gone = 0
-                    if space == SHARED:
-                        alive = _longs(c, C_SLOTS, s.slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
-                        gone = h[THREADS] - alive
-                    _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size,
-                            space)  # fmt: skip
+                gone = 0
+                if space == SHARED:
+                    alive = _longs(c, C_SLOTS, s.slot * c[C_SLOT_STRIDE] // 8)[S_ALIVE]
+                    gone = h[THREADS] - alive
+                _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size, space)
     if space == SHARED and h[PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):

@@ -11,10 +11,7 @@ from nqbench.simulator.ptx import Instruction, Name
 def built_in(k: KernelWriter, i: Instruction) -> None:
     """``call``: an instruction that only counts, a check that ``calls`` put in, or a function."""
     what = next((o.name for o in i.operands[1:2] if isinstance(o, Name)), "")
-    if "depth" in i.modifiers:
-        deep = k.f.compare("uge", k.read(i.operands[1], 32), k.read(i.operands[2], 32))
-        k.fault_if(layout.Fault.DEPTH, k.f.as_bits(k.f.and_(deep, k.active)), i)
-    elif "nowhere" in i.modifiers:
+    if "nowhere" in i.modifiers:
         everyone = k.f.or_(k.lanes, const(I32, 0))
         k.fault_if(layout.Fault.NOT_A_FUNCTION, everyone, i, k.read(i.operands[1], 64))
     elif what == "__assertfail":

@@ -23,32 +23,17 @@ __device__ int chosen = 7;
 __device__ int* place = &chosen;
 
 __device__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-__device__ bool odd(int n);
-__device__ __noinline__ bool even(int n) { return n == 0 || odd(n - 1); }
-__device__ __noinline__ bool odd(int n) { return n != 0 && even(n - 1); }
-__device__ int reversed(const int* in, int n) {  // an array of each activation
-    int own[4];
-    for (int i = 0; i < 4; i++) own[i] = in[3 - i] + n;
-    return n == 0 ? own[0] * 1000 + own[3] : reversed(own, n - 1) + own[n & 3];
-}
 extern __device__ Step turns[2];  // functions that call one another through pointers
 __device__ __noinline__ int even_turn(int n) { return n < 1 ? 100 : turns[n & 1](n - 1) + 1; }
 __device__ __noinline__ int odd_turn(int n) { return n < 1 ? 7 : turns[n & 1](n - 1) * 2; }
 __device__ Step turns[2] = {even_turn, odd_turn};
-__device__ int bottomless(int n) { return bottomless(n + 1) ^ n; }
 
 __global__ void structs(float* out) { out[threadIdx.x] = dot(triple(threadIdx.x), 2.f); }
 __global__ void pointers(int* out) { out[threadIdx.x] = steps[threadIdx.x & 1](threadIdx.x) + *place; }
 __global__ void some_lanes(int* out) { if (threadIdx.x % 3 == 1) out[threadIdx.x] = inc(threadIdx.x); }
 __global__ void narrows(int* out) { out[threadIdx.x] = narrow(threadIdx.x * 8); }
 __global__ void numbers(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x % 12); }
-__global__ void parity(int* out) { out[threadIdx.x] = even(threadIdx.x % 9) + 2 * odd(threadIdx.x); }
-__global__ void arrays(int* out) {
-    int start[4] = {1, 2, 3, (int)threadIdx.x};
-    out[threadIdx.x] = reversed(start, threadIdx.x % 5);
-}
 __global__ void taking_turns(int* out) { out[threadIdx.x] = turns[threadIdx.x & 1](threadIdx.x % 8); }
-__global__ void endless(int* out) { out[threadIdx.x] = bottomless(threadIdx.x); }
 __global__ void bad_pointer(int* out) {
     Step step = (Step)(unsigned long long)out[0];
     out[threadIdx.x] = step(threadIdx.x) + steps[0](1);
