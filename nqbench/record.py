@@ -99,7 +99,7 @@ class Record:
     ``phases``    seconds by name (``vocabulary.PHASES``)
     ``ended_by``  the clause that ended sampling
     ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.telemetry``)
-    ``spent_s``   what the wall time went to (see ``measure.measurement.SPENT``)
+    ``spent_s``   what the wall time went to (see ``vocabulary.SPENT``)
 
     The second type of an ``Annotated`` field is its form in JSON.
     """

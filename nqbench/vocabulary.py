@@ -49,6 +49,10 @@ BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
 """Which direction of a counter is good, where one is."""
 PLAIN: Final[Mapping[str, str]] = _DATA["plain"]
 """What sentences call a counter; tables keep its exact name."""
+RESOURCES: Final[Mapping[str, str]] = _DATA["resources"]
+SPENT: Final[Mapping[str, str]] = _DATA["spent"]
+PROTOCOL: Final[Mapping[str, str]] = _DATA["protocol"]
+SENSORS: Final[Mapping[str, tuple[str, str, float]]] = _DATA["sensors"]
 
 AT_KERNEL: Final = "@"
 

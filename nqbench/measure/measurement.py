@@ -21,17 +21,6 @@ PRINTED: Final = "printed"
 MAX_PRINTED: Final = 2000
 PROFILED: Final = "profiled"
 """In a request: a profiler is attached. In ``about``: the kernels it saw, in order."""
-SPENT: Final = {
-    "plan": "making the plan, the jobs included",
-    "prepare": "compiling or loading, allocating, copying to the device",
-    "warm_up": "untimed launches, from the first to the last",
-    "sample": "timed launches and everything between them",
-    "telemetry": "opening and reading the device's sensors",
-    "check": "fetching the answer and comparing it",
-    "phases": "one more run of a program, split into its phases",
-    "kernels": "inside kernels, warm-up included: a part of warm_up and sample",
-}
-"""What a measurement spends its time on (``Record.spent_s``)."""
 
 
 @dataclass
@@ -66,7 +55,7 @@ class Measurement:
 
     @contextmanager
     def spending(self, on: str) -> Iterator[None]:
-        """Count the seconds of a ``with`` statement as spent on one of :data:`SPENT`."""
+        """Count the seconds of a ``with`` statement as spent on one of ``vocabulary.SPENT``."""
         started = time.perf_counter()
         try:
             yield

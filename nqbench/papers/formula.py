@@ -1,102 +1,46 @@
 """The language of claims: expressions over measured values.
 
-``expr`` gives ``value``, ``expect`` says what must hold for it.
+``expr`` gives ``value``, ``expect`` says what must hold for it; ``formula.toml`` has the words.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import repeat
+from pathlib import Path
 from typing import Any, Final
 
 from nqbench.expressions import BASIC, Expression, Language
 
-FUNCTIONS: Final = {
-    "time": "kernel time of a system in its main configuration (seconds)",
-    "times": "list of the times of all its configurations",
-    "best": "time of the configuration that is fastest over all rounds",
-    "argbest": "the level of a factor in the fastest configuration",
-    "levels": "sorted list of the numeric levels of a factor that were timed",
-    "phase": "seconds of one phase",
-    "counter": "a recorded counter or resource",
-    "recorded": "list of a recorded number (found, evaluations, ...) over all its configurations",
-    "count": "a deterministic count that needs no run",
-    "fails": "whether a system ends with an error or a wrong answer",
-    "sizes_of": "sizes at which all of the systems were timed",
-    "mean": "arithmetic mean of a list",
-    "product": "product of a list",
-    "min": "least of a list or of the arguments",
-    "max": "greatest of a list or of the arguments",
-    "abs": "absolute value",
-}
-NAMES: Final = {
-    "N": "problem size",
-    "value": "the value of `expr` (only in `expect`)",
-    "hw": "device of the run",
-    "devices": "devices of all runs given",
-    "sizes": "problem sizes of the run",
-    "logical_cores": "logical CPU cores of the run's machine",
-}
+_WORDS: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_OF_CLAIMS, _OF_CELLS = _WORDS["claims"], _WORDS["cells"]
+FUNCTIONS: Final[Mapping[str, str]] = _OF_CLAIMS["functions"]
 DEVICE: Final = "device"
 """What ``counter`` takes instead of a system, for numbers of the run's device."""
-DEVICE_NUMBERS: Final = {
-    "multiprocessors": "number of multiprocessors",
-    "peak_gflops_single": "peak in single precision",
-    "ideal_instruction_byte_ratio": "instructions per byte at its limits",
-}
-OF_SYSTEM: Final = (
-    *("time", "times", "best", "argbest", "levels", "phase", "counter", "fails", "recorded"),
-)
-"""Functions whose first argument is a system."""
-OF_TIME: Final = frozenset(
-    {"time", "times", "best", "argbest", "levels", "phase", "fails", "sizes_of"}
-)
-"""Functions that need measured times."""
-
-OVER_ONE: Final = frozenset({"ratio", "ranking", "crossover", "invariance", "bound"})
-"""Kinds of claims whose values are 1 without an effect."""
-UNSAMPLED: Final = frozenset({"levels", "fails", "sizes_of"})
-"""Of these, functions whose value does not change when rounds are resampled."""
-
-
-CELL_FUNCTIONS: Final = (
-    *("time", "best", "phase", "level", "counter", "probe", "count", "highest", "rest"),
-    *("launch", "printed", "quantile", "seeds", "known", "least", "min", "max", "abs"),
-)
-"""What the formulas of tables and figures call; ``report.papers.cells.PointRow`` explains each."""
-CELL_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("time", "best", "launch"), ("system",)),
-    "phase": ("phase", "system"),
-    "level": ("", "system"),
-    "counter": ("counter", "kernel", "system"),
-}
-"""What their arguments are, where those are names."""
+DEVICE_NUMBERS: Final[Mapping[str, str]] = _OF_CLAIMS["device_numbers"]
+OF_SYSTEM: Final = tuple(_OF_CLAIMS["of_system"])
+OF_TIME: Final = frozenset(_OF_CLAIMS["of_time"])
+UNSAMPLED: Final = frozenset(_OF_CLAIMS["unsampled"])
+OVER_ONE: Final = frozenset(_OF_CLAIMS["over_one"])
 CLAIM_ARGUMENTS: Final[Mapping[str, Iterable[str]]] = {
     **dict.fromkeys(OF_SYSTEM, ("system",)),
     "sizes_of": repeat("system"),
     "phase": ("system", "phase"),
 }
-"""Likewise in claims; some functions take any number of systems."""
-SHOWN: Final = ("kernels", "others", "every")
-"""Words for many systems (``Points.systems``)."""
-CELL_NAMES: Final = (
-    *("N", "system", "version", "device", "card", "cpu", "unknown", "each"),
-    *("counted_at", "timed", "not_run", "slowest"),
-    *("label", "counterpart", "scale", "scaled", "unit", "difference"),
-    *("fp32_per_s", "roots_per_s", "bytes_per_s", "copy_per_s", "logic_per_s"),
-)
-RECORDED: Final = (
-    *("threads", "occupancy", "bytes_moved", "operations", "evaluations", "moves_evaluated"),
-    *("final_length", "fp32_instructions_per_move", "roots_per_move", "bytes_per_move"),
-)
-"""Recorded numbers of a point that a formula may read, as it may every factor."""
+"""What arguments are, where those are names; some functions take any number of systems."""
+CELL_FUNCTIONS: Final = tuple(_OF_CELLS["functions"])
+CELL_ARGUMENTS: Final[Mapping[str, Sequence[str]]] = _OF_CELLS["arguments"]
+CELL_NAMES: Final = tuple(_OF_CELLS["names"])
+RECORDED: Final = tuple(_OF_CELLS["recorded"])
+SHOWN: Final = tuple(_WORDS["shown"])
 CELLS: Final = Language("formula", CELL_FUNCTIONS, loops=True)
 """The language of claims for one point: a formula has a value with its interval."""
-CLAIMS: Final = Language("formula", FUNCTIONS, NAMES, loops=True)
+CLAIMS: Final = Language("formula", FUNCTIONS, _OF_CLAIMS["names"], loops=True)
 
 
 def with_limits(condition: Expression, factor: float, kind: str, unit: str) -> Expression:

@@ -8,7 +8,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
@@ -18,26 +18,9 @@ from nqbench.report.items import columns_of
 from nqbench.report.page import Code, Details, Facts, PageBlock, Paragraph, PointDetail, anchor
 from nqbench.runs.frame import level_text
 from nqbench.system.files import shown_path
+from nqbench.vocabulary import PROTOCOL, SENSORS
 
 Pairs = tuple[tuple[str, str], ...]
-
-STATE: Final = {
-    "sm_mhz": ("SM clock", "MHz", 1.0),
-    "memory_mhz": ("memory clock", "MHz", 1.0),
-    "temperature_c": ("temperature", "°C", 1.0),
-    "power_mw": ("power", "W", 1e-3),
-}
-"""Name, unit and scale of a sensor's readings."""
-PROTOCOL: Final = {
-    "rounds": "rounds, each a fresh process with an order of its own",
-    "target": "relative interval of the median that ends sampling",
-    "samples": "fewest samples of a measurement",
-    "max_samples": "most samples of a measurement",
-    "share_s": "time for the samples of a measurement (s)",
-    "warm_up": "fewest untimed launches before the samples",
-    "long_launch_s": "a launch longer than this is sampled once (s)",
-}
-"""What the entries of a manifest's protocol mean; the others stand by their own names."""
 
 
 def device_facts(data: Dataset) -> list[PageBlock]:
@@ -56,7 +39,7 @@ def device_facts(data: Dataset) -> list[PageBlock]:
 def device_state(records: Sequence[Record]) -> list[PageBlock]:
     """Clocks, heat and power over all timed measurements, folded; nothing without telemetry."""
     rows: dict[str, Any] = {}
-    for name, (label, unit, scale) in STATE.items():
+    for name, (label, unit, scale) in SENSORS.items():
         found = [r.telemetry[name] for r in records if isinstance(r.telemetry.get(name), Mapping)]
         if found:
             ends = min(f["min"] for f in found), max(f["max"] for f in found)
@@ -185,7 +168,7 @@ def _measurement(record: Record) -> dict[str, str]:
     row |= {name: wording.time(s) for name, s in record.phases.items() if name != "kernel" and s}
     state = record.conditions()
     for name in CONDITIONS:
-        label, unit, scale = STATE[name]
+        label, unit, scale = SENSORS[name]
         row[f"{label} ({unit})"] = wording.number(state[name] * scale) if name in state else ""
     row["clock events"] = str(state.get("clock_reasons", ""))
     return row

@@ -16,12 +16,12 @@ from nqbench.devices.cuda.gpu import LIMIT_S, BlockingKernel
 from nqbench.devices.cuda.kernel import CudaKernel
 from nqbench.devices.cuda.query import CLOCK_REASONS
 from nqbench.errors import DeviceError
-from nqbench.measure.measurement import SPENT
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Point
+from nqbench.vocabulary import SPENT
 from tests.gpu.test_cuda_gpu import plan
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from nqbench.device import Prepared
 from nqbench.devices import fake
 from nqbench.devices.fake import FakePrepared
 from nqbench.measure import sampling
-from nqbench.measure.measurement import SPENT, plain, scalars
+from nqbench.measure.measurement import plain, scalars
 from nqbench.measure.sampling import Policy
 from nqbench.measure.worker import messages
 from nqbench.measure.worker.session import Session
+from nqbench.vocabulary import SPENT
 from tests.measure.toy import TOY, point
 
 REQUEST = messages.MeasureRequest(point(8), 1, True, Policy(samples=6), timeout_s=10.0)

@@ -3,9 +3,11 @@ clock that a run recorded."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.data.dataset import Dataset, load_dataset
@@ -19,14 +21,8 @@ from nqbench.runs.reading import MANIFEST
 WorkKind = Literal["bytes", "float", "integer"]
 """What a kernel moves or does: bytes, floating-point or integer operations."""
 
-CEILINGS: Final[Mapping[str, tuple[str, WorkKind, str]]] = {
-    "copy": ("copy in device memory", "bytes", "bytes_moved"),
-    "read": ("reads from L2", "bytes", "bytes_moved"),
-    "fma": ("FP32 multiply-add", "float", "float_operations"),
-    "float_add": ("FP32 add", "float", "float_operations"),
-    "int_add": ("INT32 add", "integer", "integer_operations"),
-    "logic": ("32-bit logic", "integer", "integer_operations"),
-}
+_KNOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CEILINGS: Final[Mapping[str, tuple[str, WorkKind, str]]] = _KNOWN["operations"]
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
 MOVED: Final = {"copy_per_s": "copy", "logic_per_s": "logic"}
 """Limits on bytes and integers by their names in formulas of papers, and the ceilings that are
@@ -96,43 +92,22 @@ def ceilings_beside(run: Dataset) -> GpuCeilings | None:
     return ceilings_of(found) if found.device == run.device else None
 
 
-PER_CLOCK: Final[Mapping[str, int | Mapping[str, int]]] = {
-    "fp32": {"7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128},
-    "int32": dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64),
-    "roots": 16,
-    "issued": 4 * 32,
-}
-"""Instructions of threads per clock and multiprocessor, by compute capability where it matters
-(CUDA C++ Programming Guide, throughput of native arithmetic instructions): single precision (a
-fused multiply-add is one instruction and two operations); 32-bit integer additions; approximate
-reciprocal square roots (a correctly rounded root takes such a one and several instructions more);
-and all that is issued, a warp from each of the four schedulers."""
-BYTES_PER_S: Final[Mapping[str, float]] = {
-    "H100 80GB HBM3": 3.35e12,
-    "H100 PCIe": 2.0e12,
-    "H200": 4.8e12,
-    "A100-SXM4-80GB": 2.039e12,
-}
-"""Bandwidth of the device's memory by a part of its name (NVIDIA's data sheets)."""
-
-
 def peak_per_s(data: Dataset, what: str) -> float | None:
     """A limit of a GPU by its data sheet, per second; ``None`` where it is not known.
 
-    ``what``  ``bytes`` of device memory, or a kind of instruction of ``PER_CLOCK``, at the highest
-    clock that the driver allows
+    ``what``  ``bytes`` of device memory, or a kind of instruction (``per_clock`` of
+    ``ceilings.toml``), at the highest clock that the driver allows
     """
     identity = data.about_device("identity")
     if what == "bytes":
         name = str(identity.get("name", ""))
-        return next((value for part, value in BYTES_PER_S.items() if part in name), None)
+        return next((v for part, v in _KNOWN["bytes_per_s"].items() if part in name), None)
     clock_mhz, units = identity.get("max_sm_mhz"), data.about_device("facts").get("multiprocessors")
-    per_clock = PER_CLOCK[what]
-    if isinstance(per_clock, Mapping):
-        per_clock = per_clock.get(str(identity.get("compute_capability")), 0)
+    of_all = _KNOWN["per_clock"][what]
+    per_clock = of_all.get(str(identity.get("compute_capability")), of_all.get("any"))
     if not (per_clock and units and clock_mhz):
         return None
-    return per_clock * float(units) * float(clock_mhz) * 1e6
+    return float(per_clock) * float(units) * float(clock_mhz) * 1e6
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from nqbench import vocabulary
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
@@ -24,19 +25,6 @@ from nqbench.study.report_items import ReportItem
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
 )
-_RESOURCES: Final = {
-    "registers": Column("registers per thread", "number"),
-    "stack_bytes": Column("stack per thread", "number", "B"),
-    "spill_bytes": Column("spills per thread", "number", "B"),
-    "static_shared_bytes": Column("static shared per block", "number", "B"),
-    "dynamic_shared_bytes": Column("dynamic shared per block", "number", "B"),
-    "shared_bytes": Column("shared per block", "number", "B"),
-    "occupancy": Column("theoretical occupancy", "number"),
-    "limiter": Column("occupancy limit"),
-    "threads": Column("threads", "number"),
-    "blocks": Column("blocks", "number"),
-    "jobs": Column("jobs", "number"),
-}
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
@@ -193,7 +181,9 @@ def resources(data: Dataset, item: ReportItem) -> list[Table]:
 def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     points = [p for p in data.select(sweep, cpu=False) if p.ok]
     factors = columns_of(data, sweep)
-    shown = [name for name in _RESOURCES if name not in factors]  # a level has its column already
+    shown = [
+        name for name in vocabulary.RESOURCES if name not in factors
+    ]  # a level has its column already
     present = [name for name in shown if any(p.detail(name) is not None for p in points)]
     if not {*RESOURCES} & {*present}:
         return None
@@ -201,12 +191,17 @@ def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
         points,
         *common.factor_fields(factors),
         (Column("N", "number"), lambda p: p.n),
-        *((_RESOURCES[name], lambda p, name=name: p.detail(name)) for name in present),
+        *((_resource(name), lambda p, name=name: p.detail(name)) for name in present),
     )
     notes = ("Registers come from the compiled cubin; occupancy is theoretical, not achieved",)
     title = item.title or f"Resources of the kernels of sweep {sweep}"
     keys = tuple(p.key for p in points)
     return Table(slug("resources", sweep), title, columns, rows, source_of(data), notes, keys)
+
+
+def _resource(name: str) -> Column:
+    unit = "B" if name.endswith("_bytes") else ""
+    return Column(vocabulary.RESOURCES[name], "text" if name == "limiter" else "number", unit)
 
 
 def skipped(data: Dataset, item: ReportItem) -> list[Table]:
