@@ -28,12 +28,12 @@ from benchmarks.in_process import in_process
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StoreError
 from nqbench.facts import DeviceFacts
-from nqbench.measure.measurement import SPENT
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure, Study, load_study
+from nqbench.vocabulary import SPENT
 from nqbench.workloads import get
 
 SYSTEM = "zhang2011.low_divergence"
