@@ -53,8 +53,7 @@ from nqbench.study import Measure
 from tests.cli.call import ROOT, call
 from tests.cluster import toy
 from tests.measure.test_pool import wait_until
-from tests.measure.toy import Recorder, ToyStudy
-from tests.toys import run_here
+from tests.toys import Recorder, ToyStudy, run_here
 
 QUICK = ROOT / "configs" / "quick.yaml"
 TIMES = ("started", "wall_s", "spent_s", "worker")

@@ -16,8 +16,7 @@ from nqbench.study import Measure, ReportItem, expand
 from nqbench.study.asked import variants_study
 from nqbench.workloads import get
 from nqbench.workloads.base import VARIANTS, Variant
-from tests.measure.toy import ToyStudy
-from tests.toys import run_here
+from tests.toys import ToyStudy, run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

@@ -14,8 +14,7 @@ from nqbench.study import Measure
 from tests.measure.faulty import FAULTY, kernel
 from tests.measure.test_faults import newest
 from tests.measure.test_pool import wait_gone
-from tests.measure.toy import ToyStudy
-from tests.toys import run_here
+from tests.toys import ToyStudy, run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

@@ -18,9 +18,8 @@ from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.gpu import programs
 from tests.gpu.programs import program
-from tests.measure.toy import Recorder, ToyStudy
 from tests.simulator.test_program import plan as simulated_plan
-from tests.toys import run_here
+from tests.toys import Recorder, ToyStudy, run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

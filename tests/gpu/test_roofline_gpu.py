@@ -13,8 +13,7 @@ from nqbench.analysis.limits.roofline import roof_points
 from nqbench.point import Point
 from nqbench.study import Measure, expand, load_study
 from nqbench.workloads.ceilings import WORKLOAD
-from tests.measure.toy import ToyStudy
-from tests.toys import run_here
+from tests.toys import ToyStudy, run_here
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

@@ -24,7 +24,8 @@ from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.study import Measure
 from tests.measure.test_runner import QUICK, measure, sizes
-from tests.measure.toy import TOY, Recorder, point, slow_point
+from tests.measure.toy import TOY, point, slow_point
+from tests.toys import Recorder
 
 FACTS = DeviceFacts("d", "cuda", (9, 0), 4)
 

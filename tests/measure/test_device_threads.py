@@ -20,7 +20,8 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.reading import RECORDS, current, read_manifest, read_records
 from nqbench.study import Measure
-from tests.measure.toy import Recorder, ToyStudy, point
+from tests.measure.toy import point
+from tests.toys import Recorder, ToyStudy
 
 HOW = Measure(rounds=2, samples=5, budget_s=1.0)
 

@@ -13,8 +13,7 @@ from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.faulty import HOST, host, kernel
 from tests.measure.test_pool import wait_gone
-from tests.measure.toy import ToyStudy
-from tests.toys import run_here
+from tests.toys import ToyStudy, run_here
 
 KERNELS = ("good", "wrong", "refused", "stray", "trap")
 HOW = Measure(rounds=1, samples=3, budget_s=1.0, target=0.5, timeout_s=120.0)

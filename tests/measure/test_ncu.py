@@ -32,8 +32,8 @@ from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
-from tests.measure.toy import Recorder, ToyStudy, point
-from tests.toys import run_here
+from tests.measure.toy import point
+from tests.toys import Recorder, ToyStudy, run_here
 
 KERNEL = "nqueens<Policy<8, 3, 128, 32, (Memory)2>>(const unsigned int *, unsigned int)"
 _PLACE = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",

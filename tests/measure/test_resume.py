@@ -23,8 +23,7 @@ from nqbench.runs.frame import load
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from nqbench.workloads import ExternalWorkload
-from tests.measure.toy import ToyStudy
-from tests.toys import run_here
+from tests.toys import ToyStudy, run_here
 
 PACKAGE = "resumed_workload"
 WORK = '''"""A workload whose files are edited."""

@@ -17,8 +17,8 @@ from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_manifest, read_records
 from nqbench.study import Measure
-from tests.measure.toy import Recorder, ToyStudy, point
-from tests.toys import run_here
+from tests.measure.toy import point
+from tests.toys import Recorder, ToyStudy, run_here
 
 NOISY = "fake:noise=0.003,round=0.004,seed=5"
 QUICK = Measure(rounds=3, samples=6, budget_s=3.0, target=0.01)

@@ -24,8 +24,8 @@ from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters
 from tests.compiling import compile_cubin
-from tests.measure.toy import Recorder, ToyStudy, point
-from tests.toys import run_here
+from tests.measure.toy import point
+from tests.toys import Recorder, ToyStudy, run_here
 
 FACTS = load_model("sm_90").facts
 

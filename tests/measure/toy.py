@@ -1,26 +1,21 @@
-"""A tiny workload and study for tests: sizes 1 to 40, answer 2**n, quick to import in a worker."""
+"""A tiny workload for tests: sizes 1 to 40, answer 2**n, quick to import in a worker."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.run_state import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
-from nqbench.study import Measure, Study
-from nqbench.system.yaml_marks import ParsedFile
 from nqbench.workloads import ExternalWorkload, register
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
 STARTED = "NQBENCH_TEST_STARTED"
 """The variable with the file by which a call says that it has begun."""
-HOW = Measure(rounds=3, samples=5, budget_s=3.0)
 
 
 def power(n: int) -> int:
@@ -123,38 +118,3 @@ def slow_point(n: int) -> Point:
 def point(n: int, *, system: str | None = None, skip: str = "", **factors: Level) -> Point:
     """One point of the toy study."""
     return Point("toy", "sizes", NAME, system, {"n": n, **factors}, {"jobs": 1}, skip)
-
-
-class ToyStudy(Study):
-    """A study over given points, without a file."""
-
-    points: list[Point]
-
-    def __init__(
-        self, points: Sequence[Point], measure: Measure = HOW, name: str = "toy", text: str = ""
-    ) -> None:
-        source = ParsedFile(Path(name), text or f"name: {name}\n", {}, {(): 1})
-        super().__init__(name, "", "counting", None, (), measure, (), source)
-        object.__setattr__(self, "points", list(points))
-
-
-class Recorder(Listener):
-    """A listener that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.stages: list[tuple[str, int]] = []
-        self.messages: list[str] = []
-        self.records: list[Any] = []
-        self.outcomes: list[Any] = []
-
-    def stage(self, name: str, total: int) -> None:
-        self.stages.append((name, total))
-
-    def advanced(self, record: Any = None) -> None:
-        self.records.append(record)
-
-    def message(self, text: str) -> None:
-        self.messages.append(text)
-
-    def finished(self, outcome: Any) -> None:
-        self.outcomes.append(outcome)
