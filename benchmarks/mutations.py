@@ -32,8 +32,7 @@ ROOMS: Final = {
     "analysis": (
         "analysis/answer.py analysis/compare analysis/data analysis/factorial analysis/limits",
         "tests/analysis tests/cli/test_compare.py tests/papers/test_brodtkorb.py"
-        " tests/papers/test_fitness.py tests/measure/test_device_threads.py"
-        " tests/report/papers/test_reproduced.py",
+        " tests/papers/test_fitness.py tests/measure/test_device_threads.py",
     ),
     "claims": (
         "analysis/claims papers/formula.py",

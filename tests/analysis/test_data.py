@@ -14,6 +14,7 @@ import scipy.stats
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
+from nqbench.analysis.data.select import launch_text
 from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.errors import AnalysisError
 from nqbench.study.report_items import values
@@ -152,6 +153,10 @@ def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
     assert pooled.levels["pool_size"] == 256
     assert "pool_size" not in local.levels
     assert spread.level("blocks") == "2/SM"
+    levels = {"n": 15, "depth": 4, "block_size": "auto", "blocks": "from_jobs"}
+    builder.time("t", levels, 1.0, block_size_used=160)
+    data = builder.data()
+    assert launch_text(data, data.points[-1]) == "depth 4, block_size auto (160)"
 
 
 @pytest.mark.parametrize(

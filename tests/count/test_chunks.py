@@ -91,13 +91,13 @@ def test_chunks_sum_up(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) ->
     """A chunk a second, by its clock: as many seconds are left as chunks."""
     clock = mock.Mock(perf_counter=itertools.count().__next__)
     monkeypatch.setattr("nqbench.count.solutions.time", clock)
-    told: list[tuple[float, float, float]] = []
-    found = count_in_chunks(n, CpuCounter(threads), progress=lambda *now: told.append(now))
+    told: list[tuple[float, float]] = []
+    found = count_in_chunks(
+        n, CpuCounter(threads), progress=lambda share, _, left_s: told.append((share, left_s))
+    )
     assert found.solutions == SOLUTIONS[n]
-    shares = [share for share, _, _ in told]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    assert [left_s for _, _, left_s in told] == pytest.approx(range(found.chunks - 1, -1, -1))
+    whole = found.chunks
+    assert told == [pytest.approx((done / whole, whole - done)) for done in range(1, whole + 1)]
 
 
 @pytest.mark.parametrize("halves", [False, True])

@@ -137,25 +137,20 @@ def test_what_the_caches_hold_does_not_come_from_device_memory() -> None:
 
 
 def test_what_a_multiprocessor_shares_by_hand() -> None:
-    """H100: four schedulers; 64 integer and 128 multiply-add lanes, two and four warps a clock."""
+    """Four schedulers, 64 integer and 128 multiply-add lanes: two and four warps a clock."""
     text = "ld.shared.u32 %r1, [s]; ld.global.u32 %r4, [%rd1]; add.s32 %r2, %r2, 1;"
     text += "sub.s32 %r5, %r5, 1; fma.rn.f32 %f1, %f1, %f1, %f1; mul.lo.u32 %r3, %r3, %r3;"
     program = build(ptx(text, 0, ".shared .u32 s;"), "k", RULES)
     sites = np.zeros((1, 2, len(SITE_FIELDS)), np.int64)
     sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "sectors")]] = 6, 10
-    own = replace(H100.chip, l1_shared_bytes=0, shared_clocks_per_pass=2)
-    own = replace(own, l1_transactions_per_clock=4.0)
-    # The second load takes 1 + 292 clocks from L2; 5 passes and 9 sectors come after the first. It
-    # hits L2 three times of four, else it takes 1 + 633.
-    for chip, alone, memory_pipe in (
-        (H100.chip, 293 + 14, 6 + 10),
-        (own, 0.75 * 293 + 0.25 * 634 + 2 * 14, 2 * 6 + 10 / 4),
-    ):
-        counts = np.ones((1, len(program.blocks), 4), int)
-        work = work_of(program, counts, sites, replace(H100, chip=chip), (0.0, 0.75))
-        wanted = {"issue": 7 / 4, "integer": 2 / 2, "products": 2 / 4, "memory_pipe": memory_pipe}
-        assert {name: of[0] for name, of in work.shared.items()} == wanted
-        assert work.alone == alone
+    chip = replace(H100.chip, l1_shared_bytes=0, shared_clocks_per_pass=2)
+    model = replace(H100, chip=replace(chip, l1_transactions_per_clock=4.0))
+    work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
+    wanted = {"issue": 7 / 4, "integer": 2 / 2, "products": 2 / 4, "memory_pipe": 2 * 6 + 10 / 4}
+    assert {name: of[0] for name, of in work.shared.items()} == wanted
+    # The second load takes 1 + 292 clocks where it hits L2, three times of four, else 1 + 633; 5
+    # passes and 9 sectors, of 2 clocks each, come after the first ones.
+    assert work.alone == 0.75 * 293 + 0.25 * 634 + 2 * 14
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:
