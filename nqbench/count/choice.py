@@ -42,7 +42,13 @@ class KernelChoice:
     multiprocessors: int = 0
     date: str = ""
     study: str = ""
+    least_n: int = 0
     most_n: int = factors.MAX_N
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Of the choices for a board, the one for the fewest boards is the last."""
+        return -self.most_n, self.least_n
 
     def depth_at(self, n: int) -> int:
         """Rows of the jobs of a board, of which there are at most ``MAX_JOBS``.
@@ -79,13 +85,18 @@ class KernelChoice:
         return self.kernel_s * share * nodes(n, EIGHTH_NODES) / nodes(self.n, EIGHTH_NODES)
 
 
-def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
-    """The choice for a board (0: of usual size) on a device, and where it comes from, in words."""
+def choice_for(device: DeviceFacts, n: int = 0, halves: bool = True) -> tuple[KernelChoice, str]:
+    """The choice for a board (0: of usual size) on a device, and where it comes from, in words.
+
+    ``halves``: also of those that pair half boards.
+    """
     wanted = device.compute_capability
     known = {
         choice.capability: choice
-        for choice in sorted(read_choices(), key=lambda choice: -choice.most_n)
-        if n <= choice.most_n and factors.has_instructions(device, choice.loop)
+        for choice in sorted(read_choices(), key=lambda choice: choice.rank)
+        if choice.least_n <= n <= choice.most_n
+        and (halves or choice.system != factors.MIDDLE)
+        and factors.has_instructions(device, choice.loop)
     }
 
     def far(capability: str) -> tuple[int, int]:
@@ -105,7 +116,8 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[KernelChoice, str]:
 
 def recorded_choice(n: int) -> KernelChoice:
     """The measured choice for a board."""
-    return min((c for c in read_choices() if n <= c.most_n), key=lambda choice: choice.most_n)
+    stored = (c for c in read_choices() if c.least_n <= n <= c.most_n)
+    return max(stored, key=lambda choice: choice.rank)
 
 
 def read_choices() -> list[KernelChoice]:

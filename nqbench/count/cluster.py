@@ -95,7 +95,7 @@ class ClusterCounter(counters.ChunkCounter):
             if name not in self._slots:
                 board, rate = self._board, 0.0
                 if device is not None:
-                    rate = chunk_rate(board, choice_for(device, board.n)[0], device)
+                    rate = chunk_rate(board, choice_for(device, board.n, board.halves)[0], device)
                 slot = ChunkSlot(name, parallel, AHEAD * parallel, rate, spec=spec, who=who)
                 self._slots[name] = slot
         for name, slot in list(self._slots.items()):

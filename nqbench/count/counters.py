@@ -320,9 +320,9 @@ class KernelLauncher:
         self.run(self.device.close)
         self._thread.shutdown()
 
-    def choice(self, n: int) -> KernelChoice:
-        """The kernel for a board."""
-        return self._choice or choice_for(self.device.facts, n)[0]
+    def choice(self, n: int, halves: bool = True) -> KernelChoice:
+        """The kernel for a board; ``halves``: it may pair half boards."""
+        return self._choice or choice_for(self.device.facts, n, halves)[0]
 
     def count(self, board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
         """Count chunks, by several launches if one would have too many jobs."""
@@ -341,7 +341,7 @@ class KernelLauncher:
         if board.n not in self._launches:
             self._launches[board.n] = self._depth(board)
         depth, most = self._launches[board.n]
-        choice, given = self.choice(board.n), {"n": board.n, "depth": depth}
+        choice, given = self.choice(board.n, halves=False), {"n": board.n, "depth": depth}
         kernels = [(choice.system, choice.levels), (CHECK, CHECK_LEVELS)][: 1 + again]
         for first in range(chunks.start, chunks.stop, most):
             jobs = board.jobs_of(range(first, min(first + most, chunks.stop)))
@@ -354,8 +354,9 @@ class KernelLauncher:
         choice, (begin, end) = self.choice(board.n), board.span(chunks)
         own = choice.levels if choice.system == MIDDLE else {}
         for path, levels in enumerate([own, CHECK_HALVES][: 1 + again]):
-            given = {"n": board.n, **levels}
-            given.pop("symmetry", None)  # a group has as many solutions on every device
+            given = {**levels, "n": board.n}
+            # A group has as many solutions on every device.
+            given["symmetry"] = "middle" if board.n % 2 else "quarter"
             yield path, plans.make_plan(given, self.device.facts, board.jobs[begin:end])
 
     def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float]:
@@ -369,7 +370,7 @@ class KernelLauncher:
 
     def _depth(self, board: ChunkedBoard) -> tuple[int, int]:
         """Rows at which a launch of a second has enough jobs, and the most chunks of a launch."""
-        choice = self.choice(board.n)
+        choice = self.choice(board.n, halves=False)
         size = max(1, int(chunk_rate(board, choice, self.device.facts) * LAUNCH_S))
         sample = min(size, board.chunks, SAMPLE)
         depth, each = board.depth, 0.0
@@ -403,13 +404,12 @@ class KernelCounter(LocalCounter):
         """``n``: the board that it will count."""
         super().__init__(AHEAD, launcher.count)
         device = launcher.device
-        self._launcher, self._choice = launcher, launcher.choice(n)
-        self.timed = device.timed
-        self.halves_n = (n,) * (self._choice.system == MIDDLE)
+        self._launcher, self.timed = launcher, device.timed
+        self.halves_n = (n,) * (launcher.choice(n).system == MIDDLE)
 
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
-        spec = self._launcher.device.spec
-        self.name = f"{MIDDLE if board.halves else self._choice.system} on {spec}"
+        spec, choice = self._launcher.device.spec, self._launcher.choice(board.n, board.halves)
+        self.name = f"{MIDDLE if board.halves else choice.system} on {spec}"
         self.check_name = f"{'a test of all pairs' if board.halves else CHECK} on {spec}"
-        rate = chunk_rate(board, self._choice, self._launcher.device.facts)
+        rate = chunk_rate(board, choice, self._launcher.device.facts)
         return ChunkSlot(self.name, 1, AHEAD, rate, sure=False)

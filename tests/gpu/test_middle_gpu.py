@@ -42,9 +42,13 @@ def test_every_level_counts_the_same(device: CudaDevice, levels: str) -> None:
     run(COUNTING, device, {"n": int(n), **dict(zip(words[::2], words[1::2], strict=True))}, SYSTEM)
 
 
+@pytest.mark.parametrize("symmetry", ["quarter", "middle"])
 @pytest.mark.parametrize("split", range(5))
-def test_every_split_counts_the_same(device: CudaDevice, split: int) -> None:
-    run(COUNTING, device, {"n": 18, "split": split}, SYSTEM)
+def test_every_split_counts_the_same(
+    device: CudaDevice, split: int, symmetry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "_CUT_HALVES", 2000)
+    run(COUNTING, device, {"n": 18, "split": split, "symmetry": symmetry}, SYSTEM)
 
 
 @pytest.mark.parametrize("n", [20, 21, 22, 23])

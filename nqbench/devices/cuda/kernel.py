@@ -323,7 +323,8 @@ class LoadedKernel:
                 f" per block; {self._device.spec} has {facts.shared_per_block_optin}: use a smaller"
                 " block or fewer rows"
             )
-        if kernel.shared_bytes > facts.shared_per_block:
+        static = int(self._function.get_attribute(attribute.SHARED_SIZE_BYTES))
+        if kernel.shared_bytes > 0 and static + kernel.shared_bytes > facts.shared_per_block:
             self._function.set_attribute(
                 attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shared_bytes
             )

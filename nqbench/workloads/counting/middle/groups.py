@@ -31,7 +31,7 @@ NO_COLUMN: Final = 31
 """The ``middle`` of groups of even boards, which have no middle row."""
 NO_ROW: Final = 7
 """``QuarterLists.crossed`` of a quarter without a queen in a middle column."""
-_RUN: Final = 256
+_RUN: Final = 4096
 """Groups of an odd board that are dealt out together, since they share lists."""
 GOLDEN: Final = 0.6180339887498949
 """Steps of this share of a circle spread evenly, however many they are."""
@@ -86,11 +86,14 @@ def columns_apart(n: int) -> int:
 
 
 def _near(every: Groups, n: int) -> Groups:
-    """In an order in which groups with a set of columns in common are near each other."""
-    size = columns_apart(n)
-    piece = every[:, 2] // size
-    fixed = every[:, 0] & ~(((1 << size) - 1) << piece * size)
-    return every[np.lexsort((every[:, 0], fixed, piece))]
+    """In an order in which groups with a set of columns in common are near each other: those that
+    differ in half of the columns, which share lists on a GPU, and of these those that do on a CPU.
+    """
+    key = np.zeros(len(every), np.int64)
+    for size in (n // 2, columns_apart(n)):
+        piece = every[:, 2] // size
+        key = (key << 2 | piece) << n | every[:, 0] & ~(((1 << size) - 1) << piece * size)
+    return every[np.argsort(key, kind="stable")]
 
 
 def _centred(sets: Words, n: int, middle: int, symmetry: Symmetry) -> Groups:

@@ -21,7 +21,6 @@ struct Middle {
     Masks masks;
     PairTest pairs;
     Symmetry symmetry;
-    unsigned split;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
     // Whether a cell is made for every column of the queen of the middle rows that is farthest out.
@@ -31,12 +30,8 @@ struct Middle {
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
     __host__ __device__ constexpr unsigned outer() const { return half() / 2; }
     __host__ __device__ constexpr unsigned inner() const { return half() - outer(); }
+    __host__ __device__ constexpr unsigned list_threads() const { return n < 21 ? 128 : 512; }
     __host__ __device__ constexpr unsigned board() const { return (1u << n) - 1; }
-    // Bits of a word by which a list is sorted: as many as make a few entries of each.
-    __host__ __device__ constexpr unsigned key_bits() const {
-        return n < 12 ? 6 : n < 18 ? n - 6 : 12;
-    }
-    __host__ __device__ constexpr unsigned order_threads() const { return n < 19 ? 512 : 1024; }
 };
 
 using Half = unsigned long long;
@@ -50,9 +45,19 @@ constexpr unsigned kRow = 58;
 constexpr unsigned kAnyRow = 15;
 constexpr unsigned kCrossed = 29;
 constexpr unsigned kNowhere = 7;
-constexpr unsigned kListThreads = 128;
+constexpr unsigned kQuarterThreads = 128;
 constexpr unsigned kStaged = 256;  // halves of a warp
 constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
+enum Count {
+    kTaken,
+    kDealt,
+    kDecided,
+    kOrdered,
+    kJoined,
+    kCells,
+    kTickets = kCells + 5,
+    kCounts = kTickets + 4
+};
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
 
@@ -106,10 +111,10 @@ __device__ void list_quarters(unsigned set, Span* span, Quarter* boards, unsigne
 // A thread lists the quarters on a set of columns: on those for the border, of which there are
 // `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
 template <Middle C>
-__global__ void __launch_bounds__(kListThreads)
+__global__ void __launch_bounds__(kQuarterThreads)
     quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
              unsigned* made) {
-    const unsigned number = blockIdx.x * kListThreads + threadIdx.x;
+    const unsigned number = blockIdx.x * kQuarterThreads + threadIdx.x;
     if (number >= count) return;
     if (number < outer) list_quarters<C, C.outer()>(sets[number], spans + number, boards, made);
     else list_quarters<C, C.inner()>(sets[number], spans + number, boards, made);
@@ -229,21 +234,22 @@ template <Middle C> struct Lister {
 // A block lists the half boards on a set of columns: of `count` from `first` on. A list of more than
 // `room` halves has only so many written, and its true size.
 template <Middle C>
-__global__ void __launch_bounds__(kListThreads, 8)
+__global__ void __launch_bounds__(C.list_threads(), 1024 / C.list_threads())
     list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
          const unsigned* __restrict__ picks, unsigned pick_count, const Span* __restrict__ spans,
          unsigned inner, const Quarter* __restrict__ boards, unsigned first, unsigned count,
-         unsigned room, Half* halves, unsigned* sizes, Half* useful, unsigned* taken) {
+         unsigned room, Half* halves, unsigned* sizes, Half* useful, unsigned* counts) {
+    constexpr unsigned kThreads = C.list_threads();
     __shared__ unsigned binomial[kColumns * kSizes];
     __shared__ unsigned columns[kColumns];
-    __shared__ Half stage[kListThreads / kWarp][kStaged];
+    __shared__ Half stage[kThreads / kWarp][kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
     const unsigned number = blockIdx.x, lane = lane_number();
-    if (number == 0 && threadIdx.x == 0) *taken = 0;  // for `order`
+    if (number == 0 && threadIdx.x < kCounts) counts[threadIdx.x] = 0;  // of the batch
     if (number >= count) return;
     const unsigned set = sets[first + number];
-    for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kListThreads)
+    for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kThreads)
         binomial[i] = __ldg(binomials + i);
     if (threadIdx.x < C.n && (set >> threadIdx.x & 1))
         columns[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
@@ -255,7 +261,7 @@ __global__ void __launch_bounds__(kListThreads, 8)
         lister.walk(set, columns);
         pick_count = 0;
     }
-    for (unsigned base = threadIdx.x - lane; base < pick_count; base += kListThreads) {
+    for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {
         // Every lane ranks another pair of column sets among the sets of their sizes.
         const bool there = base + lane < pick_count;
         const unsigned pick = there ? __ldg(picks + base + lane) : 0;

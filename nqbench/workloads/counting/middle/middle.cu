@@ -1,9 +1,8 @@
 // Counts the solutions of the N-Queens problem from the middle: pairs of half boards whose words
-// share no bit (groups.py). Three kernels: halves.cuh, order.cuh and this one.
+// share no bit (groups.py). Kernels: of halves.cuh, cells.cuh, order.cuh, and `join`.
 #include "order.cuh"
 
 constexpr unsigned kJoinThreads = 512;
-constexpr unsigned kChunk = 512;  // upper tiles that the warps of a block keep in L1 together
 
 // 32 lower halves as tables: lane i of table k has, in bit b, whether half b has one of the
 // diagonals 5 k + j for which bit j of i is set. A lane looks up its own upper half by shuffles.
@@ -38,7 +37,7 @@ struct Words {
     unsigned there;
     __device__ unsigned free(Half half) const {
         unsigned found = 0;
-        for (unsigned i = 0; i < there; ++i) found |= ((half & halves[i]) << 2 == 0) << i;
+        for (unsigned i = 0; i < there; ++i) found |= ((half & halves[i] & kDiagonals) == 0) << i;
         return found;
     }
 };
@@ -60,9 +59,9 @@ struct Lists {
     unsigned uppers, lowers, useful;
 };
 
-// Pairs of this lane's upper halves, in the tiles `from .. to - 1`, with tile `lower` of the others.
+// Pairs of this lane's upper halves, in the first `to` tiles, with tile `lower` of the others.
 template <Middle C, unsigned Blocks>
-__device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from, unsigned to) {
+__device__ Half with_tile(const Lists& lists, unsigned lower, unsigned to) {
     constexpr unsigned kSkipped = Blocks > 1 ? kOrBits / 5 : 0;  // blocks that the OR may answer
     constexpr Half kCommon = (Half(1) << kOr) - 1;
     const unsigned lane = lane_number(), first = lower * kWarp;
@@ -73,7 +72,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
     if constexpr (C.pairs == PairTest::shuffle) tables.make(below, there);
     const Words words{lists.lower + first, min(kWarp, lists.lowers - first)};
     const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
-    unsigned count = 0;
+    unsigned count = 0;  // of at most 2^22 tiles
     const Half* const own = lists.upper + lane;
     const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
         const Half half = __ldg(tiles + tile * kWarp);
@@ -101,7 +100,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
         }
         while (tested != 0) test(at, take_last(tested), false);
     };
-    for (unsigned base = from; base < to; base += kWarp * kWarp) {
+    for (unsigned base = 0; base < to; base += kWarp * kWarp) {
         bool may = base + lane * kWarp < to;
         if (C.masks != Masks::none && may)
             may = (mask & lists.upper_tops[base / kWarp + lane] & kCommon) == 0;
@@ -111,6 +110,7 @@ __device__ unsigned with_tile(const Lists& lists, unsigned lower, unsigned from,
     return count;
 }
 
+// `next` is the tile of lower halves that the warps of a block take next.
 template <Middle C, unsigned Blocks>
 __device__ Half join_lists(const Lists& lists, unsigned* next) {
     constexpr unsigned kLeast =
@@ -122,36 +122,37 @@ __device__ Half join_lists(const Lists& lists, unsigned* next) {
     const unsigned lowers = (lists.lowers + kWarp - 1) / kWarp;
     Half count = 0;
     for (;;) {
-        unsigned unit = 0;
-        if (lane_number() == 0) unit = atomicAdd(next, 1);
-        unit = __shfl_sync(kAllLanes, unit, 0);
-        const unsigned from = unit / lowers * kChunk;
-        if (from >= uppers) return count;
-        count += with_tile<C, Blocks>(lists, unit % lowers, from, min(uppers, from + kChunk));
+        unsigned lower = 0;
+        if (lane_number() == 0) lower = atomicAdd(next, 1);
+        lower = __shfl_sync(kAllLanes, lower, 0);
+        if (lower >= lowers) return count;
+        count += with_tile<C, Blocks>(lists, lower, uppers);
     }
 }
 
-// A block counts pairs of a cell of group `first + blockIdx.x`: one of `parts` for every cell, which
-// share the chunks of its upper halves, each with all tiles of lower ones, by the cell's word `next`.
+// Blocks count the pairs of the cells of a round.
 template <Middle C>
-__global__ void __launch_bounds__(kJoinThreads)
-    join(unsigned first, unsigned count, unsigned parts, const Half* ordered, const Half* masks,
-         const Half* tops, const Place* places, const unsigned* widths, unsigned* next,
+__global__ void __launch_bounds__(kJoinThreads, 4)
+    join(unsigned first, unsigned groups, unsigned capacity, unsigned round, unsigned* counts,
+         const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, Half* sums) {
-    const unsigned group = blockIdx.x;
-    if (group >= count || spilled[first + group]) return;
-    const unsigned cell = group * (gridDim.y / parts) + blockIdx.y / parts;
-    const Place upper = places[2 * cell], lower = places[2 * cell + 1];
-    if (upper.size == 0 || lower.size == 0) return;
-    const Lists lists{ordered + size_t(upper.tile) * kWarp,
-                      ordered + size_t(lower.tile) * kWarp,
-                      masks + upper.tile,
-                      tops + upper.tile / kWarp,
-                      masks + lower.tile,
-                      upper.size,
-                      lower.size,
-                      widths[cell]};
-    const Half found =
-        block_sum<kJoinThreads>(join_lists<C, (2 * C.n - 2 + 4) / 5>(lists, next + cell));
-    if (threadIdx.x == 0 && found != 0) atomicAdd(sums + first + group, found);
+    __shared__ unsigned next;
+    const unsigned all = cells_of<C>(counts, groups, capacity, round);
+    for (unsigned number; (number = next_ticket(counts + kJoined)) < all;) {
+        const Pair pair = pairs[number];
+        if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[first + pair.group]) continue;
+        if (threadIdx.x == 0) next = 0;
+        __syncthreads();
+        const Lists lists{ordered + size_t(pair.tile[0]) * kWarp,
+                          ordered + size_t(pair.tile[1]) * kWarp,
+                          masks + pair.tile[0],
+                          tops + pair.tile[0] / kWarp,
+                          masks + pair.tile[1],
+                          pair.size[0],
+                          pair.size[1],
+                          pair.useful};
+        const Half found =
+            block_sum<kJoinThreads>(join_lists<C, (2 * C.n - 2 + 4) / 5>(lists, &next));
+        if (threadIdx.x == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
+    }
 }

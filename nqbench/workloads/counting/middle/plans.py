@@ -32,30 +32,36 @@ MAX_N: Final = 24
 
 _WARP: Final = 32
 _WORD: Final = 8
-_LIST_THREADS: Final = 128  # kListThreads
-_JOIN_THREADS: Final = 512  # kJoinThreads
-_UNCUT_N, _MOST_CUTS = 20, 4
-"""Boards up to this one have lists of some ten thousand halves, and every two rows make them six to
-seven times as long; `split: auto` cuts them once more in two rows."""
-_WIDE_N: Final = 19
-"""Boards from which a block of `order` has 1,024 threads (`Middle::order_threads`), else 512."""
-_EXACT_N: Final = 22
-"""The largest even board of `symmetry: middle`."""
+_QUARTER_THREADS: Final = 128  # kQuarterThreads
+_THREADS: Final = 512  # kDealThreads, kOrderThreads, kJoinThreads
+_BLOCKS: Final = 4
+"""Blocks of a multiprocessor, which take cells until none is left: as many as fit at most."""
+_UNCUT_N, _MOST_CUTS = 19, 2
+"""Boards up to this one have lists of some ten thousand halves; every two rows make them six to
+seven times as long."""
+_CUT_HALVES: Final = 16384
+"""A cell with a longer list is cut."""
+_EXACT_FROM_N, _EXACT_N = 20, 22
+"""Even boards where `symmetry: middle` saves more than it costs, up to the largest that has it."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
+_COUNTS: Final = 14  # kCounts
+_CELL_WORDS, _PAIR_WORDS = 8, 6
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch, by kind of device: 8 GB, and as much for them in order."""
-_STAGED: Final = ((18, 8192), (24, 24576))
-"""Words that `order` stages in shared memory, by the largest n: lists of the usual length at once;
-of shorter ones a multiprocessor then has several blocks."""
-_ORDER_BYTES: Final = 20_480
+"""Halves of a batch as they are listed, by kind of device: 8 GB, and up to six times as much for
+those of cells, which are ordered."""
+_LEAST_CELLS: Final = 1 << 14
+"""There is room for, of few groups with long lists."""
+_STAGED: Final = 8192  # kMostStaged
+_LEAST_STAGED: Final = 1056  # kStep and a tile
+_ORDER_BYTES: Final = 38_912
 """Static shared memory of `order`, at most."""
-_ENTRIES_PER_BLOCK: Final = 1 << 14
-"""Lower halves that one block of ``join`` has to itself, where a list is long."""
 _LONGEST: Final[Mapping[int, int]] = {
-    8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506
+    8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506,
+    19: 21030, 20: 114142, 21: 137830, 22: 787552, 23: 984604
 }  # fmt: skip
-"""The longest list of any set of n // 2 columns, by enumeration."""
+"""The longest list of any set of n // 2 columns, by enumeration; beyond 18 the longest that a
+climb from random sets found. A group with a longer one is counted again."""
 
 
 _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
@@ -63,10 +69,10 @@ _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
 
 
 def longest(n: int) -> int:
-    """About the length of the longest list; they grow by n / 2 - 3 in two rows (5.9 at n = 18)."""
+    """About the length of the longest list; they grow by n / 2 - 4 in two rows (6.9 at n = 22)."""
     if n in _LONGEST:
         return _LONGEST[n]
-    return 14 if n < 8 else int(longest(n - 2) * (n / 2 - 3))
+    return 14 if n < 8 else int(longest(n - 2) * (n / 2 - 4))
 
 
 def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
@@ -81,7 +87,8 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     if not MIN_N <= n <= MAX_N:
         said = f"n: {n} is outside {MIN_N} to {MAX_N}, the boards of system {MIDDLE}"
         raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
-    own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
+    exact = n % 2 or _EXACT_FROM_N <= n <= _EXACT_N
+    own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if exact else "quarter"}
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":
         levels["split"] = min(_MOST_CUTS, max(0, (n - _UNCUT_N + 1) // 2))
@@ -89,14 +96,9 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
         raise InfeasibleError(f"{said}, which takes {', '.join(groups_of.SYMMETRIES)}", "symmetry")
-    if symmetry == "middle" and n % 2 == 0:
-        if n > _EXACT_N:
-            said = f"symmetry: middle at n: {n} has no room in a word for the column of a queen"
-            raise InfeasibleError(f"{said}; use symmetry: quarter", "symmetry")
-        if explicit.get("split", "auto") not in ("auto", 0):
-            said = f"split: {explicit['split']} at n: {n} with symmetry: middle, which cuts a group"
-            raise InfeasibleError(f"{said} itself; leave split out", "split")
-        levels["split"] = 0
+    if symmetry == "middle" and n % 2 == 0 and n > _EXACT_N:
+        said = f"symmetry: middle at n: {n} has no room in a word for the column of a queen"
+        raise InfeasibleError(f"{said}; use symmetry: quarter", "symmetry")
     return levels
 
 
@@ -105,13 +107,16 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     n = number(levels, "n")
     symmetry = cast(Symmetry, levels["symmetry"])
     count = len(groups_of.groups(n, symmetry)) if n < 20 else _about(n, symmetry)
-    room = -(-longest(n) // _WARP) * _WARP
-    staged = next(words for most, words in _STAGED if n <= most)
-    staged = min(room, staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD)
+    # Beyond 18 a list may be longer than those that were found.
+    room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
+    staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD)
+    if staged < _LEAST_STAGED:
+        raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"]
     if device.memory_bytes:
-        arena = min(arena, device.memory_bytes // 32)  # a quarter of the memory for each list
-    batch = max(1, min(count, arena // (2 * room)))
+        arena = min(arena, device.memory_bytes // 96)
+    each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
+    batch = max(1, min(count, int(arena / (each * room))))
     return {"groups": count, "batch": batch, "room": room, "staged": staged}
 
 
@@ -132,17 +137,19 @@ def make_plan(
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
     most = max(len(sets) for sets, _ in sides)
-    # Of a half, in the cells that it is in.
-    copies = 3 if _exact(levels) else 1 + number(levels, "split") // 2
-    tiles = -(-room // _WARP**2) * _WARP  # of a list, which begins at a multiple of 32
-    tiles = 2 * batch * (copies * tiles + _WARP * _cells(levels))
-    numbers |= {"batch": batch, "lists": most, "tiles": tiles}
+    exact, rounds, cells = _exact(levels), number(levels, "split"), _cells(levels, batch)
+    # A queen of the middle row leaves a quarter of a list. Halves are in several of the cells that
+    # a rule makes. The lists of a cell begin at a multiple of 32 tiles where they are ordered.
+    halves = batch * room * (1 if n % 2 else 2)
+    tiles = -(-halves * (1 + exact) // _WARP**2) * _WARP + 2 * min(cells, 8 * batch + 4096) * _WARP
+    dealt = halves * (4 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
+    numbers |= {"batch": batch, "lists": most, "tiles": tiles, "dealt": dealt, "cells": cells}
     return MultiLaunchPlan(
-        _kernels(levels, numbers),
+        _kernels(levels, numbers, device.multiprocessors),
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(sets) for sets, _ in sides]),
+        (found, batch, room, [len(s) for s, _ in sides], levels["split"], exact),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -152,8 +159,10 @@ def _exact(levels: Mapping[str, Level]) -> bool:
     return levels["symmetry"] == "middle" and number(levels, "n") % 2 == 0
 
 
-def _cells(levels: Mapping[str, Level]) -> int:
-    return number(levels, "n") if _exact(levels) else 1 << number(levels, "split")
+def _cells(levels: Mapping[str, Level], groups: int) -> int:
+    """Cells that there is room for in each round."""
+    most = groups * (number(levels, "n") if _exact(levels) else 1)
+    return max(_LEAST_CELLS, 16 * most) if levels["split"] else most
 
 
 def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -193,21 +202,20 @@ Numbers = Mapping[str, int | float | str]
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
-    cells, n = int(numbers["batch"]) * _cells(levels), number(levels, "n")
+    n, cells, rounds = number(levels, "n"), int(numbers["cells"]), number(levels, "split") + 1
     return [
         Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
         Buffer("boards", "uint32", 2 * sum(perm(n, rows) for rows in _quarters(n)) + 2 * _AT_ONCE),
         Buffer("made", "uint32", 1),
-        Buffer("halves", "uint64", lists * room),
+        Buffer("halves", "uint64", lists * room + _WARP * int(numbers["dealt"])),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
+        Buffer("cells", "uint32", _CELL_WORDS * rounds * cells),
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
-        Buffer("taken", "uint32", 1),
-        Buffer("places", "uint32", 4 * cells),
-        Buffer("widths", "uint32", cells),
-        Buffer("next", "uint32", cells),
+        Buffer("counts", "uint32", _COUNTS),
+        Buffer("pairs", "uint32", _PAIR_WORDS * cells),
         Buffer("spilled", "uint32", groups, zero=True),
         Buffer("sums", "uint64", groups, zero=True),
     ]
@@ -218,62 +226,92 @@ def _word(name: str, level: str) -> str:
     return f"{name.title().replace('_', '')}::{RESERVED_WORDS.get(level, level)}"
 
 
-def _kernels(levels: Mapping[str, Level], numbers: Numbers) -> dict[str, Kernel]:
-    n, cells = number(levels, "n"), _cells(levels)
-    batch, staged = int(numbers["batch"]), int(numbers["staged"])
-    words = [_word(name, str(levels[name])) for name in _CONFIG]
-    config = ", ".join([str(n), *words, str(levels["split"])])
-    first, count, at, room = (Variable(k, "uint32") for k in ("first", "count", "at", "room"))
-    outer = _rows(n)[0]
-    counts = [comb(n, rows) for rows in _quarters(n)]
-    all_sets = sum(counts)
-    parts = -(-int(numbers["room"]) // (_ENTRIES_PER_BLOCK * cells))
+def _kernels(
+    levels: Mapping[str, Level], numbers: Numbers, multiprocessors: int
+) -> dict[str, Kernel]:
+    n, rounds = number(levels, "n"), np.uint32(number(levels, "split"))
+    capacity = np.uint32(numbers["cells"])
+    config = ", ".join([str(n), *(_word(name, str(levels[name])) for name in _CONFIG)])
+    first, groups, at, room, count, made = (
+        Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count", "round")
+    )
+    dealt = int(numbers["lists"]) * int(numbers["room"]) // _WARP
+    batch = (
+        *(first, groups, at, room, "middle", "list_of", "sizes", "useful", "halves"),
+        *(np.uint32(dealt), np.uint32(dealt + int(numbers["dealt"])), "cells", capacity),
+        *("counts", "spilled"),
+    )
+    sets = [comb(n, rows) for rows in _quarters(n)]
+    inner = np.uint32(sets[0] if len(sets) > 1 else 0)
 
     def kernel(
-        name: str, blocks: tuple[int, int], threads: int, *arguments: Argument | Variable
+        name: str, blocks: int, *arguments: Argument | Variable, threads: int = _THREADS
     ) -> Kernel:
+        shared = int(numbers["staged"]) * _WORD if name == "order" else 0
+        grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
-        shared = staged * _WORD if name == "order" else 0
-        grid, block = (*blocks, 1), (threads, 1, 1)
         return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
 
-    return {
+    blocks = _BLOCKS * multiprocessors
+    found = {
         "join": kernel(
-            *("join", (batch, cells * parts), _JOIN_THREADS, first, count, np.uint32(parts)),
-            *("ordered", "masks", "tops", "places", "widths", "next", "spilled", "sums"),
-        ),
-        "list": kernel(
-            *("list", (int(numbers["lists"]), 1), _LIST_THREADS, "sets", "binomials"),
-            *("picks", np.uint32(comb(n // 2, outer)), "spans", np.uint32(counts[0] % all_sets)),
-            *("boards", first, count, room, "halves", "sizes", "useful", "taken"),
+            *("join", blocks, first, groups, capacity, rounds, "counts", "ordered", "masks"),
+            *("tops", "pairs", "spilled", "sums"),
         ),
         "quarters": kernel(
-            *("quarters", (-(-all_sets // _LIST_THREADS), 1), _LIST_THREADS, "quarter_sets"),
-            *(np.uint32(counts[0]), np.uint32(all_sets), "spans", "boards", "made"),
+            *("quarters", -(-sum(sets) // _QUARTER_THREADS), "quarter_sets", np.uint32(sets[0])),
+            *(np.uint32(sum(sets)), "spans", "boards", "made"),
+            threads=_QUARTER_THREADS,
+        ),
+        "list": kernel(
+            *("list", int(numbers["lists"]), "sets", "binomials", "picks"),
+            *(np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner, "boards", first, count, room),
+            *("halves", "sizes", "useful", "counts"),
+            threads=128 if n < 21 else 512,  # Middle::list_threads
         ),
         "order": kernel(
-            *("order", (batch, cells), 512 if n < _WIDE_N else 1024, first, count, at, room),
-            *("middle", "columns", "list_of", "halves", "sizes", "useful", np.uint32(staged)),
-            *(np.uint32(numbers["tiles"]), "taken", "ordered", "masks", "tops", "places", "widths"),
-            *("next", "spilled"),
+            *("order", blocks, *batch, rounds, np.uint32(numbers["staged"])),
+            *(np.uint32(numbers["tiles"]), "ordered", "masks", "tops", "pairs"),
         ),
     }
+    if _exact(levels):
+        found["decide"] = kernel("decide", blocks, *batch, "columns")
+    if rounds:
+        found["cut"] = kernel("cut", blocks, *batch, made, np.uint32(_CUT_HALVES))
+    return found
 
 
 def count(
-    context: ProgramContext, groups: Groups, batch: int, room: int, lists: Sequence[int]
+    context: ProgramContext,
+    groups: Groups,
+    batch: int,
+    room: int,
+    lists: Sequence[int],
+    rounds: int,
+    exact: bool,
 ) -> None:
-    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups with
-    a list that was longer than its room; these are counted again, with more. ``lists``: how many
-    each batch has.
+    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups for
+    whose lists or cells there was no room; these are counted again, alone and with more.
+    ``lists``: how many each batch has; ``rounds``: how often cells are cut.
     """
+
+    def pair(first: int, many: int, at: int) -> None:
+        of_batch = {"first": first, "groups": many}
+        source = {**of_batch, "at": at, "room": room}
+        if exact:
+            context.launch("decide", **source)
+        for made in range(rounds):
+            context.launch("cut", **source, round=made)
+        context.launch("order", **source)
+        context.launch("join", **of_batch)
+
     for name in ("spilled", "sums", "made", "boards"):  # reads go a little beyond a list
         context.clear(name)
     context.launch("quarters")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)
-        _pair(context, first, min(batch, len(groups) - first), first, room)
+        pair(first, min(batch, len(groups) - first), first)
     spilled = first_spilled = np.flatnonzero(context.download("spilled"))
     most = max(lists) * room // 2
     while spilled.size:
@@ -288,7 +326,7 @@ def count(
         for group in spilled:
             context.upload("sets", groups[group, :2])
             context.launch("list", first=0, count=2, room=room)
-            _pair(context, int(group), 1, 0, room)
+            pair(int(group), 1, 0)
         spilled = np.flatnonzero(context.download("spilled"))
     if first_spilled.size:
         context.upload("list_of")
@@ -297,8 +335,3 @@ def count(
     context.keep("sums", sums)
     context.keep("spilled", first_spilled)
     context.keep("answer", np.array([np.dot(sums, groups[:, 3].astype(np.uint64))], np.uint64))
-
-
-def _pair(context: ProgramContext, first: int, groups: int, at: int, room: int) -> None:
-    context.launch("order", first=first, count=groups, at=at, room=room)
-    context.launch("join", first=first, count=groups)
