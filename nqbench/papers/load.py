@@ -227,7 +227,7 @@ class _Check:
         self.known: dict[str, Collection[str]] = {
             "hardware": [h.id for h in paper.hardware],
             "data": [*(part.id for part in paper.data), *(table.id for table in paper.tables)],
-            "factor": sorted(workload.factors),
+            "factor": ("sweep", *sorted(workload.factors)),
             "phase": phases(),
             "counter": (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES),
             "quantity": (*OWN_QUANTITIES, *phases()),

@@ -197,9 +197,11 @@ class PointRow:
         """Seconds of a system's fastest configuration."""
         return self._rounds(TIME, self.chosen(system or self.system, True, levels))
 
-    def phase(self, name: str, system: str = "", alike: str = "", best: int = 0) -> PerRound:
+    def phase(
+        self, name: str, system: str = "", alike: str = "", best: int = 0, **levels: object
+    ) -> PerRound:
         """Seconds of a phase; of a system's fastest configuration with ``best=1``."""
-        return self._rounds(quantity(name), self.chosen(system, bool(best)), alike)
+        return self._rounds(quantity(name), self.chosen(system, bool(best), levels), alike)
 
     def rest(self, *names: str) -> float:
         """What the phases named leave of the time; unknown where that is nothing."""

@@ -5,7 +5,6 @@ Published values are hollow or hatched, ours filled.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -212,7 +211,6 @@ class _Panels:
 
 PART_COLOURS: Final = (style.COLOURS[0], style.COLOURS[1], "#bbbbbb")
 """Of the parts of a bar, from below."""
-_TITLE: Final = 27  # characters that fit over a panel of a grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +232,8 @@ class Bar:
 @dataclass(frozen=True, eq=False)
 class BarPanel:
     """Bars by system; ``absent`` stands for a missing one. ``labels`` are the names of the parts of
-    ours, ``what`` is on the axis, ``ideal`` a dotted line, ``top`` the end of the axis."""
+    ours, ``what`` is on the axis, ``ideal`` a dotted line, ``top`` the end of the axis; ``faint``
+    bars are a model's."""
 
     title: str
     bars: Mapping[str, Bar | None]
@@ -243,6 +242,7 @@ class BarPanel:
     what: Quantity | None = None
     ideal: float | None = None
     top: float | None = None
+    faint: bool = False
 
     def draw(self, ax: Axes) -> None:
         """Everything of the panel."""
@@ -271,7 +271,7 @@ class BarPanel:
         bottom = 0.0
         for i, height in enumerate(bar.parts):
             colour = PART_COLOURS[i % len(PART_COLOURS)]
-            look: dict[str, Any] = {"color": colour}
+            look: dict[str, Any] = {"color": colour, "alpha": 0.5 if self.faint else 1}
             if not self.labels:
                 edge = colour if len(bar.parts) > 1 else style.GREY
                 look = {"facecolor": "white", "edgecolor": edge, "hatch": style.HATCH}
@@ -285,7 +285,8 @@ class BarPanel:
         above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
         ax.annotate(bar.text, (x, bar.top), (0, 1.5), fontsize=6.5, **above)
         if bar.inside:
-            ax.text(x, 0, bar.inside, ha="center", va="bottom", color="white", fontsize=7)
+            colour = "black" if self.faint else "white"
+            ax.text(x, 0, bar.inside, ha="center", va="bottom", color=colour, fontsize=7)
 
 
 def bars(
@@ -299,32 +300,40 @@ def bars(
     assert spec is not None
     lacks: dict[str, str] = {}
     form = _stacked if figure.draw == "stacked" else _grid
-    shown, most = form(paper, figure, spec, runs, lacks)
-    if not shown:
+    rows = form(paper, figure, spec, runs, lacks)
+    if not rows:
         why = next(iter(lacks.items()), ("no run has what the figure shows", ""))
         raise NotMeasured(*why)
-    drawing, axes = style.panels(len(shown), 1.2, 2.5, most=most)
+    most = max(map(len, rows))
+    drawing, axes = style.panels(len(rows) * most, 1.2, 2.5, most=most)
+    shown = [panel for row in rows for panel in (*row, *[None] * (most - len(row)))]
     for ax, panel in zip(axes, shown, strict=True):
-        panel.draw(ax)
-    style.legend(drawing, axes[-1])
-    alt = f"Bars of {len(shown[0].bars)} programs, published and from the runs."
+        if panel:
+            panel.draw(ax)
+        else:
+            ax.set_visible(False)
+    style.legend(drawing, next(ax for ax in reversed(axes) if ax.get_visible()))
+    alt = "Bars of the programs, published and from the runs."
     return finished(figure, drawing, source, alt=alt, runs=runs)
 
 
-_Form = tuple[list[BarPanel], int]
-"""The panels of a figure, and how many of them stand beside each other at most."""
+_Form = list[list[BarPanel | None]]
+"""The panels of a figure, row by row."""
 
 
 def _stacked(
     paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Dataset], lacks: dict[str, str]
 ) -> _Form:
-    """A panel for each device and size of which the text states a bar, then for each of a run."""
+    """A panel for each device and size: a row of those of which the text states a bar, then one for
+    each size of models of these devices and of measured runs."""
     systems = cells.systems_of(paper, runs, spec.points.systems)
     what = replace(time_of(paper), label=spec.label or time_of(paper).label)
     labels = [part.label for part in spec.parts]
-    ours: list[BarPanel] = []
-    for run in runs:
-        for n in figure.n:
+    ours: dict[tuple[bool, int], list[BarPanel | None]] = {}
+    for run in sorted(runs, key=lambda run: not run.modelled):
+        if run.modelled and run.hardware(paper) not in figure.hardware:
+            continue  # it is another figure's
+        for n in run.sizes if run.modelled else figure.n:
             every: dict[str, Bar | None] = dict.fromkeys(systems)
             for row in cells.rows_of(paper, run, spec.points, [n], lacks=lacks):
                 whole = row.value(spec.whole)
@@ -334,16 +343,21 @@ def _stacked(
                     every[row.system] = Bar(parts, time_text(whole.value, 3), whole, inside)
             if any(every.values()):
                 title = f"{run.device_name}, N = {n} (measured)"
-                ours.append(BarPanel(title, every, "not\ntimed", labels, what))
+                panel = BarPanel(title, every, "not\ntimed", labels, what)
+                if run.modelled:
+                    title = f"{paper.device(run.hardware(paper)).name}, N = {n} (modelled)"
+                    what_modelled = replace(what, label="modelled kernel time")
+                    panel = replace(panel, title=title, what=what_modelled, faint=True)
+                ours.setdefault((run.modelled, n), []).append(panel)
     if not ours and systems and not lacks:
         cells.refuse(runs[0], systems[0], "no time to draw")
-    theirs = _published_panels(paper, figure, spec, systems, what) if ours else ()
-    return [*theirs, *ours], 2
+    theirs = list(_published_panels(paper, figure, spec, systems, what)) if ours else []
+    return [row for row in (theirs, *ours.values()) if row]
 
 
 def _published_panels(
     paper: Paper, figure: PaperFigure, spec: Bars, systems: Sequence[str], what: Quantity
-) -> Iterator[BarPanel]:
+) -> Iterator[BarPanel | None]:
     """A panel for each device and size of which the text states a bar."""
     roles = [part.role for part in spec.parts]
     own = [system for system in systems if system.startswith(paper.id)]
@@ -371,21 +385,22 @@ def _published_panels(
 def _grid(
     paper: Paper, figure: PaperFigure, spec: Bars, runs: Sequence[Dataset], lacks: dict[str, str]
 ) -> _Form:
-    """A row of panels for each run that has the first part of all systems: published, then ours."""
+    """A row of panels for each run that has the first part of all systems; at the head of the first
+    row the published one."""
     printed = {k.system: Bar([k.value], f"{k.value:g}") for k in figure.known if k.value}
     title = f"{figure.unit}\n{printed_on(paper, figure)} (published)"
     theirs = BarPanel(title, printed, "?", ideal=1.0)
-    shown: list[BarPanel] = []
+    shown: _Form = []
     for run in runs:
         for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
             rows = cells.rows_of(paper, run, spec.points, [n], lacks=lacks)
             if rows and all(row.value(spec.parts[0].value) is not None for row in rows):
-                where = textwrap.fill(f"{run.device_short}, N = {n}", _TITLE)
-                shown += [theirs, *(_part_panel(part, rows, where) for part in spec.parts)]
+                parts = [_part_panel(part, rows, f"{run.chip}, N = {n}") for part in spec.parts]
+                shown.append([None if shown else theirs, *parts])
                 break
             for row in rows:
                 lacks |= row.lacks
-    return shown, 1 + len(spec.parts)
+    return shown
 
 
 def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> BarPanel:

@@ -92,7 +92,7 @@ def write_paper(
     page.heading(paper.title, 1)
     page.add(Paragraph(card.outcome))
     page.table(scores, level=0)
-    drawn, lacking = _figures(paper, runs)
+    drawn, lacking = _figures(paper, runs, [modelled(run) for run in own])
     others = [drawing for figure, drawing in drawn if not figure.headline]
     for drawing in (drawing for figure, drawing in drawn if figure.headline):
         page.drawing(drawing, timed)
@@ -160,18 +160,23 @@ def add_own(
 
 
 def _figures(
-    paper: Paper, runs: Sequence[Dataset]
+    paper: Paper, runs: Sequence[Dataset], models: Sequence[Dataset]
 ) -> tuple[list[tuple[PaperFigure, Drawing]], dict[str, list[str]]]:
-    """The paper's own figures over all runs, and what could not be drawn, by the reason."""
-    with_times = [run for run in runs if any(p.values(TIME) for p in run.points)]
+    """The paper's own figures over all runs, bars of times also over ``models`` of its own GPUs,
+    and what could not be drawn, by the reason."""
+    with_times, models = (
+        [run for run in some if any(p.values(TIME) for p in run.points)] for some in (runs, models)
+    )
     source, timed = joint_source(runs), joint_source(with_times or runs)
     drawn: list[tuple[PaperFigure, Drawing]] = []
     lacking: dict[str, list[str]] = {}
     with styled():
         for figure in (figure for figure in paper.figures if figure.draw != "none"):
             with _noted(lacking, _named("figure", figure)):
-                seen = source if figure.draw == "grid" else timed
-                made = FIGURES[figure.draw](paper, figure, runs, seen)
+                every, seen = runs, source if figure.draw == "grid" else timed
+                if figure.draw == "stacked" and models:
+                    every, seen = [*runs, *models], joint_source([*with_times, *models])
+                made = FIGURES[figure.draw](paper, figure, every, seen)
                 drawn += [(figure, drawing) for drawing in made]
     return drawn, lacking
 
