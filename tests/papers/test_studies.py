@@ -23,11 +23,18 @@ ALLOWED = {
     "feinbube2010": {
         "contrary_effects": "it compares 2 generations",
         **dict.fromkeys(
-            ("card_order_base", "card_order_final", "coalescing_penalty_cc11"), OLD_CARDS
+            (
+                *("card_order_base", "card_order_final", "coalescing_penalty_cc11"),
+                *("same_host_base", "same_host_final"),
+            ),
+            OLD_CARDS,
         ),
     },
     "fitness_schemes": {"sa_seconds": "without a test"},
-    "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
+    "tanaka2011": {
+        **dict.fromkeys(("device_ranking", "gtx275_like_gtx280"), OLD_CARDS),
+        "extrapolation_27": "nothing to judge",
+    },
     "zhang2011": {
         "other_application": "without a test",
         "latencies": "without a test",
