@@ -145,8 +145,9 @@ def add_own(
     judged, card = judge(paper, runs), scorecard(paper, runs)
     scores = replace(tables.scorecard_table(card, source), name=slug("own-scorecard", paper.id))
     page.heading("On models of the paper's own GPUs")
-    page.add(Paragraph(card.outcome))
-    page.table(scores, level=0)
+    if card.names:  # a main claim can be judged by what the models tell
+        page.add(Paragraph(card.outcome))
+        page.table(scores, level=0)
     page.add(Bullets(TRUST))
     if times := tables.against_print(paper, runs, source):
         page.table(times, level=3)
