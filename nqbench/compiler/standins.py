@@ -9,35 +9,14 @@ may be of another release than the compiler, and need the host's own headers.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 _FOLDER: Final = Path(__file__).with_name("headers")
-_SAME: Final = {
-    "stdint.h": ("cstdint", "inttypes.h", "cinttypes"),
-    "limits.h": ("climits",),
-    "float.h": ("cfloat",),
-    "stdlib.h": ("cstdlib", "cstddef", "stddef.h", "sys/types.h"),
-    "cmath": ("limits", "algorithm"),
-    "cublas_v2.h": (
-        *("cublas.h", "cublas_api.h", "cublasLt.h", "cublasXt.h", "curand.h", "cufft.h"),
-        *("cusparse.h", "cusparse_v2.h", "cusolverDn.h", "cusolverSp.h", "cudnn.h", "nccl.h"),
-    ),
-}
-"""Further names of stand-ins."""
-_HOST: Final = ("stdlib.h", "stdint.h", "cmath", "type_traits", "nqbench/device.h")
-"""What every source compiled by nvcc sees without asking for it."""
-_EMPTY: Final = (
-    *("stdio.h", "assert.h", "string.h", "memory.h", "malloc.h", "stdbool.h", "time.h", "errno.h"),
-    *("ctype.h", "unistd.h", "sys/time.h", "complex.h", "signal.h", "cstdio", "cassert"),
-    *("cstring", "ctime", "cerrno", "cctype", "iostream", "iomanip", "fstream", "sstream"),
-    *("ostream", "string", "vector", "list", "map", "set", "memory", "chrono", "random"),
-    *("thread", "mutex", "atomic", "exception", "numeric", "stdexcept", "queue", "stack"),
-    *("deque", "unordered_map", "unordered_set", "iterator", "tuple", "initializer_list"),
-    *("nvml.h", "nvToolsExt.h", "nvtx3/nvToolsExt.h", "cuda_profiler_api.h", "omp.h", "mpi.h"),
-)
-"""Headers of which device code uses nothing, or that NVRTC needs no declarations of."""
+_NAMES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_SAME: Final = {own: names.split() for own, names in _NAMES["same"].items()}
 _ARCHS: Final = (*range(50, 54), *(60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89), *range(90, 130))
 _PROVIDES: Final = "".join(
     f"#if __CUDA_ARCH__ >= {10 * arch}\n#define NV_PROVIDES_SM_{arch} 1\n#else\n"
@@ -52,8 +31,10 @@ STANDINS: Final[dict[str, str]] = {
         if path.is_file()
     },
     **{name: f'#include "{own}"\n' for own, names in _SAME.items() for name in names},
-    **dict.fromkeys(_EMPTY, ""),
-    "nqbench/host.h": "#pragma once\n" + "".join(f'#include "{name}"\n' for name in _HOST),
+    **dict.fromkeys(_NAMES["empty"].split(), ""),
+    "nqbench/host.h": "\n".join(
+        ("#pragma once", *(f'#include "{name}"' for name in _NAMES["host"].split()), "")
+    ),
 }
 """Text of each stand-in by the name that sources include."""
 STANDINS["nv/target"] += _PROVIDES

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 LANES: Final = 32
 SLOTS_NOTE: Final = "slots: issue slots (a count, not a time)"
 NOTE: Final = (
-    f"{SLOTS_NOTE}; warps, threads: PTX instructions, per warp and per"
-    " active thread; lanes: active ones of an instruction; divergent: branches whose lanes part;"
+    f"{SLOTS_NOTE}; lanes: active ones of an instruction; divergent: branches whose lanes part;"
     " conflicts: bank conflicts; sectors per request to local and global memory"
 )
 TOTALS: Final = (
@@ -70,7 +69,6 @@ class SourceLine:
 BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
     "sectors": lambda line: line.off_chip,
     "conflicts": lambda line: line.counts["bank_conflicts"],
-    "divergent": lambda line: line.counts["divergent_branches"],
 }
 """Counters of a line beside its issue slots."""
 
@@ -159,8 +157,6 @@ def lines_table(found: Explained, source: Source) -> Table:
         (Column("line"), lambda line: line.place),
         (Column("slots", "number"), _slots),
         (Column("share", "number", "%"), lambda line: 100 * _slots(line) / (found.slots or 1)),
-        (Column("warps", "number"), lambda line: line.counts["warp_instructions"]),
-        (Column("threads", "number"), lambda line: line.counts["thread_instructions"]),
         (Column("lanes", "number", "%"), lambda line: 100 * line.efficiency),
         (Column("divergent", "number"), lambda line: line.counts["divergent_branches"] or None),
         (Column("conflicts", "number"), lambda line: line.counts["bank_conflicts"] or None),

@@ -91,7 +91,21 @@ class FieldFile(_Short):
     """By default the factor or value of its name."""
 
 
-class ArgumentFile(_Short):
+class VariableFile(Strict):
+    """Contents of a ``__constant__`` or ``__device__`` variable."""
+
+    dtype: Dtype = pydantic.Field(description=_DTYPE_MEANING)
+    length: NumberText | None = None
+    """Elements of a buffer; of a variable those to fill, from the first."""
+    shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
+    """In place of `length`: the shape that expressions see."""
+    contents: NumberText
+    """As of a buffer."""
+    seed: int = pydantic.Field(0, ge=0)
+    """Of `random` and of `rng` in an expression."""
+
+
+class ArgumentFile(_Short, VariableFile):
     """A buffer (``length`` or ``shape``, or contents that have one), a scalar (``value``; by
     default the factor or value of its name), a struct (``fields``), or a buffer of pointers
     (``points_to``)."""
@@ -105,34 +119,14 @@ class ArgumentFile(_Short):
     points_to: str | list[str] | None = pydantic.Field(None, min_length=1)
     """In place of `dtype`: addresses in this buffer, or in each of several in turn. The contents
     are numbers of its elements; by default the first."""
-    length: NumberText | None = None
-    """Elements of a buffer."""
-    shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
-    """In place of `length`: the shape that expressions see."""
-    contents: NumberText | None = None
+    contents: NumberText | None = None  # type: ignore[assignment] # a variable has some
     """What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE.npy, or an
     expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel writes it."""
-    seed: int = pydantic.Field(0, ge=0)
-    """Of `random` and of `rng` in an expression."""
     restore: bool = False
     """The kernel changes the buffer: its contents are put back before every launch, untimed.
     Checked buffers always are."""
     value: NumberText | None = None
     """Of a scalar."""
-
-
-class VariableFile(Strict):
-    """Contents of a ``__constant__`` or ``__device__`` variable."""
-
-    dtype: Dtype = pydantic.Field(description=_DTYPE_MEANING)
-    length: NumberText | None = None
-    """Elements to fill, from the first."""
-    shape: list[NumberText] | None = pydantic.Field(None, min_length=1)
-    """In place of `length`."""
-    contents: NumberText
-    """As of a buffer."""
-    seed: int = pydantic.Field(0, ge=0)
-    """As of a buffer."""
 
 
 class FactorFile(_Short):

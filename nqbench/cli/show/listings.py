@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from nqbench.workloads.base import Workload
 
 SHOWN: Final = 12
-"""Lines of a source on a terminal; the page has all."""
-PAGE_ONLY: Final = ("warps", "threads", "divergent A", "divergent B")
-"""Columns of it that the page alone has."""
+"""Lines of a source on a terminal; the JSON has all."""
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
@@ -158,7 +156,7 @@ def _show_lines(table: ReportTable) -> None:
     rows = [[Path(row[0]).name, *row[1:]] for row in islice(table.texts(), SHOWN)]
     columns = zip(table.columns, zip(*rows, strict=True), strict=False)
     cells = {column.heading: found for column, found in columns}
-    heads = [name for name in cells if name not in PAGE_ONLY and {*cells[name]} != {console.EMPTY}]
+    heads = [name for name in cells if {*cells[name]} != {console.EMPTY}]
     for name in [name for name in heads if name.endswith(" A")]:
         if cells[name] == cells.get(other := f"{name[:-1]}B"):
             heads = [head for head in heads if head not in (name, other)]
@@ -166,7 +164,7 @@ def _show_lines(table: ReportTable) -> None:
     if rows:
         console.show_table(heads, list(zip(*(cells[name] for name in heads), strict=True)))
     more = len(table.rows) - len(rows)
-    for note in (*table.notes, *([f"{many(more, 'more line')}: `--out DIR`"] * bool(more))):
+    for note in (*table.notes, *([f"{many(more, 'more line')}: --json"] * bool(more))):
         console.say(note)
 
 

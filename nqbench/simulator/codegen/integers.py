@@ -174,24 +174,34 @@ def _average(f: Function, total: Value) -> Value:
     return f.op("ashr", total, const(V32, 1))
 
 
+def _operated(
+    f: Function, i: Instruction, name: str, x: Value, y: Value, bits: int, *, signed: bool
+) -> Value:
+    """What a video instruction makes of two numbers; saturated to so many bits if it says so."""
+    if name == "vset":
+        test = next(m for m in i.modifiers if m in TESTS)
+        found = f.cast("zext", f.compare(test if test in TESTS[:2] else f"s{test}", x, y), x.type)
+    elif name in ("vshl", "vshr"):
+        wraps, by = "wrap" in i.modifiers, const(y.type, 31 if "wrap" in i.modifiers else 32)
+        y = f.and_(y, by) if wraps else f.intrinsic("umin", y, by)
+        found = f.op("shl" if name == "vshl" else "ashr", x, y)
+    else:
+        found = PACKED[name](f, x, y)
+    if "sat" in i.modifiers:
+        found = f.intrinsic("smin", found, const(x.type, (1 << (bits - signed)) - 1))
+        found = f.intrinsic("smax", found, const(x.type, -(1 << (bits - 1)) if signed else 0))
+    return found
+
+
 def _packed(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
     name, parts = i.opcode[:-1], int(i.opcode[-1])
     *to, first, second = (PtxType(m) for m in i.modifiers if m in WIDTHS)
     signed, bits = any(t.signed for t in to), 32 // parts
-    low, high = (-(1 << (bits - 1)) if signed else 0), (1 << (bits - signed)) - 1
     result = c if "add" in i.modifiers else const(V32, 0)
     for start in range(0, 32, bits):
         x = _field(f, a, start, bits, first.signed)
         y = _field(f, b, start, bits, second.signed)
-        if name == "vset":
-            test = next(m for m in i.modifiers if m in TESTS)
-            how = test if test in ("eq", "ne") else f"s{test}"
-            part = f.cast("zext", f.compare(how, x, y), V32)
-        else:
-            part = PACKED[name](f, x, y)
-        if "sat" in i.modifiers:
-            part = f.intrinsic("smin", part, const(V32, high))
-            part = f.intrinsic("smax", part, const(V32, low))
+        part = _operated(f, i, name, x, y, bits, signed=signed)
         if "add" in i.modifiers:
             result = f.add(result, part)
         else:
@@ -220,19 +230,7 @@ def video(k: KernelWriter, i: Instruction) -> None:
             i.operands[1:], parts, (first, second, result)[: len(parts)], strict=True
         )
     ]
-    if name == "vset":
-        test = next(m for m in i.modifiers if m in TESTS)
-        found = f.cast("zext", f.compare(test if test in TESTS[:2] else f"s{test}", x, y), V64)
-    elif name in ("vshl", "vshr"):
-        wraps, by = "wrap" in i.modifiers, const(V64, 31 if "wrap" in i.modifiers else 32)
-        y = f.and_(y, by) if wraps else f.intrinsic("umin", y, by)
-        found = f.op("shl" if name == "vshl" else "ashr", x, y)
-    else:
-        found = PACKED[name](f, x, y)
-    if "sat" in i.modifiers:
-        low = -(1 << (bits - 1)) if result.signed else 0
-        found = f.intrinsic("smin", found, const(V64, (1 << (bits - result.signed)) - 1))
-        found = f.intrinsic("smax", found, const(V64, low))
+    found = _operated(f, i, name, x, y, bits, signed=result.signed)
     if how := next((m for m in i.modifiers if m in SECOND), ""):
         found = f.add(found, *third) if how == "add" else f.intrinsic(f"s{how}", found, *third)
     word = f.resize(found, 32)
