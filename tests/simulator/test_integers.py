@@ -195,20 +195,22 @@ def parts_of(word: int, count: int, kind: str) -> list[int]:
     return [signed(part, bits) for part in found] if kind == "s32" else found
 
 
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "vadd": int.__add__,
+    "vsub": int.__sub__,
+    "vabsdiff": lambda x, y: abs(x - y),
+    "vmin": min,
+    "vmax": max,
+    "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
+    "vset": lambda x, y: int(x < y),
+}
+
+
 def video(name: str, count: int, kind: str, how: str) -> Callable[..., int]:
     """A video instruction on parts of words, as the PTX manual has it."""
     low, high = (-(2 ** (32 // count - 1)), 2 ** (32 // count - 1) - 1)
     low, high = (low, high) if kind == "s32" else (0, 2 ** (32 // count) - 1)
-    operations: dict[str, Callable[[int, int], int]] = {
-        "vadd": lambda x, y: x + y,
-        "vsub": lambda x, y: x - y,
-        "vabsdiff": lambda x, y: abs(x - y),
-        "vmin": min,
-        "vmax": max,
-        "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
-        "vset": lambda x, y: int(x < y),
-    }
-    operation = operations[name]
+    operation = OPERATIONS[name]
 
     def whole(a: int, b: int, c: int) -> int:
         pairs = zip(parts_of(a, count, kind), parts_of(b, count, kind), strict=True)
@@ -245,42 +247,29 @@ def test_parts_of_words() -> None:
     check(pairs, inputs(EDGES32, 32), "uint32")
 
 
-def part(word: int, selector: str, kind: str) -> int:
-    """A part of a word as a number of its type."""
-    bits = 8 if selector[:1] == "b" else 16 if selector else 32
-    value = word >> bits * int(selector[1:] or 0) & ((1 << bits) - 1)
-    return signed(value, bits) if kind == "s32" else value
-
-
-def scalar(name: str, types: str, words: str, selectors: str = " . . ") -> Callable[..., int]:
+def scalar(name: str, types: str, words: str, *selectors: str) -> Callable[..., int]:
     """A video instruction on a part of each operand, as the PTX manual has it."""
     *to, first, second = types.split(".")
-    into, a_part, b_part = (one.strip() for one in selectors.split("."))
-    bits = 8 if into[:1] == "b" else 16 if into else 32
+    size = {"b": 8, "h": 16, "": 32}
+    (into, bits), *parts = [(int(s[2:] or 0), size[s[1:2]]) for s in selectors]
     operations: dict[str, Callable[[int, int], int]] = {
-        "vadd": lambda x, y: x + y,
-        "vsub": lambda x, y: x - y,
-        "vabsdiff": lambda x, y: abs(x - y),
-        "vmin": min,
-        "vmax": max,
+        **OPERATIONS,
         "vset": lambda x, y: int(x < y if "lt" in words else x != y),
         "vshl": lambda x, y: x << (y & 31 if "wrap" in words else min(y, 32)),
         "vshr": lambda x, y: x >> (y & 31 if "wrap" in words else min(y, 32)),
     }
 
     def whole(a: int, b: int, c: int) -> int:
-        found = operations[name](part(a, a_part, first), part(b, b_part, second))
-        is_signed = to == ["s32"]
+        taken = zip((a, b), parts, (first, second), strict=True)
+        x, y = (parts_of(word, 32 // n, kind)[at] for word, (at, n), kind in taken)
+        found, low = operations[name](x, y), -(2 ** (bits - 1)) if to == ["s32"] else 0
         if "sat" in words:
-            low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
-            found = min(max(found, low), high)
-        third = signed(c) if is_signed else c
-        if "add" in words:
-            found += third
-        elif "min" in words or "max" in words:
-            found = (min if "min" in words else max)(found, third)
-        place, ones = bits * int(into[1:] or 0), (1 << bits) - 1
-        return (found & ones) << place | (c & ~(ones << place) if into else 0)
+            found = min(max(found, low), low + 2**bits - 1)
+        third = signed(c) if to == ["s32"] else c
+        if (how := words.rpartition(".")[2]) in ("add", "min", "max"):
+            found = {"add": found + third, "min": min(found, third), "max": max(found, third)}[how]
+        mask = (1 << bits) - 1 << into * bits
+        return found << into * bits & mask | (c & ~mask if bits < 32 else 0)
 
     return whole
 
@@ -289,7 +278,7 @@ SCALAR = [
     (
         f"{name}.{types}{words} {{d}}{into}, {{a}}{a}, {{b}}{b}"
         f"{', {c}' if into or words.endswith(('add', 'min', 'max')) else ''}",
-        scalar(name, types, words, f"{into[1:]}.{a[1:]}.{b[1:]}"),
+        scalar(name, types, words, into, a, b),
     )
     for names, every, hows in (
         (
