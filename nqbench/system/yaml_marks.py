@@ -236,11 +236,7 @@ class _NodeReader:
 
     def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            if key_node.tag == _TAG + "merge":
-                merged = self.merge(value_node, path) | merged
-                continue
             key = self.key(key_node)
             line, scalar = key_node.start_mark.line + 1, isinstance(value_node, yaml.ScalarNode)
             if key in result:
@@ -251,22 +247,13 @@ class _NodeReader:
                 )
             self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
             result[key] = self.value(value_node, (*path, key))
-        return merged | result
-
-    def merge(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
-        """The mapping(s) under ``<<``; earlier ones win, as in YAML 1.1."""
-        parts = [node] if isinstance(node, yaml.MappingNode) else node.value
-        result: dict[str, Any] = {}
-        for part in parts:
-            if not isinstance(part, yaml.MappingNode):
-                raise self.error("'<<' takes an alias of a mapping, such as <<: *name", node)
-            content = self.value(part, path)
-            result = content | result
         return result
 
     def key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise self.error("a key must be a word, not a list or a mapping", node)
+        if node.tag == _TAG + "merge":
+            raise self.error("there are no merge keys (<<): write the keys of that mapping", node)
         return str(node.value)
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float | bool:

@@ -62,14 +62,11 @@ def test_a_study_can_be_sent_to_another_process(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(study)) == study
 
 
-def test_anchors_and_merge_keys(tmp_path: Path) -> None:
-    text = (
-        "name: s\nn: 10\nsweeps:\n"
-        "- name: a\n  fixed: &base {depth: 4, memory: shared}\n"
-        "- name: b\n  fixed: {<<: *base, memory: global}\n"
-    )
-    found = [(p.factors["memory"], p.factors["depth"]) for p in points_of(tmp_path, text)]
-    assert found == [("shared", 4), ("global", 4)]
+def test_anchors_work_and_merge_keys_do_not(tmp_path: Path) -> None:
+    text = "name: s\nn: 10\nsweeps:\n- fixed: &base {depth: 4}\n  name: a\n- name: b\n  fixed: "
+    assert [p.factors["depth"] for p in points_of(tmp_path, f"{text}*base")] == [4, 4]
+    with pytest.raises(StudyError, match=r"study\.yaml:7: there are no merge keys"):
+        points_of(tmp_path, f"{text}{{<<: *base}}")
 
 
 def test_numbers_with_an_exponent_need_no_point() -> None:
