@@ -191,14 +191,6 @@ def launch_factors(study: str | Mapping[str, Any]) -> tuple[str, ...]:
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
 
 
-def program_name(name: str) -> str:
-    """What a workload calls one run of its programs; ``run`` if it cannot be loaded here."""
-    try:
-        return get(name).program
-    except StudyError:
-        return Workload.program
-
-
 def with_systems() -> list[Workload]:
     """The workloads that have named systems, those with the most first."""
     found = [workload for workload in map(get, names()) if workload.systems]

@@ -179,10 +179,6 @@ class Workload(ABC):
     probe_counters: Mapping[str, str] = {}
     """What its instrumented kernels count: name and meaning."""
 
-    program: str = "run"
-    """What one run of its programs of several launches is called, where a figure says what was
-    timed: ``call``, ``search``."""
-
     core_work_per_s: float = 5e7
     """Units of ``work`` that one CPU core does in a second, within a factor of a few; for times
     predicted before the first launch."""

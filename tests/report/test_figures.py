@@ -205,8 +205,7 @@ def test_a_line_is_broken_where_a_level_was_left_out() -> None:
 @pytest.mark.parametrize(
     ("workload", "program", "words"),
     [
-        ("local_search", True, "time of a search (lower is better)"),
-        ("fitness", True, "time of a call (lower is better)"),
+        ("fitness", True, "time of a run (lower is better)"),
         ("counting", False, "kernel time (lower is better)"),
     ],
 )

@@ -321,26 +321,11 @@ def _steps(data: Dataset, sweep: str, table: Cells) -> list[list[Change]]:
 
 
 def swept_factors(data: Dataset, sweep: str) -> tuple[str, ...]:
-    """Factors that a sweep varies at a fixed size, ``system`` included.
-
-    A factor that merely follows another one (its number of words follows its memory) is left out:
-    its effect cannot be separated from the other's. The study's own list of factors comes first.
-    """
+    """Factors that a sweep varies at a fixed size, ``system`` included: of those that the study
+    lists, so that one that merely follows another is left out; where it lists none, all."""
     points = data.select(sweep, cpu=data.programs_only)
     varying = _varying(points)
-    listed = [f for f in data.swept(sweep) if f in varying]
-    if listed:
-        return tuple(listed)
-    levels = {f: [p.level(f) for p in points] for f in varying}
-    # Factors with fewer gaps first, then those with more levels: they explain the others.
-    ranked = sorted(varying, key=lambda f: (levels[f].count(INAPPLICABLE), -len(set(levels[f]))))
-    chosen: list[str] = []
-    for factor in ranked:
-        # One whose level is a function of another's, at each size, merely follows it.
-        kinds = [(_kinds(points, other), _kinds(points, other, factor)) for other in chosen]
-        if all(alone < both for alone, both in kinds):
-            chosen.append(factor)
-    return tuple(f for f in varying if f in chosen)
+    return tuple([f for f in data.swept(sweep) if f in varying] or varying)
 
 
 def distinct_factors(data: Dataset, sweep: str, given: tuple[str, ...]) -> tuple[str, ...]:

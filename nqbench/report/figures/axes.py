@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nqbench.analysis import wording
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.report.tables.common import is_program
-from nqbench.workloads import program_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,15 +129,11 @@ def _ticks(low: float, high: float) -> list[float]:
     return [t for e in range(first, last + 1, step) if low <= (t := 10.0**e) <= high]
 
 
-def timed_as(
-    data: Dataset, shown: Sequence[Quantity], points: Iterable[PointResult]
-) -> tuple[Quantity, ...]:
-    """Quantities with the words for what was timed: the time of a program is that of a whole call
-    or search, with all its launches and copies."""
-    if not is_program(points):
-        return tuple(shown)
-    words = f"time of a {program_name(str(data.study.get('workload', '')))}"
-    return tuple(replace(what, label=words) if what == TIME else what for what in shown)
+def timed_as(shown: Sequence[Quantity], points: Iterable[PointResult]) -> tuple[Quantity, ...]:
+    """Quantities with the words for what was timed: the time of a program is that of a whole run,
+    with all its launches and copies."""
+    label = "time of a run" if is_program(points) else TIME.label
+    return tuple(replace(what, label=label) if what == TIME else what for what in shown)
 
 
 def axis_label(what: Quantity) -> str:

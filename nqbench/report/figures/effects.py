@@ -62,7 +62,7 @@ def effects(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     """The main effects, below them the interactions that matter: the effect of one change where
     another is made, against where it is not."""
     sweep = sweep_of(data, item)
-    shown = timed_as(data, quantities_of(data, item), data.select(sweep))
+    shown = timed_as(quantities_of(data, item), data.select(sweep))
     found = [effect for what in shown for effect in factorial.effects(data, sweep, what)]
     with suppress(AnalysisError):  # a sweep of one factor has effects, but no interactions
         found += factorial.strongest(factorial.interactions(data, sweep, shown))

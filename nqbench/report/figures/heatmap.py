@@ -39,7 +39,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     shown = quantities_of(data, item)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     n = largest_of(sweep, fit, shown[0])
-    here, shown = [p for p in points if p.n == n], timed_as(data, shown, fit)
+    here, shown = [p for p in points if p.n == n], timed_as(shown, fit)
     return [partial(_one, data, item, shown, here, _grid(here, item.x, item.y))]
 
 

@@ -102,7 +102,7 @@ def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     cpu = all(p.cpu for p in data.select(sweep))
     shown = (CPU_TIME,) if cpu and not item.value else quantities_of(data, item)
     points = [p for p in data.select(sweep, cpu=cpu) if p.ok and p.values(shown[0])]
-    shown = timed_as(data, shown, points)
+    shown = timed_as(shown, points)
     sizes = sorted({p.n for p in points if p.level(x) != INAPPLICABLE})
     if not sizes:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {x}")
@@ -133,7 +133,7 @@ def scaling(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     else:
         shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
     kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
-    shown = timed_as(data, shown, kernels)
+    shown = timed_as(shown, kernels)
     timed = not (data.simulated and kernels)
     baselines = [p for p in points if p.cpu and timed]  # times stand beside no counters
     if data.simulated and timed:

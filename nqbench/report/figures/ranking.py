@@ -64,7 +64,7 @@ def ranking(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     points = [p for p in points if p.n == n]
     title = title_of(data, item, f"{_counted(points)} of sweep {sweep}")
     name = slug("ranking", sweep, item.value or "")
-    shown = timed_as(data, shown, points)
+    shown = timed_as(shown, points)
     return [partial(_draw, data, points, shown, name, f"{title}, N={n}")]
 
 
@@ -73,7 +73,7 @@ def hero(answer: Answer, width_in: float, total_in: float) -> style.Drawing:
     fit lose those in the middle."""
     data, shown = answer.data, answer.telling[: PANELS if width_in > NARROW_IN else 1]
     points = answer.ranked
-    shown = tuple(q for q in timed_as(data, shown, points) if any(p.values(q) for p in points))
+    shown = tuple(q for q in timed_as(shown, points) if any(p.values(q) for p in points))
     of = f" of sweep {answer.sweep}" if data.sweeps[1:] else ""
     title = f"{_counted(points, HERO_ROWS)}{of}, N = {points[0].n:,}"
     return _draw(data, points, shown, "hero", title, width_in, total_in, HERO_ROWS)

@@ -7,6 +7,7 @@ import io
 import math
 import re
 import textwrap
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,20 +39,7 @@ MAX_LINES: Final = 4
 ON_CELL: Final = ("#010101", "#fefefe")
 """Text on a coloured cell, light or dark, which keeps its colour in dark mode."""
 DARK: Final[Mapping[str, str]] = {
-    "#ffffff": "#14171c",
-    "#000000": "#e6e8eb",
-    "#333333": "#c9ced6",
-    "#555555": "#9aa3af",
-    "#6b6b6b": "#a3abb6",
-    "#d5d5d5": "#4a525e",
-    "#dddddd": "#363d47",
-    "#e2e2e2": "#2c323b",
-    "#0072b2": "#4fa8e6",
-    "#d55e00": "#f58a3c",
-    "#009e73": "#2fc496",
-    "#cc79a7": "#e39bc4",
-    "#e69f00": "#f0b840",
-    "#56b4e9": "#9bd6ff",
+    **tomllib.loads(Path(__file__).with_name("dark.toml").read_text(encoding="utf-8")),
     **dict(zip(ON_CELL, ON_CELL, strict=True)),
 }
 """What a colour of figures is in dark mode."""

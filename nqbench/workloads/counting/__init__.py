@@ -32,7 +32,6 @@ class Counting(Workload):
         "order": "ordering the lists of half boards",
         "join": "counting the pairs of half boards",
     }
-    program: str = "count"
     no_variants: str = (
         "has no variants without arithmetic or memory: its control flow depends on the words that"
         " it loads and stores, so that without them it would search another tree"

@@ -30,7 +30,6 @@ class Fitness(Workload):
         f"fitness_schemes.cpu_{scheme}" for scheme in ("threads", "tbb", "forkjoin")
     )
     phases: Mapping[str, str] = {"evaluation": "evaluations of boards within a search"}
-    program: str = "call"
     core_work_per_s: float = 1.5e10
     """A core checks some 16 pairs of queens per ns (N = 20,000)."""
     counts: Mapping[str, Callable[[int], float]] = counts.COUNTS

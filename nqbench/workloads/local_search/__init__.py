@@ -48,7 +48,6 @@ class LocalSearch(Workload):
         "evaluation": "evaluations of neighbours within a search",
         "apply": "carrying out the move that was chosen",
     }
-    program: str = "search"
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
 
