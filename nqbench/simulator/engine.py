@@ -131,7 +131,6 @@ class SimLaunch:
             Context.PAGE_LOW: m.low.ctypes.data,
             Context.PAGE_HIGH: m.high.ctypes.data,
             Context.PAGES: len(m.low),
-            Context.PAGE_UNDEFINED: m.undefined.ctypes.data,
             Context.THREAD_STRIDE: stride,
             Context.SHARED_BYTES: g.shared_bytes,
             Context.DYNAMIC_SHARED_BYTES: g.dynamic_shared_bytes,

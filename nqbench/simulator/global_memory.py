@@ -71,8 +71,6 @@ class GlobalMemory:
         self.data = np.zeros(end << PAGE_BITS, np.uint8)
         self.low = np.zeros(end, np.int64)
         self.high = np.zeros(end, np.int64)
-        self.undefined = np.zeros(end, np.uint8)
-        """Pages of buffers that start undefined."""
         self.known = np.ones(len(self.data), np.uint8) if code.watched else None
         """In the checked mode: whether each byte was written, by a kernel or by a copy."""
         self.first_thread = 1  # number of the next launch's first thread
@@ -192,7 +190,6 @@ class GlobalMemory:
 
     def undefine(self, name: str, word: int = UNDEFINED_WORD) -> None:
         """Fill a buffer with what a kernel must not read."""
-        self.undefined[_covered(self.by_name[name])] = 1
         self._know(name, 0)
         memory = self.bytes_of(name)
         memory[:] = np.resize(np.array([word], np.uint32).view(np.uint8), len(memory))
@@ -208,11 +205,6 @@ class GlobalMemory:
     def outputs(self, buffers: tuple[Buffer, ...]) -> dict[str, NDArray[Any]]:
         """Copies of the output buffers."""
         return {b.name: self.bytes_of(b.name).view(b.dtype).copy() for b in buffers if b.output}
-
-
-def starts_undefined(buffers: Iterable[Buffer]) -> bool:
-    """Whether a kernel may find memory that nothing was written to."""
-    return any(b.per_run or (b.data is None and not b.zero) for b in buffers)
 
 
 def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[BufferSpan], int]:

@@ -26,7 +26,7 @@ from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunc
 from nqbench.simulator import reports, timing
 from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.findings import Finding
-from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, starts_undefined, with_own
+from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, with_own
 from nqbench.simulator.layout import OTHER_BYTES, UNWRITTEN_BYTE, LaunchShape, Outcome, align
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import UnsupportedPtx
@@ -53,10 +53,9 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
             " simulated; run it on a GPU (--device cuda:0)"
         )
     compiled = compile_kernel(kernel, simulation.facts.arch, "ptx")
-    undefined, watched = starts_undefined(buffers), simulation.checked
     text = compiled.image.decode()
     try:
-        code = build(text, compiled.symbol, simulation.rules, undefined=undefined, watched=watched)
+        code = build(text, compiled.symbol, simulation.rules, watched=simulation.checked)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
     sizes = [nbytes for _, nbytes in code.kernel.parameters.values()]

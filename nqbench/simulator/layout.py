@@ -35,7 +35,7 @@ sign, tiny and huge as floats."""
 
 UNDEFINED_WORD = 0x7FF7A5A5
 """Buffers that start undefined are filled with this: NaN as a float, and as a double twice in a
-row. A load that sees it asks whether the buffer started so."""
+row."""
 
 CACHE_LINE = 64
 
@@ -49,7 +49,7 @@ Context = IntEnum(
     " NEXT_BLOCK LIVE_SLOTS STEPS"
     " FAULT_KIND FAULT_INSTRUCTION FAULT_LANE FAULT_ADDRESS FAULT_WARP FAULT_LANES PRINTED"
     " WARP_MASKS WARP_LOCAL WARP_LOCAL_BYTES PRINTS PRINT_ROOM"
-    " PAGE_UNDEFINED GRID_SYNC PARAMETER_COPY L1 L1_BYTES L2 L2_BYTES CACHE_COUNTS WATCH"
+    " GRID_SYNC PARAMETER_COPY L1 L1_BYTES L2 L2_BYTES CACHE_COUNTS WATCH"
     " BLOCK_COUNTS_STRIDE SITE_COUNTS_STRIDE SHARED_FILL SHADOW_FILL CONTENDED",
     start=0,
 )
@@ -103,7 +103,7 @@ Outcome = IntEnum("Outcome", "DONE PAUSE FAULT DEADLOCK", start=0)
 Fault = IntEnum(
     "Fault",
     "NONE OUT_OF_BOUNDS UNWRITTEN DIVISION BARRIER_SPLIT MEMBERS"
-    " INACTIVE_SOURCE TRAP SPACE ASSERTION NOT_A_FUNCTION UNDEFINED SKIPPED",
+    " INACTIVE_SOURCE TRAP SPACE ASSERTION NOT_A_FUNCTION SKIPPED",
     start=0,
 )
 """Kinds of fault, as recorded in the context."""

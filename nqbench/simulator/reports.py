@@ -56,7 +56,7 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     finding = Finding("fault", instruction.where)
     if instruction.opcode == "brx":
         said = f"jump outside the table of a switch (index {address})"
-    elif kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED):
+    elif kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN):
         finding = _access(run, kind, instruction, address)
         said = sentence(replace(finding, threads=((block, thread),)))
         if finding.space == "shared" and not run.geometry.shared_bytes:
@@ -80,9 +80,8 @@ def _access(run: SimLaunch, kind: Fault, i: Instruction, address: int) -> Findin
     space = next(iter(i.spaces - {"param", "const"}), "global")
     size = next((WIDTHS[m] for m in i.modifiers if m in WIDTHS), 8) // 8
     spaces = Spaces(run.code, run.memory, run.geometry.shared_bytes)
-    if kind is not Fault.OUT_OF_BOUNDS:
-        space = "shared" if kind is Fault.UNWRITTEN else "global"
-        return spaces.finding("uninitialised", i, space, address, size)
+    if kind is Fault.UNWRITTEN:
+        return spaces.finding("uninitialised", i, "shared", address, size)
     size *= i.elements
     return spaces.finding(
         "misaligned" if address % size else "out of bounds", i, space, address, size

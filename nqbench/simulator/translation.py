@@ -30,7 +30,7 @@ KEPT_FROM: Final = 100_000
 code alone: below, translating again is as fast as reading."""
 
 
-Source = tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+Source = tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +48,7 @@ class Translation:
     rules: SectorRules
     assembled: Assembled
     source: Source
-    """What it was built from: PTX, entry, memory rules, CPU, whether reads of undefined memory are
-    faults, whether the watcher is called."""
+    """What it was built from: PTX, entry, memory rules, CPU, whether the watcher is called."""
 
     @property
     def watched(self) -> bool:
@@ -72,18 +71,17 @@ def build(
     entry: str,
     memory: tuple[tuple[str, int | str], ...],
     cpu: Cpu | None = None,
-    undefined: bool = False,
     watched: bool = False,
     object_code: Callable[[str, Cpu], bytes] | None = None,
 ) -> Translation:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
-    ``undefined`` adds checks of reads from buffers that start undefined; ``watched`` is the checked
-    mode; ``object_code`` compiles, by default unless the cache has the code already.
+    ``watched`` is the checked mode; ``object_code`` compiles, by default unless the cache has the
+    code already.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
     cpu, kept = cpu or native.this_cpu(), object_code is None and len(text) > KEPT_FROM
-    source = (text, entry, memory, cpu, undefined, watched)
+    source = (text, entry, memory, cpu, watched)
     key = ""
     if kept:
         key = cache_key(("translation", _own_code(), *native.compiler(cpu), *map(str, source)))
@@ -103,7 +101,7 @@ def _translated(
     source: Source, object_code: Callable[[str, Cpu], bytes]
 ) -> tuple[dict[str, Any], bytes]:
     """The tables of a translation, and its object code."""
-    text, entry, memory, cpu, undefined, watched = source
+    text, entry, memory, cpu, watched = source
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
     placed = assign(kernel)
@@ -120,7 +118,7 @@ def _translated(
         expand(k.assembled, blocks, str(asked[EXPAND]))
     if PTXAS in asked:
         assemble(k.assembled, blocks, placed)
-    k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
+    k.outlines, k.watched = outlines(blocks), watched
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from nqbench.simulator import layout
 from nqbench.simulator.codegen.built_in import define_print
 from nqbench.simulator.codegen.caches import define_caches, define_contended
-from nqbench.simulator.codegen.reach import define_global, define_outside, define_undefined
+from nqbench.simulator.codegen.reach import define_global, define_outside
 from nqbench.simulator.ir import I32, I64, LANES, V32, V64, Fields, Function, Module, Value, const
 from nqbench.simulator.ir import element as scalar_of
 from nqbench.simulator.layout import BlockSlot, Context, Outcome, State, Step, Warp
@@ -27,7 +27,7 @@ def common_module(rules: SectorRules) -> str:
     if rules.timed:
         define_contended(module)
     define_global(module, rules)
-    for write in (_fault_recorders, define_outside, define_undefined, define_print):
+    for write in (_fault_recorders, define_outside, define_print):
         write(module)
     for write in (_begin_block, _start, _run):
         write(module)

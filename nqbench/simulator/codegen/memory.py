@@ -114,8 +114,6 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
     for active, a in visits(k, i, i.operands[1], kind.bits, i.elements):
         with visiting(k, i, active), watch.watched(k, a, watch.what_of(i, a.space)):
             values = _called(k, a, []) if _outlined(k, a) else fetched(k, a, places(k, a))
-            if a.space == "global" and k.undefined:
-                reach.check_defined(k, a, values)
             for slot, value in zip(slots, values, strict=True):
                 if space_of(i) == "generic":
                     value = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
@@ -301,8 +299,6 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
                 fetched(k, a, found)
                 # Any value may come out, so the shadow of these words is always set.
                 reach.mark_written(k, a, found, k.lanes)
-            elif a.space == "global" and k.undefined:
-                reach.check_defined(k, a, [fetch(k, found, 0)])
             if a.space == "global" and k.rules.timed:
                 offsets = k.f.sub(k.f.resize(a.address, 64), const(V64, GLOBAL_BASE))
                 once = const(I32, int(not floating and operation in REDUCED))

@@ -6,8 +6,6 @@ comparison: an address that is not aligned gets its low bits moved to the top an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.simulator import ir, layout
@@ -215,7 +213,11 @@ def define_outside(module: Module) -> None:
     lows, highs = (
         f.pointer(context.get(p)) for p in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
     )
-    with _each_address(f) as (result, lane, inside, page):
+    _, addresses, lanes, _ = f.parameters
+    result = f.zeroed(I32)
+    with f.each_of(lanes, addresses) as (lane, address):
+        inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
+        page = f.op("lshr", inside, const(I64, layout.PAGE_BITS))
         page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
         low = f.load(I64, f.offset(lows, page, I64), 8)
         high = f.load(I64, f.offset(highs, page, I64), 8)
@@ -224,45 +226,13 @@ def define_outside(module: Module) -> None:
         short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
         askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
         _set_if(f, result, lane, f.or_(short, askew))
-
-
-def define_undefined(module: Module) -> None:
-    """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
-    parameters = f"ptr context, {V64} addresses, i32 lanes"
-    f = Function(module, f"i32 sim_undefined({parameters}) cold noinline nounwind")
-    pages = f.pointer(Fields(f, f.parameters[0]).get(layout.Context.PAGE_UNDEFINED))
-    with _each_address(f) as (result, lane, _, page):
-        _set_if(f, result, lane, f.nonzero(f.load(ir.I8, f.offset(pages, page))))
-
-
-@contextmanager
-def _each_address(f: Function) -> Iterator[tuple[Value, Value, Value, Value]]:
-    """The rest of a function of addresses and lanes: code for each lane, given where the lanes that
-    the function returns are gathered, the lane, its offset in global memory and its page."""
-    _, addresses, lanes, *_ = f.parameters
-    result = f.zeroed(I32)
-    with f.each_of(lanes, addresses) as (lane, address):
-        inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
-        yield result, lane, inside, f.op("lshr", inside, const(I64, layout.PAGE_BITS))
     f.ret(f.load(I32, result, 4))
 
 
 UNWRITTEN_WORD = int.from_bytes(bytes([layout.UNWRITTEN_BYTE] * WORD), "little")
 
 
-def check_defined(k: KernelWriter, a: SpaceAccess, values: list[Value]) -> None:
-    """Stop if a lane read global memory as it was before anything was written there."""
-    f = k.f
-    if k.watched or values[0].type not in (V32, V64):
-        return  # single bytes can have any value
-    bits = f.as_bits(_suspicious(k, values, layout.UNDEFINED_WORD))
-    with f.when(f.nonzero(bits), likely=False):
-        wide = f.resize(a.address, 64)
-        bad = f.call(I32, "sim_undefined", k.context, wide, bits)
-        k.fault_if(layout.Fault.UNDEFINED, bad, a.i, wide)
-
-
-def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
+def _suspicious(k: KernelWriter, values: list[Value]) -> Value:
     """Lanes (<32 x i1>) where a word has the pattern of unwritten memory."""
     found = const(ir.MASK, 0)
     for value in values:
@@ -270,7 +240,7 @@ def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_W
         if value.type == V64:
             words = [k.f.resize(value, 32), k.f.resize(k.f.op("lshr", value, const(V64, 32)), 32)]
         for word in words:
-            found = k.f.or_(found, k.f.compare("eq", word, const(V32, pattern)))
+            found = k.f.or_(found, k.f.compare("eq", word, const(V32, UNWRITTEN_WORD)))
     return k.f.and_(found, k.active)
 
 

@@ -87,8 +87,6 @@ class KernelWriter:
     active: Value = NOBODY
     pointers: dict[str, Value] = field(default_factory=dict)
     narrowed: bool = False
-    undefined: bool = False
-    """Whether reads from buffers that start undefined are faults."""
     watched: bool = False
     """Whether accesses and barriers call the watcher (the checked mode)."""
     assembled: Assembled = field(default_factory=Assembled)

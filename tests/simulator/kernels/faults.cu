@@ -123,14 +123,6 @@ __global__ void textured(float* out, cudaTextureObject_t t) {
   out[threadIdx.x] = tex1D<float>(t, threadIdx.x);
 }
 
-__global__ void sums(float* out) { out[threadIdx.x] += 1; }
-__global__ void counts(int* out) { atomicAdd(&out[threadIdx.x], 1); }
-__global__ void moves(double* out) { out[threadIdx.x] = out[31 - threadIdx.x] * 2; }
-__global__ void writes_first(volatile int* out) {
-  out[threadIdx.x] = threadIdx.x;
-  out[threadIdx.x] = out[threadIdx.x] + 1;
-}
-
 __global__ void skips(int* out) {
   // stops: some threads went past a barrier .* \(block \(0, 0, 0\), warp 2, lanes 0xffffffff\), bar.sync at
   if (threadIdx.x < 64) __syncthreads();
