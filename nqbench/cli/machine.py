@@ -29,15 +29,20 @@ def devices(
     """
     from dataclasses import asdict
 
-    from nqbench.devices.registry import list_devices, model_facts
+    from nqbench.devices.registry import list_devices
+    from nqbench.simulator.models import load_model
 
-    rows = model_facts(model) if model else list_devices()
-    if as_json:
-        show.console.print_json([asdict(row) for row in rows])
+    if model:
+        stated = load_model(model.removeprefix("sim:")).stated
+        rows = [{"fact": fact, **stated[fact].as_json()} for fact in stated]
     else:
-        show.console.show_rows(rows)
-        if not model:
-            show.console.say(MODES)
+        rows = [asdict(row) for row in list_devices()]
+    if as_json:
+        show.console.print_json(rows)
+        return
+    show.console.show_rows(rows)
+    if not model:
+        show.console.say(MODES)
 
 
 def doctor(

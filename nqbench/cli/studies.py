@@ -134,7 +134,7 @@ def static(
         show.console.print_json([asdict(row) for row in rows])
     elif rows:
         chips = ", ".join(dict.fromkeys(f"{r.arch} is {r.chip}" for r in rows))
-        show.console.show_rows(shortened(rows), varying=f"{chips}. ")
+        show.console.show_rows([*map(asdict, shortened(rows))], varying=f"{chips}. ")
     else:
         show.console.note("no point of this study is a GPU kernel: there is nothing to compile")
 

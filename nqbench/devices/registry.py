@@ -57,15 +57,6 @@ class DeviceRow:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
-class FactRow:
-    """One line of ``nqbench devices MODEL``."""
-
-    fact: str
-    value: str
-    source: str
-
-
 def choose_device(spec: str = "auto") -> DeviceChoice:
     """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
 
@@ -191,16 +182,6 @@ def list_devices() -> list[DeviceRow]:
         note = compiler or f"{model.facts.multiprocessors} multiprocessors, {arch}"
         rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
-    return rows
-
-
-def model_facts(name: str) -> list[FactRow]:
-    """Every fact of a model, with its source. Raises ``DeviceUnavailable`` for an unknown one."""
-    model = load_model(name.removeprefix("sim:"))
-    rows = []
-    for key, fact in model.stated.items():
-        values = fact.value if isinstance(fact.value, tuple) else (fact.value,)
-        rows.append(FactRow(key, ", ".join(map(str, values)), fact.source))
     return rows
 
 

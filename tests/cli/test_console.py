@@ -11,7 +11,7 @@ from rich.console import Console
 from nqbench.cli.show import progress
 from nqbench.cli.show.console import say, show_table
 from nqbench.cli.show.listings import show_points
-from nqbench.cli.show.progress import Display, LiveDisplay, ProgressRow
+from nqbench.cli.show.progress import Display, ProgressRow
 from nqbench.cli.show.results import show_reasons
 from nqbench.point import Point
 from nqbench.record import Record
@@ -94,7 +94,7 @@ def test_a_log_gets_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_live_lines_say_how_far_it_is_and_what_is_measured() -> None:
     out = console(80, terminal=True)
-    display = LiveDisplay(out)
+    display = Display(out, live=True)
     try:
         row = display.row("")
         measure_some(row)
@@ -115,7 +115,7 @@ def test_the_live_lines_say_how_far_it_is_and_what_is_measured() -> None:
 
 def test_a_point_is_drawn_before_it_is_timed_and_nothing_after_the_end() -> None:
     out = console(80, terminal=True)
-    display = LiveDisplay(out)
+    display = Display(out, live=True)
     row = display.row("")
     row.stage("timing, round 1 of 1", 2)
     display._drawn = 0.0  # long ago
@@ -134,7 +134,7 @@ def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that still redraws itself writes over what is printed next, and hides the cursor."""
     out = console(80, terminal=True)
     monkeypatch.setattr(progress, "console", lambda stderr=False: out)
-    monkeypatch.setattr(progress, "Display", LiveDisplay)
+    monkeypatch.setattr(progress, "Display", lambda out, **_: Display(out, live=True))
     opened = progress.progress()
     opened.__enter__().stage("compile", 3)
     assert "compile: 0 of 3" in written(out)

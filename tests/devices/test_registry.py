@@ -6,9 +6,10 @@ import pytest
 
 from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
-from nqbench.devices.registry import choose_device, facts_for, list_devices, model_facts
+from nqbench.devices.registry import choose_device, facts_for, list_devices
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.simulator.models import load_model
 
 
 @pytest.fixture
@@ -95,10 +96,10 @@ def test_the_list_names_what_is_absent() -> None:
 
 
 def test_a_model_tells_its_facts_with_their_sources() -> None:
-    rows = {row.fact: row for row in model_facts("sim:gtx480")}
-    assert rows["shared_carveouts"].value == "16384, 49152"
-    assert "F.4.1" in rows["shared_carveouts"].source
-    assert rows["l2_latency"].source.startswith("assumed: ")
+    stated = load_model("gtx480").stated
+    assert stated["shared_carveouts"].as_json()["value"] == "16384, 49152"
+    assert "F.4.1" in stated["shared_carveouts"].source
+    assert stated["l2_latency"].source.startswith("assumed: ")
     assert choose_device("sim:gtx480").remark.startswith("PTX for sm_75")
     assert choose_device("sim:h100").remark == ""
 

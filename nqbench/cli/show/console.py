@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -22,8 +21,6 @@ from rich.text import Text
 from nqbench.system.files import harmless
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from nqbench.report.table import Table as ReportTable
 
 PIPE_WIDTH: Final = 220
@@ -152,14 +149,14 @@ def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def show_rows(rows: Sequence[DataclassInstance], varying: str | None = None) -> None:
-    """Dataclasses of one type as a table, a column per field.
+def show_rows(rows: Sequence[Mapping[str, Any]], varying: str | None = None) -> None:
+    """Rows of the same fields as a table, a column per field.
 
     ``varying``: only the fields that differ between rows, the others in a sentence below, which
     begins with this text.
     """
-    names = [field.name for field in fields(rows[0])]
-    cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
+    names = [*rows[0]]
+    cells = [[_cell(value) for value in row.values()] for row in rows]
     same = ""
     if varying is not None and len(rows) > 1:
         kept = [i for i, _ in enumerate(names) if len({row[i] for row in cells}) > 1]

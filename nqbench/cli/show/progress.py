@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.live import Live
@@ -37,7 +37,7 @@ def progress() -> Iterator[ProgressRow]:
     out = console(stderr=True)
     # Lines can be redrawn, and the user has not asked for plain ones.
     live = out.is_interactive and out.file.isatty() and not out.quiet
-    display = LiveDisplay(out) if live and not os.environ.get("NO_COLOR") else Display(out)
+    display = Display(out, live=live and not os.environ.get("NO_COLOR"))
     try:
         yield display.row("")
     finally:
@@ -152,13 +152,20 @@ class ProgressRow(Listener):
 
 
 class Display:
-    """Rows as lines of a log, at most one every ``PLAIN_INTERVAL_S`` seconds for each."""
+    """Rows: on a terminal (``live``) a line for each, redrawn in place, and messages scroll above;
+    elsewhere lines of a log, at most one every ``PLAIN_INTERVAL_S`` seconds for each.
 
-    def __init__(self, out: Console) -> None:
-        self.out = out
+    It is redrawn before a point is handed to the device: on one device never in a timed region.
+    """
+
+    def __init__(self, out: Console, *, live: bool = False) -> None:
+        self.out, self.live = out, live
         self.rows: list[ProgressRow] = []
         self.names: dict[tuple[str, str], str] = {}
         self.said: set[tuple[str, str]] = set()
+        how: dict[str, Any] = {"auto_refresh": False, "transient": True, "redirect_stdout": False}
+        self._live = Live(console=out, get_renderable=self.render, **how) if live else None
+        self._drawn = 0.0
 
     def row(self, name: str) -> ProgressRow:
         """A further row."""
@@ -167,42 +174,8 @@ class Display:
 
     def stage_began(self, row: ProgressRow) -> None:
         """A row has a new stage."""
-        row.message(f"{row.stage_name}: {row.total}")
-
-    def point_began(self, row: ProgressRow) -> None:
-        """A row is about to measure a point."""
-
-    def step_done(self, row: ProgressRow) -> None:
-        """A row is a step further."""
-        now = time.monotonic()
-        if (row.total or row.text) and now - row.said >= PLAIN_INTERVAL_S:
-            row.said = now
-            row.message(row.line())
-
-    def close(self) -> None:
-        """Nothing follows."""
-
-
-class LiveDisplay(Display):
-    """A line for each row, redrawn in place; messages scroll above it.
-
-    It is redrawn before a point is handed to the device: on one device never in a timed region.
-    """
-
-    def __init__(self, out: Console) -> None:
-        super().__init__(out)
-        self._live = Live(
-            console=out,
-            get_renderable=self.render,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-        )
-        self._closed = False
-        self._drawn = 0.0
-
-    def stage_began(self, row: ProgressRow) -> None:  # noqa: ARG002 (all rows are drawn)
-        """Show it at once."""
+        if not self.live:
+            row.message(f"{row.stage_name}: {row.total}")
         self._draw()
 
     def point_began(self, row: ProgressRow) -> None:
@@ -211,18 +184,24 @@ class LiveDisplay(Display):
         self._draw(TICK_S if others else TICK_S / 4)
 
     def step_done(self, row: ProgressRow) -> None:
-        """What has no points is drawn when it says how far it is."""
-        if row.text:
-            self._draw(TICK_S / 4)
+        """A row is a step further; what has no points is drawn when it says how far it is."""
+        now = time.monotonic()
+        if self.live:
+            if row.text:
+                self._draw(TICK_S / 4)
+        elif (row.total or row.text) and now - row.said >= PLAIN_INTERVAL_S:
+            row.said = now
+            row.message(row.line())
 
     def close(self) -> None:
         """Stop redrawing; the results take its place."""
-        self._closed = True
-        self._live.stop()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def _draw(self, apart_s: float = 0.0) -> None:
         """Redraw, if that was done ``apart_s`` seconds ago or earlier."""
-        if not self._closed and time.monotonic() - self._drawn >= apart_s:
+        if self._live is not None and time.monotonic() - self._drawn >= apart_s:
             self._live.start()  # the first time
             self._live.refresh()
             self._drawn = time.monotonic()

@@ -120,6 +120,11 @@ class Fact:
     value: Any
     source: str
 
+    def as_json(self) -> dict[str, str]:
+        """Both as text."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return {"value": ", ".join(map(str, values)), "source": self.source}
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
