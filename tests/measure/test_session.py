@@ -60,7 +60,8 @@ def test_a_record_holds_short_plain_numbers() -> None:
     value = {"a": np.int64(3), "b": (np.float64(0.5), [np.bool_(True)]), 4: "x"}
     assert plain(value) == {"a": 3, "b": [0.5, [True]], "4": "x"}
     assert type(plain(value)["a"]) is int
-    assert scalars({"steps": 5, "lines": [{"ptx_line": 1}]}) == {"steps": 5}
+    detail = {"steps": 5, "lines": [{"ptx_line": 1}], "printed": ["x" * 1500, "y" * 1500]}
+    assert scalars(detail) == {"steps": 5, "printed": "x" * 1500 + "y" * 500}
     about = Session("fake").measure(replace(REQUEST, timed=False)).about
     assert (about["jobs"], about["first_launch_s"]) == (1, 1e-4)
     on_cpu = Session("fake").measure(replace(REQUEST, point=point(8, system="cpu.power")))
