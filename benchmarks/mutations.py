@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.exit(f"{room}: its tests fail without a mutation: {tests}")
             limits[room] = max(60.0, SLOWER * (time.monotonic() - began))
             for file in modules(paths):
-                text = (ROOT / file).read_text(encoding="utf-8")
+                text = (project / file).read_text(encoding="utf-8")
                 drawn += [(room, file, n) for n in range(len(list(places(ast.parse(text)))))]
         sys.stdout.write(f"{len(drawn)} places in {', '.join(given.rooms)}\n")
         end = time.monotonic() + 60 * given.minutes
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for room, file, number in chance.sample(drawn, min(given.count, len(drawn))):
             if time.monotonic() > end:
                 break
-            text = (ROOT / file).read_text(encoding="utf-8")
+            text = (project / file).read_text(encoding="utf-8")
             new, said = mutated(text, number)
             (project / file).write_text(new, encoding="utf-8")
             found = outcome(project, ROOMS[room][1], limits[room])
