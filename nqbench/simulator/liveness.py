@@ -4,7 +4,7 @@ copies are kept; which buffer or variable an access reaches, as far as the code 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -185,15 +185,13 @@ ACCESSES = ("ld", "ldu", "st", "atom", "red")
 
 def targets(
     blocks: list[BasicBlock],
-    variables: Mapping[str, str],
-    parameters: Mapping[str, str],
+    names: Collection[str],
     starts: Mapping[int, str] = MappingProxyType({}),
 ) -> dict[ptx.Instruction, str]:
     """The name behind every memory access whose address comes from exactly one base.
 
-    ``variables``  readable name by PTX name of each shared, local or module variable
-    ``parameters`` buffer by PTX name of each pointer parameter
-    ``starts``     name by the identity of an instruction that gives the address of a part
+    ``names``   PTX names of variables and of pointer parameters
+    ``starts``  name by the identity of an instruction that gives the address of a part
     """
     definitions, _ = by_register(blocks)
     found = {}
@@ -201,51 +199,33 @@ def targets(
         if instruction.opcode not in ACCESSES or "param" in instruction.modifiers:
             continue
         place = next((o for o in instruction.operands if isinstance(o, ptx.Memory)), None)
-        names = _bases(place, definitions, variables, parameters, starts) if place else set()
-        if len(names) == 1:
-            found[instruction] = names.pop()
+        bases = _bases(place, definitions, names, starts) if place else set()
+        if len(bases) == 1:
+            found[instruction] = bases.pop()
     return found
-
-
-def behind(
-    start: ptx.Operand,
-    definitions: Mapping[ptx.Register, list[ptx.Instruction]],
-    ends: Callable[[ptx.Instruction], bool],
-) -> Iterator[ptx.Instruction]:
-    """The instructions that a value is computed by; of those at which it ``ends`` the operands are
-    not followed further."""
-    pending, seen = ptx.registers(start), set[ptx.Register]()
-    while pending:
-        register = pending.pop()
-        if register not in seen:
-            seen.add(register)
-            for instruction in definitions.get(register, ()):
-                yield instruction
-                if not ends(instruction):
-                    pending += sources(instruction)
 
 
 def _bases(
     place: ptx.Memory,
     definitions: Mapping[ptx.Register, list[ptx.Instruction]],
-    variables: Mapping[str, str],
-    parameters: Mapping[str, str],
+    names: Collection[str],
     starts: Mapping[int, str],
 ) -> set[str]:
-    named: list[tuple[Mapping[str, str], object]] = [(variables, place.base)]
+    pending, seen = ptx.registers(place), set[ptx.Register]()
+    read: list[object] = [place.base]
     parts = set[str]()
-    for i in behind(
-        place, definitions, lambda i: id(i) in starts or i.opcode not in ADDRESS_OPCODES
-    ):
-        if id(i) in starts:
-            parts.add(starts[id(i)])
-        elif i.opcode in ADDRESS_OPCODES:
-            named += [(variables, operand) for operand in i.operands[1:]]
-        elif i.opcode == "ld" and i.modifiers[0] == "param":
-            named += [(parameters, getattr(i.operands[1], "base", None))]
-    return parts | {
-        names[o.name] for names, o in named if isinstance(o, ptx.Name) and o.name in names
-    }
+    while pending:
+        register = pending.pop()
+        for i in () if register in seen else definitions.get(register, ()):
+            if id(i) in starts:
+                parts.add(starts[id(i)])
+            elif i.opcode in ADDRESS_OPCODES:
+                pending += sources(i)
+                read += i.operands[1:]
+            elif i.opcode == "ld" and i.modifiers[0] == "param":
+                read.append(getattr(i.operands[1], "base", None))
+        seen.add(register)
+    return parts | {o.name for o in read if isinstance(o, ptx.Name) and o.name in names}
 
 
 def readable(symbol: str) -> str:

@@ -204,10 +204,9 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 def _extents(code: Translation, nbytes: int) -> NDArray[np.int64]:
     """``[instruction]``: first byte and end of the array in shared or local memory from which the
     address comes; 0 and ``nbytes`` where it may come from elsewhere, too."""
-    names = {name: name for name in code.kernel.variables}
-    parameters = {name: name for name in code.kernel.parameters}
     starts, places = _local_arrays(code)
-    reached = targets(code.blocks, names, parameters, starts)
+    names = {*code.kernel.variables, *code.kernel.parameters}
+    reached = targets(code.blocks, names, starts)
     places |= {name: (start, start + size) for name, start, size in code.symbols.shared}
     found = [places.get(reached.get(i, ""), (0, nbytes)) for i in code.instructions]
     return np.array(found, np.int64).reshape(-1, 2)

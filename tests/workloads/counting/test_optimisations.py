@@ -31,8 +31,10 @@ def stack_accesses(plan: Plan) -> list[dict[str, Any]]:
         (kernel,) = prepared.kernels.values()
     assert kernel.tally is not None
     blocks, variables = kernel.code.blocks, kernel.code.kernel.variables
-    reached = targets(blocks, {name: readable(name) for name in variables}, {})
-    return [x for x in accesses(kernel.tally) if reached.get(x["instruction"]) in STACK]
+    reached = targets(blocks, variables)
+    return [
+        x for x in accesses(kernel.tally) if readable(reached.get(x["instruction"], "")) in STACK
+    ]
 
 
 @pytest.mark.parametrize(
