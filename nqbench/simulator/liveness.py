@@ -11,11 +11,7 @@ from types import MappingProxyType
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 
-NO_RESULT = frozenset(
-    {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",
-     "nanosleep", "brkpt", "discard", "applypriority", "cp",
-     "griddepcontrol"}
-)  # fmt: skip
+NO_RESULT = frozenset(ptx.FAMILIES["no_result"])
 """Opcodes whose first operand is not a destination."""
 RETURNING_NOTHING = ("init", "inval", "expect_tx")  # of ``mbarrier``
 
@@ -175,9 +171,7 @@ def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
     )
 
 
-ADDRESS_OPCODES = frozenset(
-    {"mov", "add", "sub", "mad", "cvta", "cvt", "selp", "shl", "mul", "and", "or", "lop3", "bfi"}
-)
+ADDRESS_OPCODES = frozenset(ptx.FAMILIES["address"])
 """Opcodes through which an address is followed to where it came from; a loaded value is not."""
 
 ACCESSES = ("ld", "ldu", "st", "atom", "red")

@@ -240,13 +240,7 @@ _FUNCTION = re.compile(
     r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
     re.MULTILINE,
 )
-REFUSED = {
-    **dict.fromkeys(("tex", "tld4", "txq"), "textures are"),
-    **dict.fromkeys(("suld", "sust", "sured", "suq"), "surfaces are"),
-    **dict.fromkeys(
-        ("wmma", "mma", "ldmatrix", "stmatrix", "wgmma", "tcgen05"), "tensor cores are"
-    ),
-}
+REFUSED = {opcode: why for why, names in ptx.FAMILIES["refused"].items() for opcode in names}
 """Opcodes whose operands have forms of their own."""
 _REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
 # ``.ptr`` says what a pointer points to; the compiler writes it for sm_100 and later.

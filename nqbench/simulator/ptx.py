@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import struct
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+FAMILIES: Final[Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("instructions.toml").read_text(encoding="utf-8")
+)
+"""Families of opcodes and modifiers."""
 
 
 @dataclass(frozen=True, slots=True)

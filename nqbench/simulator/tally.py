@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS, AccessSite
 from nqbench.simulator.engine import SimLaunch
 from nqbench.simulator.ir import LANES
-from nqbench.simulator.ptx import ATOMICS, Instruction
+from nqbench.simulator.ptx import ATOMICS, FAMILIES, Instruction
 from nqbench.simulator.rules import SECTOR_BITS
 from nqbench.simulator.translation import Translation
 
@@ -245,18 +245,8 @@ def _operations_of_blocks(code: Translation, of: Callable[[Instruction], int]) -
     return np.array(each, np.int64)
 
 
-FUSED: Final = frozenset({"fma", "mad"})
-FLOAT: Final = frozenset(
-    {"add", "sub", "mul", "div", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"}
-)
-FLOAT_TYPES: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
-INTEGER: Final = frozenset(
-    {
-        *("add", "addc", "sub", "subc", "mul", "mad", "madc", "mul24", "mad24", "sad"),
-        *("div", "rem", "abs", "neg", "min", "max", "setp", "set", "dp2a", "dp4a"),
-        *("and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt"),
-        *("popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "szext", "bmsk"),
-    }
+FUSED, FLOAT, FLOAT_TYPES, INTEGER = (
+    frozenset(FAMILIES[name]) for name in ("fused", "float", "float_types", "integer")
 )
 
 

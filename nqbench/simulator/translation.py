@@ -152,8 +152,8 @@ def _unpacked(raw: bytes) -> tuple[dict[str, Any], bytes]:
 
 @functools.cache
 def _own_code() -> str:
-    """A digest of the simulator's own source: another one may translate otherwise."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    """A digest of the simulator's own source and tables: others may translate otherwise."""
+    files = sorted(p for p in Path(__file__).parent.rglob("*") if p.suffix in (".py", ".toml"))
     return cache_key(file.read_bytes() for file in files)
 
 

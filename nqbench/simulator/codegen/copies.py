@@ -11,7 +11,7 @@ from nqbench.simulator.codegen.reach import Places, SpaceAccess, check_written, 
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, V32, V64, Function, Value, const
 from nqbench.simulator.layout import CACHE_LINE, SHARED_WINDOW
-from nqbench.simulator.ptx import Immediate, Instruction, Operand
+from nqbench.simulator.ptx import FAMILIES, Immediate, Instruction, Operand
 
 
 def copy(k: KernelWriter, i: Instruction) -> None:
@@ -91,17 +91,13 @@ def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
 
 PENDING, COUNT, PHASE, BYTES = 0, 16, 32, 40
 """Bits of an ``mbarrier`` object from which on its parts lie; PTX leaves them to the machine."""
-MBARRIER = (
-    *("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "parity", "noComplete"),
-    *("expect_tx", "shared", "shared::cta", "release", "acquire", "relaxed", "cta", "cluster"),
-)
 
 
 def phase_barrier(k: KernelWriter, i: Instruction) -> None:
     """``mbarrier``: threads arrive and are counted, and bytes that copies bring; a phase ends when
     as many threads have as were set, and all expected bytes are there."""
     f, what = k.f, i.modifiers[0]
-    kinds(k, i, MBARRIER, allow="b")
+    kinds(k, i, FAMILIES["mbarrier"], allow="b")
     if what == "inval":
         return
     if what == "init":

@@ -14,12 +14,7 @@ from nqbench.simulator.ir import I32, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, Fault
 from nqbench.simulator.ptx import Instruction, Memory, Operand, Register, Vector
 
-QUALIFIERS = frozenset(
-    {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "cta", "cluster", "gpu", "sys",
-     "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "v2", "v4", "L1::no_allocate",
-     "L1::evict_first", "L1::evict_last", "L1::evict_unchanged", "L1::evict_normal", "L2::64B",
-     "L2::128B", "L2::256B", "shared::cta", "param::entry"}
-)  # fmt: skip
+QUALIFIERS = frozenset(ptx.FAMILIES["hints"])
 """Order, scope and cache hints: they change no value, since accesses happen one at a time."""
 
 

@@ -7,18 +7,9 @@ from nqbench.simulator.codegen.formats import EIGHTS, FLOATING, bits_of, reals
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
 from nqbench.simulator.ir import V16, Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
-from nqbench.simulator.ptx import WIDTHS, Instruction, Vector, both
+from nqbench.simulator.ptx import FAMILIES, WIDTHS, Instruction, Vector, both
 
 ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
-INTEGER_TESTS = {
-    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
-    "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
-}  # fmt: skip
-FLOAT_TESTS = {
-    "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
-    "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge",
-    "num": "ord", "nan": "uno",
-}  # fmt: skip
 COMBINATIONS = ("and", "or", "xor")
 
 
@@ -165,8 +156,8 @@ def _tests(k: KernelWriter, i: Instruction) -> list[Value]:
         raise k.unsupported(i, f"modifier .{min(strange)}")
     if kind in FLOATING:
         pairs = zip(reals(k, i, a, kind), reals(k, i, b, kind), strict=True)
-        return [k.f.fcompare(FLOAT_TESTS[test], x, y) for x, y in pairs]
-    name = INTEGER_TESTS[test]
+        return [k.f.fcompare(FAMILIES["float_tests"][test], x, y) for x, y in pairs]
+    name = FAMILIES["integer_tests"][test]
     if name not in ("eq", "ne"):
         unsigned = test in ("lo", "ls", "hi", "hs") or kind[0] != "s"
         name = ("u" if unsigned else "s") + name
