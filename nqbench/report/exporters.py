@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import io
 import re
+import tomllib
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StudyError
@@ -67,23 +69,7 @@ def comma_separated(table: Table) -> str:
 
 
 _LATEX_ESCAPES: Final = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "`": r"\textasciigrave{}",
-        '"': r"\textquotedbl{}",
-        "±": r"$\pm$",
-        "\u00d7": r"$\times$",
-        "µ": r"\textmu{}",
-        "\u2013": "--",
-        "→": r"$\rightarrow$",
-        "\n": " ",
-    }
+    tomllib.loads(Path(__file__).with_name("latex.toml").read_text(encoding="utf-8"))
 )
 
 
