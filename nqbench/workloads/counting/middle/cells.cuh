@@ -1,7 +1,7 @@
 // Cuts groups into cells: pairs of lists that are ordered and joined on their own.
 //
-// `decide` makes a cell of an even board for every column of the queen of the middle rows that is
-// farthest out. `cut` cuts cells with long lists by the diagonals that decide most. A cut by a
+// In a round that is `exact` an even board has a cell for every column of the queen of the middle rows
+// that is farthest out. Others cut cells with long lists by the diagonals that decide most. A cut by a
 // diagonal gives a cell whose halves have it on one side and lack it on the other, and one whose
 // halves lack it on the first side: the other side's halves that lack it are in both, and no pair is
 // lost or in both.
@@ -87,14 +87,13 @@ template <Middle C> __device__ Cell whole_group(const Batch& batch, unsigned num
     return cell;
 }
 
-// The cells of a round: of the first one, unless it is `exact`, the groups.
-template <Middle C>
-__device__ unsigned cells_of(const unsigned* counts, unsigned groups, unsigned capacity,
-                             unsigned round) {
-    return C.exact() || round > 0 ? min(counts[kCells + round], capacity) : groups;
+// The cells of a round: of the first one the groups.
+__device__ inline unsigned cells_of(const unsigned* counts, unsigned groups, unsigned capacity,
+                                    unsigned round) {
+    return round > 0 ? min(counts[kCells + round], capacity) : groups;
 }
 template <Middle C> __device__ Cell cell_of(const Batch& batch, unsigned round, unsigned number) {
-    if (C.exact() || round > 0) return batch.cells[size_t(round) * batch.capacity + number];
+    if (round > 0) return batch.cells[size_t(round) * batch.capacity + number];
     return whole_group<C>(batch, number);
 }
 
@@ -319,47 +318,37 @@ __device__ void deal(const Rule& rule, unsigned number, const Cell& cell, const 
         });
 }
 
-// The first round of cells of an even board.
-template <Middle C>
-__global__ void __launch_bounds__(kDealThreads, 2)
-    decide(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
-           const unsigned* list_of, const unsigned* sizes, const Half* useful, Half* halves,
-           unsigned dealt, unsigned end, Cell* cells, unsigned capacity, unsigned* counts,
-           unsigned* spilled, const unsigned* columns) {
-    const Batch batch{first,  groups, at,  room,  middle,   list_of, sizes,  useful,
-                      halves, dealt,  end, cells, capacity, counts,  spilled};
-    __shared__ Decision<C> decision;
-    for (unsigned number; (number = next_ticket(counts + kDecided)) < groups;) {
-        const Cell cell = whole_group<C>(batch, number);
-        if (min(cell.size[0], cell.size[1]) == 0) continue;
-        decision.make(columns + 2 * (first + number));
-        const Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
-        deal<C>(decision, C.n, cell, sides, batch, 0);
-    }
-}
-
-// Cuts the cells of a round that have a list of more than `longest` halves; all are in the next one.
+// Makes the cells of the next round: in the first one those of exact columns, if there are any, else
+// cells are cut that have a list of more than `longest` halves.
 template <Middle C>
 __global__ void __launch_bounds__(kDealThreads, 2)
     cut(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
         const unsigned* list_of, const unsigned* sizes, const Half* useful, Half* halves,
         unsigned dealt, unsigned end, Cell* cells, unsigned capacity, unsigned* counts,
-        unsigned* spilled, unsigned round, unsigned longest) {
+        unsigned* spilled, const unsigned* columns, unsigned round, unsigned longest) {
     const Batch batch{first,  groups, at,  room,  middle,   list_of, sizes,  useful,
                       halves, dealt,  end, cells, capacity, counts,  spilled};
     __shared__ Ranking<C, kDealThreads> ranking;
     __shared__ Cuts<C> cuts;
-    const unsigned all = cells_of<C>(counts, groups, capacity, round);
+    const unsigned all = cells_of(counts, groups, capacity, round);
     for (unsigned number; (number = next_ticket(counts + kTickets + round)) < all;) {
         const Cell cell = cell_of<C>(batch, round, number);
+        if (min(cell.size[0], cell.size[1]) == 0) continue;
+        const Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
+        if constexpr (C.exact()) {
+            __shared__ Decision<C> decision;
+            if (round == 0) {
+                decision.make(columns + 2 * (first + number));
+                deal<C>(decision, C.n, cell, sides, batch, 1);
+                continue;
+            }
+        }
         const unsigned kept = C.odd() && !cell.dealt ? kKept : 1;
         const unsigned size = max(cell.size[0], cell.size[1]) / kept;
-        if (min(cell.size[0], cell.size[1]) == 0) continue;
         if (size <= longest) {
             if (threadIdx.x == 0) add(batch, round + 1, cell);
             continue;
         }
-        const Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
         ranking.make(sides, cell.useful);
         cuts.make(ranking.place, size <= 2 * longest ? 2 : kMostCuts);
         deal<C>(cuts, 1u << cuts.count, cell, sides, batch, round + 1);

@@ -51,12 +51,11 @@ constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
 enum Count {
     kTaken,
     kDealt,
-    kDecided,
     kOrdered,
     kJoined,
     kCells,
-    kTickets = kCells + 5,
-    kCounts = kTickets + 4
+    kTickets = kCells + 6,
+    kCounts = kTickets + 5
 };
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kJoinThreads, 4)
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, Half* sums) {
     __shared__ unsigned next;
-    const unsigned all = cells_of<C>(counts, groups, capacity, round);
+    const unsigned all = cells_of(counts, groups, capacity, round);
     for (unsigned number; (number = next_ticket(counts + kJoined)) < all;) {
         const Pair pair = pairs[number];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[first + pair.group]) continue;

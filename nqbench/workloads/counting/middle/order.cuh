@@ -148,14 +148,15 @@ template <Middle C> struct Orderer {
     unsigned filled, tile;
 
     // Finds what diagonals the members of a side have, and stages them behind the others, as far as
-    // there is room; returns how many there are with the others.
-    __device__ unsigned scan(const Members<C>& side, Half* stage, unsigned staged) {
+    // there is room; returns how many there are with the others. Without `room` it counts none.
+    __device__ unsigned scan(const Members<C>& side, Half* stage, unsigned room) {
         Half own = 0;
         side.template each<kOrderThreads>([&](Half half) {
             if (!side.take(half)) return;
             own |= half;
+            if (room == 0) return;
             const unsigned place = next_place(&filled);
-            if (place < staged) stage[place] = half;
+            if (place < room) stage[place] = half;
         });
         own = any_of_warp(own);
         if (lane_number() == 0 && own != 0) atomicOr(&seen[side.lower], own);
@@ -208,7 +209,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
                       halves, dealt,  end, cells, capacity, counts,  spilled};
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
-    const unsigned all = cells_of<C>(counts, groups, capacity, round);
+    const unsigned all = cells_of(counts, groups, capacity, round);
     for (unsigned number; (number = next_ticket(counts + kOrdered)) < all;) {
         const Cell cell = cell_of<C>(batch, round, number);
         Pair pair{cell.group, 0, {0, 0}, {0, 0}};
@@ -219,11 +220,17 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
         if (min(cell.size[0], cell.size[1]) == 0) continue;
         __syncthreads();
         Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
-        const unsigned uppers = own.scan(sides[0], stage, staged);
-        const unsigned members = own.scan(sides[1], stage, staged);
-        if (uppers == 0 || members == uppers) continue;
-        const Half both = cell.useful & own.seen[0] & own.seen[1];
-        const bool fits = members <= staged;
+        const unsigned most = C.odd() && !cell.dealt ? kKept * staged : staged;
+        const unsigned kept = cell.size[0] + cell.size[1] <= most ? staged : 0;
+        unsigned uppers = 0, members = staged + 1;
+        Half both = cell.useful;
+        if (C.odd() || cell.dealt || kept) {  // else all that were listed are members
+            uppers = own.scan(sides[0], stage, kept);
+            members = own.scan(sides[1], stage, kept);
+            if (kept && (uppers == 0 || members == uppers)) continue;
+            both &= own.seen[0] & own.seen[1];
+        }
+        const bool fits = kept && members <= staged;
         if (fits) sides[0] = {stage, uppers}, sides[1] = {stage + uppers, members - uppers};
         own.ranking.make(sides, both);
         own.permute.make(own.ranking.place);
@@ -231,8 +238,8 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
         bool found_room = true;
 #pragma unroll
         for (unsigned side = 0; side < 2; ++side) {
-            const unsigned most = sides[side].size;
-            const unsigned needed = (most + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
+            unsigned size = sides[side].size;
+            const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             __syncthreads();
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
@@ -240,7 +247,6 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
             found_room &= begin + needed <= tiles;
             if (!found_room) continue;
             Half* const to = ordered + size_t(begin) * kWarp;
-            unsigned size = most;
             if (fits) {
                 Half* const staged_side = stage + (side ? uppers : 0);
                 for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)

@@ -44,7 +44,7 @@ _CUT_HALVES: Final = 16384
 _EXACT_FROM_N, _EXACT_N = 20, 22
 """Even boards where `symmetry: middle` saves more than it costs, up to the largest that has it."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_COUNTS: Final = 14  # kCounts
+_COUNTS: Final = 15  # kCounts
 _CELL_WORDS, _PAIR_WORDS = 8, 6
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
@@ -137,19 +137,19 @@ def make_plan(
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
     most = max(len(sets) for sets, _ in sides)
-    exact, rounds, cells = _exact(levels), number(levels, "split"), _cells(levels, batch)
+    exact, rounds, cells = _exact(levels), _rounds(levels), _cells(levels, batch)
     # A queen of the middle row leaves a quarter of a list. Halves are in several of the cells that
     # a rule makes. The lists of a cell begin at a multiple of 32 tiles where they are ordered.
     halves = batch * room * (1 if n % 2 else 2)
     tiles = -(-halves * (1 + exact) // _WARP**2) * _WARP + 2 * min(cells, 8 * batch + 4096) * _WARP
-    dealt = halves * (4 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
+    dealt = halves * (2 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
     numbers |= {"batch": batch, "lists": most, "tiles": tiles, "dealt": dealt, "cells": cells}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(s) for s, _ in sides], levels["split"], exact),
+        (found, batch, room, [len(s) for s, _ in sides], rounds),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
 
@@ -157,6 +157,11 @@ def make_plan(
 def _exact(levels: Mapping[str, Level]) -> bool:
     """Whether a group has a cell for every column of the deciding queen (``Middle::exact``)."""
     return levels["symmetry"] == "middle" and number(levels, "n") % 2 == 0
+
+
+def _rounds(levels: Mapping[str, Level]) -> int:
+    """How often cells are made of others."""
+    return _exact(levels) + number(levels, "split")
 
 
 def _cells(levels: Mapping[str, Level], groups: int) -> int:
@@ -202,7 +207,7 @@ Numbers = Mapping[str, int | float | str]
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
-    n, cells, rounds = number(levels, "n"), int(numbers["cells"]), number(levels, "split") + 1
+    n, cells, rounds = number(levels, "n"), int(numbers["cells"]), _rounds(levels) + 1
     return [
         Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
         Buffer("boards", "uint32", 2 * sum(perm(n, rows) for rows in _quarters(n)) + 2 * _AT_ONCE),
@@ -229,7 +234,7 @@ def _word(name: str, level: str) -> str:
 def _kernels(
     levels: Mapping[str, Level], numbers: Numbers, multiprocessors: int
 ) -> dict[str, Kernel]:
-    n, rounds = number(levels, "n"), np.uint32(number(levels, "split"))
+    n, rounds = number(levels, "n"), np.uint32(_rounds(levels))
     capacity = np.uint32(numbers["cells"])
     config = ", ".join([str(n), *(_word(name, str(levels[name])) for name in _CONFIG)])
     first, groups, at, room, count, made = (
@@ -274,10 +279,9 @@ def _kernels(
             *(np.uint32(numbers["tiles"]), "ordered", "masks", "tops", "pairs"),
         ),
     }
-    if _exact(levels):
-        found["decide"] = kernel("decide", blocks, *batch, "columns")
     if rounds:
-        found["cut"] = kernel("cut", blocks, *batch, made, np.uint32(_CUT_HALVES))
+        longest_kept = np.uint32(_CUT_HALVES)
+        found["cut"] = kernel("cut", blocks, *batch, "columns", made, longest_kept)
     return found
 
 
@@ -288,7 +292,6 @@ def count(
     room: int,
     lists: Sequence[int],
     rounds: int,
-    exact: bool,
 ) -> None:
     """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups for
     whose lists or cells there was no room; these are counted again, alone and with more.
@@ -298,8 +301,6 @@ def count(
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
         source = {**of_batch, "at": at, "room": room}
-        if exact:
-            context.launch("decide", **source)
         for made in range(rounds):
             context.launch("cut", **source, round=made)
         context.launch("order", **source)
