@@ -140,7 +140,7 @@ def make_plan(
     exact, rounds, cells = _exact(levels), _rounds(levels), _cells(levels, batch)
     # A queen of the middle row leaves a quarter of a list. Halves are in several of the cells that
     # a rule makes. The lists of a cell begin at a multiple of 32 tiles where they are ordered.
-    halves = batch * room * (1 if n % 2 else 2)
+    halves = (batch + 1) * room if n % 2 else 2 * batch * room
     tiles = -(-halves * (1 + exact) // _WARP**2) * _WARP + 2 * min(cells, 8 * batch + 4096) * _WARP
     dealt = halves * (2 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
     numbers |= {"batch": batch, "lists": most, "tiles": tiles, "dealt": dealt, "cells": cells}
@@ -295,7 +295,7 @@ def count(
 ) -> None:
     """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups for
     whose lists or cells there was no room; these are counted again, alone and with more.
-    ``lists``: how many each batch has; ``rounds``: how often cells are cut.
+    ``lists``: how many each batch has; ``rounds``: how often cells are made of others.
     """
 
     def pair(first: int, many: int, at: int) -> None:
