@@ -76,7 +76,6 @@ PUBLISHED: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("`source`", papers.Work),
     ("`hardware`", papers.Hardware),
     ("`systems`", papers.PaperSystem),
-    ("`parameters`", papers.Parameter),
     ("`tables`", papers.PaperTable),
     ("`tables: series`", papers.Series),
     ("`tables: series: ratio`", papers.Ratio),
@@ -93,7 +92,6 @@ PUBLISHED: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("`claims`", papers.Claim),
     ("`claims: today`", papers.Today),
     ("`effects`", papers.Effect),
-    ("`checks`", papers.PaperCheck),
     ("`caveats`", papers.Caveat),
 )
 """Heading and model of each mapping of ``published.yaml``."""

@@ -1,8 +1,8 @@
 """The form of ``published.yaml``: every key, checked by pydantic.
 
 Cells and values stay text, with the digits that the paper prints; they become numbers where they
-are calculated with. ``checks`` are this project's own numbers and never shown as the paper's. Long
-series are in CSV files next to it (``data``, read by ``papers.load``).
+are calculated with. Long series are in CSV files next to it (``data``, read by
+``papers.load``).
 """
 
 from __future__ import annotations
@@ -160,24 +160,6 @@ class Effect(_Part):
     claim: str = ""
     expr: ClaimFormula = ""
     published: dict[DeviceName, str] = {}
-
-
-class Parameter(_Part):
-    """A parameter of the paper's experiments."""
-
-    name: str
-    meaning: str
-    values: str | list[str | list[str]] | dict[str, str | list[str]]
-    section: str
-    note: str = ""
-
-
-class PaperCheck(_Part):
-    """A number of ours that follows from the paper: an oracle, never the paper's."""
-
-    name: str
-    how: str
-    value: int | float | str | dict[str, float | list[float]]
 
 
 class Caveat(_Part):
@@ -378,8 +360,6 @@ class Paper(_Part):
     figures: list[PaperFigure]
     claims: list[Claim]
     effects: list[Effect] = []
-    parameters: list[Parameter]
-    checks: list[PaperCheck]
     caveats: list[Caveat]
     data: list[DataFile] = []
 

@@ -796,7 +796,7 @@ def test_modelled_times_are_judged_in_the_papers_own_form(
     own = {"hardware": ["gtx480"], "architecture_dependent": "false"} | GREATER | claim
     found = verdict(own, run)
     assert (found.word, said in found.reason) == (word, True)
-    timed = "counter" not in found.formula and word != "not measured"
+    timed = "counter" not in found.asked.expr and word != "not measured"
     assert found.provenance == ("modelled" if timed else "simulated")
     moved = claim.get("n") == ["19"]
     assert not moved or not found.size, "a printed number of another size is no measure"

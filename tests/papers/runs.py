@@ -65,8 +65,6 @@ def tiny_paper(*claims: Mapping[str, Any]) -> Paper:
             "tables": [],
             "figures": [],
             "claims": filled,
-            "parameters": [],
-            "checks": [],
             "caveats": [{"id": "odd", "kind": "paper_error", "text": "it says otherwise"}],
         }
     )

@@ -42,7 +42,7 @@ from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
 from nqbench.expressions import Expression, evaluate, parse
 from nqbench.papers.formula import CLAIMS, OF_TIME, UNSAMPLED, sized, with_limits
-from nqbench.papers.schema import Claim, Paper
+from nqbench.papers.schema import Claim, Paper, Today
 
 SizeWord = Literal["", "as large", "weaker", "stronger", "size unclear", "mixed sizes"]
 SIZE_WORDS: Final[tuple[SizeWord, ...]] = get_args(SizeWord)[1:]
@@ -201,14 +201,9 @@ class Verdict:
         return "mixed sizes" if len(words) > 1 else next(iter(words), "")
 
     @property
-    def tested(self) -> str:
-        """The condition that was tested, as written in ``published.yaml``."""
-        return ((not self.own and self.claim.today) or self.claim).expect
-
-    @property
-    def formula(self) -> str:
-        """The formula behind the value."""
-        return ((not self.own and self.claim.today) or self.claim).expr
+    def asked(self) -> Claim | Today:
+        """The form that was tested, with formula and condition as in ``published.yaml``."""
+        return (not self.own and self.claim.today) or self.claim
 
     @property
     def sampled(self) -> bool:
