@@ -201,8 +201,9 @@ class _Flattening:
     def _call(self, at: _Instance, item: Instruction) -> None:
         """A call under a predicate is a branch around it."""
         if item.guard is not None:
-            after = self._fresh("skip")
-            self._skip(at.instruction(item), after)
+            after, i = self._fresh("skip"), at.instruction(item)
+            skip = replace(i, opcode="bra", modifiers=(), operands=(Name(after),))
+            self.out.append(replace(skip, guard_negated=not i.guard_negated))
             self._call(at, replace(item, guard=None))
             self.out.append(Label(after))
             return
@@ -240,14 +241,12 @@ class _Flattening:
             shown = demangled(name) or name
             raise ptx.UnsupportedPtx(f"a call of {shown}, which {why},", item.where)
         self._emit(item, "call", item.modifiers)
-        self.count += 1
-        suffix = f"#{self.count}"
         names = [*zip(function.returns, call.gives, strict=False)]
         names += zip(function.parameters, call.takes, strict=False)
         end = self._fresh("return")
         parameters = {own: at.parameter(theirs) for own, theirs in names}
         self.active.append(name)
-        self._body(_Instance(function, suffix, parameters), end)
+        self._body(_Instance(function, self._fresh(""), parameters), end)
         self.active.pop()
         self.out.append(Label(end))
 
@@ -267,19 +266,15 @@ class _Flattening:
             self._emit(item, "setp", ("ne", "u64"), equal, pointer, Immediate(address))
             self.out.append(Instruction("bra", (), (Name(other),), equal, False, item.where))
             self._direct(call, name)
-            self.out += [_made(item, "bra", ("uni",), Name(end)), Label(other)]
-        self.out += [_made(item, "call", ("nowhere",), Name("_"), pointer), Label(end)]
+            self._emit(item, "bra", ("uni",), Name(end))
+            self.out.append(Label(other))
+        self._emit(item, "call", ("nowhere",), Name("_"), pointer)
+        self.out.append(Label(end))
 
     def _emit(
         self, like: Instruction, opcode: str, modifiers: tuple[str, ...], *operands: Operand
     ) -> None:
-        self.out.append(_made(like, opcode, modifiers, *operands))
-
-    def _skip(self, i: Instruction, label: str) -> None:
-        """Branch to a label where the guard of an instruction does not hold."""
-        self.out.append(
-            Instruction("bra", (), (Name(label),), i.guard, not i.guard_negated, i.where)
-        )
+        self.out.append(Instruction(opcode, modifiers, operands, None, False, like.where))
 
     def _fresh(self, stem: str) -> str:
         self.count += 1
@@ -294,12 +289,6 @@ def _operands(function: PtxKernel, opcode: str) -> list[Operand]:
 
 def _names(operand: ptx.Vector) -> list[str]:
     return [item.name for item in operand.items if isinstance(item, Name)]
-
-
-def _made(
-    like: Instruction, opcode: str, modifiers: tuple[str, ...], *operands: Operand
-) -> Instruction:
-    return Instruction(opcode, modifiers, operands, None, False, like.where)
 
 
 def _move_from(i: Instruction, target: Operand, register: Register, kind: str) -> Instruction:

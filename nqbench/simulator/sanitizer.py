@@ -21,13 +21,6 @@ from nqbench.simulator.liveness import by_register, readable, smallest_access, t
 from nqbench.simulator.ptx import ATOMICS, WIDTHS, Immediate, Instruction, Name, Register
 from nqbench.simulator.translation import Translation
 
-KINDS: Final = {
-    1: ("out of bounds",), 2: ("misaligned",), 3: ("uninitialised",),
-    4: ("race", "writes", "wrote"), 5: ("race", "reads", "wrote"), 6: ("race", "writes", "read"),
-    7: ("lost update", "writes", "wrote"), 8: ("divergent barrier",),
-    9: ("unfinished copy", "reads", "copied"),
-}  # fmt: skip
-"""Names by ``watch.FindingKind``, and what the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
 
@@ -125,7 +118,7 @@ class LaunchWatch:
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,
         other: int, old: int, new: int, size: int, space: int,
     ) -> Finding:  # fmt: skip
-        i, (name, *does) = self.code.instructions[where], KINDS[kind]
+        i, (name, *does) = self.code.instructions[where], watch.KINDS[kind - 1]
         more: dict[str, Any] = {
             "other": None if other_where < 0 else self.code.instructions[other_where].where,
             "threads": tuple(self._thread(number) for number in (thread, other) if number >= 0),

@@ -60,7 +60,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 S_ALIVE: Final = int(BlockSlot.ALIVE)
 FOUND_END, HEADER = int(watch.Found.END), int(watch.Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER, K_COPY) = (
-    constant(kind) for kind in watch.FindingKind
+    constant(1 + number) for number, _ in enumerate(watch.KINDS)
 )
 
 nb: Any = numba

@@ -70,12 +70,12 @@ Found = IntEnum(
 )
 """A row of what was found: one for each kind and pair of instructions."""
 
-FindingKind = IntEnum(
-    "FindingKind",
-    "OUT_OF_BOUNDS MISALIGNED UNINITIALISED WRITE_WRITE READ_AFTER_WRITE WRITE_AFTER_READ"
-    " LOST_UPDATE DIVERGENT_BARRIER UNFINISHED_COPY",
-)
-"""What can be found."""
+KINDS: Final = (
+    ("out of bounds",), ("misaligned",), ("uninitialised",), ("race", "writes", "wrote"),
+    ("race", "reads", "wrote"), ("race", "writes", "read"), ("lost update", "writes", "wrote"),
+    ("divergent barrier",), ("unfinished copy", "reads", "copied"),
+)  # fmt: skip
+"""What can be found, from number 1 on: its name, and what the two threads of a race do."""
 
 UNFENCED: Final = 8
 """Added to the space of a race where an atomic would order the two, but for a fence."""
