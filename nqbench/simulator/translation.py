@@ -25,6 +25,8 @@ from nqbench.simulator.ptx import Instruction, PtxKernel
 from nqbench.simulator.ptxas import Assembled, assemble, expand
 from nqbench.simulator.rules import SectorRules, memory_rules
 
+MANY_BLOCKS: Final = 300
+"""From which LLVM's optimization takes minutes (the square of their number) and saves some 8%."""
 KEPT_FROM: Final = 100_000
 """Characters of PTX from which a whole translation is kept in the cache folder, not its object
 code alone: below, translating again is as fast as reading."""
@@ -109,7 +111,9 @@ def _translated(
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     rules = memory_rules(dict(memory))
     module = Module()
-    f = Function(module, "i32 sim_warp(ptr context, ptr warp, i64 quantum) noinline nounwind")
+    quick = "optnone " if len(blocks) > MANY_BLOCKS else ""
+    head = "i32 sim_warp(ptr context, ptr warp, i64 quantum)"
+    f = Function(module, f"{head} {quick}noinline nounwind")
     context, warp, _ = f.parameters
     exact = liveness.smallest_access(blocks, "shared") < 4
     k = KernelWriter(f, context, warp, layout, file, placed, rules, exact, cpu.scatters)
