@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nqbench.analysis.data.dataset import Dataset
@@ -292,10 +293,15 @@ LOW = st.floats(-9, -0.05).map(lambda exponent: 10.0**exponent)
 HIGH = st.floats(0.05, 9).map(lambda exponent: 10.0**exponent)
 
 
+@cache
+def panel() -> Axes:
+    return Figure().subplots()
+
+
 @given(LOW, HIGH)
 def test_every_axis_can_be_read(low: float, high: float) -> None:
     """Its labels are short and say where the ticks are, which leave no dot far outside them."""
-    ax = Figure().subplots()
+    ax = panel()
     low, high = axes.ratio_axis(ax, [low, high])
     ticks = list(ax.xaxis.get_major_locator().tick_values(low, high))
     assert 1.0 in ticks

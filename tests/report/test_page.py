@@ -45,7 +45,6 @@ def nasty_run() -> Builder:
 
 class Page:
     def __init__(self, path: Path) -> None:
-        self.size = path.stat().st_size
         self.text = path.read_text(encoding="utf-8")
         # Raises at the first thing that is not valid HTML.
         self.root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(self.text)
@@ -64,17 +63,17 @@ class Page:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run's page alone (``page``), its files alone (``files``), and both (``both``)."""
+    """A run's files without its page (``files``), and with it (``both``)."""
     folder = tmp_path_factory.mktemp("page")
     run = Answer(nasty_run().data())
-    for name, formats in {"page": ("html",), "files": FILES, "both": (*FILES, "html")}.items():
+    for name, formats in {"files": FILES, "both": (*FILES, "html")}.items():
         write_report(run, folder / name, formats)
     return folder
 
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Page:
-    return Page(folder / "page/report.html")
+    return Page(folder / "both/report.html")
 
 
 def texts(element: Element) -> list[str]:
@@ -122,10 +121,10 @@ def test_every_table_figure_and_point_is_on_it(page: Page, folder: Path) -> None
 def test_the_other_formats_are_the_same_with_and_without_it(folder: Path) -> None:
     written = {
         name: {path.name: path.read_bytes() for path in (folder / name).iterdir()}
-        for name in ("page", "files", "both")
+        for name in ("files", "both")
     }
-    assert list(written["page"]) == ["report.html"]
-    assert written["both"] == written["files"] | written["page"]
+    assert written["both"].pop("report.html")
+    assert written["both"] == written["files"]
 
 
 def test_cells_carry_the_numbers_that_csv_files_have(page: Page) -> None:
@@ -200,15 +199,3 @@ def test_a_mark_says_its_change_size_and_effect(page: Page) -> None:
     factor = f"{1 / TRUTH['shared']:.2f}x faster"
     assert any(re.fullmatch(rf"memory: global → shared, N=15: {factor} ±.*% \+", m) for m in worth)
     assert sum(bool(re.fullmatch(r"[\d.]+ ms \[.* ms\]", mark)) for mark in marks) == 2 * 24
-
-
-REFERENCE = Path(__file__).parents[2] / "results" / "reference"
-
-
-def test_the_largest_study_of_ours_fits_two_megabytes(tmp_path: Path) -> None:
-    (path,) = write_report(
-        Answer(load_dataset(REFERENCE / "h200" / "ablation")), tmp_path, ("html",)
-    ).paths
-    page = Page(path)
-    assert page.size <= 2_000_000
-    assert len(page.all(".//div[@class='point']")) == 243
