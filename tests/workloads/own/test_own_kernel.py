@@ -24,70 +24,9 @@ from tests.toys import run_here
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-SOURCE = """
-#include "factor.cuh"
-__constant__ float weights[4];
-__device__ int offset;
-template <int Step>
-__global__ void scale(const float* x, float* y, int* seen, int n, float alpha) {
-    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * Step;
-    for (int k = i; k < i + Step && k < n; ++k) y[k] = FACTOR * alpha * x[k] + weights[k % 4];
-    if (i < n) atomicAdd(seen + (i + offset) % 8, 1);
-}
-template <class Real> __global__ void axpy(const Real* x, Real* y, Real alpha, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = alpha * x[i] + y[i];
-}
-struct Shape { char tag; double alpha; int n; };
-__device__ int counts[3];
-__global__ void counted(const float* x, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) atomicAdd(counts + (x[i] > 0.5f), i);
-}
-#ifdef DOUBLED
-__device__ float doubled(float);
-__global__ void shaped(const float* x, float* y, Shape s) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < s.n) y[i] = doubled(s.alpha * x[i]) + s.tag;
-}
-#endif
-extern "C" __global__ void naive(const float* x, float* y, int* seen, int n, float alpha) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = FACTOR * alpha * x[i] + weights[i % 4];
-    if (i < n) atomicAdd(seen + (i + offset) % 8, 1);
-}
-struct Ends { float* from; float* to; };
-__global__ void gathered(const Ends* ends, const float* const* rows, int n) {
-    const int i = threadIdx.x;
-    if (i < n) ends->to[i] = ends->from[i] + *rows[i];
-}
-"""
-STUDY = """
-name: scale
-n: [64, 100]
-kernel:
-  source: scale.cu
-  entry: scale<{step}>
-  include: [headers]
-  macros: {FACTOR: factor}
-  values: {threads_x: ceil(n / step)}
-  arguments:
-    x: {dtype: float32, length: n, contents: random, seed: 3}
-    y: {dtype: float32, length: n}
-    seen: {dtype: int32, length: 8, contents: zeros}
-    n: int32
-    alpha: {dtype: float32, value: 0.5}
-  variables:
-    weights: {dtype: float32, contents: np.arange(4) * 0.25}
-    offset: {dtype: int32, length: 1, contents: ones}
-  grid: ceil(threads_x / 32)
-  block: 32
-  factors: {step: {levels: [1, 2], launch: true}, factor: {range: [1, 9], default: 3}}
-  metrics: {instructions per element: warp_instructions / n}
-  check:
-    y: {equals: 'factor * alpha * x + weights[np.arange(n) % 4]', relative: 1e-6}
-matrix: {step: [1, 2]}
-"""
+HERE: Final = Path(__file__).parent
+SOURCE: Final = (HERE / "scale.cu").read_text(encoding="utf-8")
+STUDY: Final = (HERE / "scale.yaml").read_text(encoding="utf-8")
 CHECK = """
 import numpy as np
 
@@ -106,7 +45,7 @@ def ends(x):
 
 
 CASES: Final[dict[str, dict[str, dict[str, Any]]]] = yaml.safe_load(
-    Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8")
+    (HERE / "cases.yaml").read_text(encoding="utf-8")
 )
 CHECK_ERRORS = ("the check of", "check.py:", "text.npy", "other.py", "the reference")
 
