@@ -331,6 +331,7 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     claim = {"expr": count, "expect": "value == 48243000000"}
     assert "a run of the study on a GPU does" in verdict(claim, builder.data("zhang2011")).reason
     own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
+    builder.count("work", own, {"iterations_total": 7.0}, "zhang2011.shared_conflict")
     builder.count("work", own, {"iterations_total": 48243000000.0}, "zhang2011.low_divergence")
     found = verdict(claim, builder.data("zhang2011"))
     assert found.word == "holds"
@@ -717,6 +718,7 @@ def test_limits_move_away_from_no_effect(expect: str, kind: str, unit: str, doub
         ),
         ([1.03, 1.0301, 1.0299], "value > 1", 6, ["no effect by total times"]),
         ([3.0, 3.01, 2.99], "value > 1", 6, ["no effect by total times"]),
+        ([3.0, 3.01], "value > 1", 3, ["unclear by total times"]),  # each of two is needed
         ([1.05, 1.2, 1.01], "value > 1.1", 0, []),  # unclear: nothing to lose
     ],
 )
@@ -724,7 +726,7 @@ def test_a_word_is_judged_again_in_other_ways(
     rounds: list[float], expect: str, ways: int, lost: list[str]
 ) -> None:
     """Two limits, three rounds left out, and totals, which are equal here."""
-    paper, run = tiny_paper(GREATER | {"expect": expect}), fixed(rounds, [1.0] * 3)
+    paper, run = tiny_paper(GREATER | {"expect": expect}), fixed(rounds, [1.0] * len(rounds))
     found = robust(paper, run, judge(paper, [run]), "H100").get("claim_0", NO_WAYS)
     assert (found.ways, list(found.lost)) == (ways, [f"{said} (H100)" for said in lost])
 

@@ -190,13 +190,14 @@ def test_why_the_best_is_better_by_what_a_profiler_counted() -> None:
 
 
 def test_changes_come_by_the_largest_of_their_effects() -> None:
-    """``memory`` moves much more with few more instructions, ``loop`` twice as much of both."""
-    builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"loop": [], "memory": []}}])
-    for loop, memory in itertools.product((1, 2), (1, 20)):
+    """``memory`` moves much more data, ``loop`` needs twice of all, ``cache`` changes nothing."""
+    builder = Builder(MINI)
+    for cache, loop, memory in itertools.product((1, 2), (1, 2), (1, 20)):
         counters = {"global_sectors": 9e6 * loop * memory, "local_sectors": 0}
         counters["warp_instructions"] = 9e6 * loop * (1 + memory / 500)
-        builder.count("s", {"n": 9, "loop": loop, "memory": memory}, counters)
-    assert [change.factor for change in Answer(builder.data()).changes] == ["memory", "loop"]
+        builder.count("s", {"n": 9, "cache": cache, "loop": loop, "memory": memory}, counters)
+    changes = Answer(builder.data()).changes
+    assert [change.factor for change in changes] == ["memory", "loop", "cache"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_changes_come_by_the_largest_of_their_effects() -> None:
             lambda: swept("depth", {2: 1.2, 3: 1.3, 4: 1.4}, noise=0.8, rounds=3),
             *("but the intervals of 3 points overlap; more rounds", "lie within"),
         ),
-        (with_equal_traffic, "Least off-chip data of 3 (N = 9): tile 4, 500", "No variant is best"),
+        (with_equal_traffic, "of 3 (N = 9): tile 4, 500, 38% less than", "No variant is best"),
         (from_nearly_nothing, "layout: interleaved instead of per_thread is bank con", "x more"),
         (lambda: turning(15), "global is slower at N = 15, and faster from N = 16", "?"),
         (lambda: turning(15, 17), "slower at N = 15, 17, and faster from N = 18", "?"),

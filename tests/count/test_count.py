@@ -99,6 +99,7 @@ def test_without_a_gpu_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen.spec == "cpu"
     assert "no driver" in chosen.why
     assert count.choose("sim").spec.startswith("sim:")
+    assert ", simulated, " in count.count_solutions(5, "sim:mini").how
     for n, known in ((1, 1), (4, 2), (12, 14200), (13, 73712)):
         found = count.count_solutions(n, "auto")
         assert found.value == known
