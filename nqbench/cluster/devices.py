@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,13 @@ from typing import Final
 from nqbench.cluster import host
 from nqbench.cluster.connect import ClusterTarget, connected
 from nqbench.cluster.host import CORES, TaskRequest, TaskResult
-from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask, ask_others
+from nqbench.cluster.members import Cluster, Member, RemoteJobs, Who, ask
 from nqbench.devices.registry import choose_device
 from nqbench.errors import DeviceLost, DeviceUnavailable, NqbenchError
 from nqbench.measure.device_threads import StudyRequest, run_on_site
 from nqbench.measure.run_state import Listener, RunOutcome
 from nqbench.measure.runner import MAX_COMPILERS
-from nqbench.measure.worker.messages import Done, Hello, MeasureRequest, Open, Ready, Refused
+from nqbench.measure.worker.messages import Done, Hello, Open, Ready, Refused
 from nqbench.measure.worker.pool import Job, Reply, as_error
 from nqbench.runs.reading import local_folder
 from nqbench.study import Study, expand
@@ -41,7 +41,6 @@ class RemoteDevice:
     ``resource``  what a task on it needs; ``cores`` measurements at a time
     ``pooled``    any worker will do: a deterministic device
     ``host``      the machine that it is on, or whose CPU a pooled one's CPU systems use
-    ``known``     all devices of the cluster: those of the model are asked for a second opinion
     ``epochs``    numbers for fresh processes; the first ones are those that said ``hello``
     """
 
@@ -52,7 +51,6 @@ class RemoteDevice:
     resource: str
     host: str
     pooled: bool = False
-    known: Mapping[str, RemoteDevice] = field(default_factory=dict)
     epochs: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -76,14 +74,6 @@ class RemoteDevice:
         """The workers that have it now."""
         members = self.cluster.look().values()
         return [member.address for member in members if self.resource in member.resources]
-
-    def elsewhere(self, address: str) -> list[tuple[str, Who]]:
-        """Other workers with such a device: its spec, and who has it."""
-        return [
-            (other.hello.spec, ({other.resource: 1}, there))
-            for other in self.known.values()
-            if other.model == self.model and (there := [a for a in other.there() if a != address])
-        ]
 
 
 class RemoteWorkers:
@@ -124,7 +114,7 @@ class RemoteWorkers:
                 if result is None:
                     self._lost.append(job)
                 else:
-                    yield job, self._reply(job, result)
+                    yield job, self._reply(result)
 
     def close(self) -> None:
         """Give up what is under way. A device's process ends when the next one is needed."""
@@ -170,7 +160,7 @@ class RemoteWorkers:
         run, epoch = self._cluster.run, self._epoch
         return TaskRequest(run, epoch, self._open, job.request, job.limit_s, job.end, job.late)
 
-    def _reply(self, job: Job, result: TaskResult) -> Reply:
+    def _reply(self, result: TaskResult) -> Reply:
         message = result.reply
         if isinstance(message, Refused):
             error = as_error(message)
@@ -178,29 +168,7 @@ class RemoteWorkers:
                 raise DeviceLost(f"{self._device.name} cannot be used: {error}") from error
             raise error
         assert isinstance(message, Done)
-        if message.measurement.status == "wrong" and isinstance(job.request, MeasureRequest):
-            return self._second_opinion(job, result, message)
         return Reply(message.measurement, result.process)
-
-    def _second_opinion(self, job: Job, result: TaskResult, first: Done) -> Reply:
-        """A wrong answer is the worker's fault if another worker gives the right one."""
-        request = self._request(job)
-        run = f"{request.run} check"  # the processes of that worker's own round stay
-        others = (
-            (replace(request, run=run, open=Open(spec)), who)
-            for spec, who in self._device.elsewhere(result.address)
-        )
-        second = ask_others(self._cluster, host.carry_out, others)
-        if second is None or not isinstance(second.reply, Done):
-            return Reply(first.measurement, result.process)
-        found = second.reply.measurement
-        if found.status in ("wrong", "skipped"):
-            return Reply(first.measurement, result.process)
-        reason = f"{first.measurement.reason}; another worker's answer is right"
-        self._cluster.evict(result.address, reason)
-        if not self._device.pooled:
-            raise DeviceLost(f"{self._device.name} is taken out: {reason}")
-        return Reply(found, second.process)
 
 
 class ClusterSite:
@@ -264,7 +232,7 @@ class ClusterSite:
                 self._cluster.notice(f"{name} is left out: {error}")
                 continue
             about = name, offer["name"], hello, offer["resource"], at, pooled(spec)
-            self._devices[key] = RemoteDevice(self._cluster, *about, known=self._devices)
+            self._devices[key] = RemoteDevice(self._cluster, *about)
 
 
 def say_hello(cluster: Cluster, offer: Mapping[str, str], member: Member) -> Hello:

@@ -86,11 +86,10 @@ class TaskRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The reply of a host, and who gave it: a measuring process at a Dask address."""
+    """The reply of a host, and the measuring process that gave it."""
 
     reply: Ready | Done | Refused
     process: int
-    address: str
 
 
 def software() -> dict[str, str]:
@@ -155,8 +154,6 @@ class Host:
 
     def carry_out(self, task: TaskRequest) -> TaskResult:
         """One request, on an idle process or a new one."""
-        from distributed import get_worker
-
         spec, asked, process = task.open.spec, task.request, 0
         said: Ready | Done | Refused
         try:
@@ -166,7 +163,7 @@ class Host:
                 if asked is None:
                     said, process = Ready(pool.hello), pool.hello.pid
                 else:
-                    end = task.end + self.later.get(task.run.partition(" ")[0], math.inf)
+                    end = task.end + self.later.get(task.run, math.inf)
                     job = Job(asked, task.limit_s, end=end, late=task.late)
                     on_cpu = isinstance(asked, MeasureRequest) and runs_on_cpu(asked.point)
                     with alone(gpu=spec or "", cpu=on_cpu):
@@ -174,7 +171,7 @@ class Host:
                     said, process = Done(reply.measurement), reply.worker
         except NqbenchError as error:
             said = Refused(type(error).__name__, str(error))
-        return TaskResult(said, process, str(get_worker().address))
+        return TaskResult(said, process)
 
     def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
         """Something that a run makes once on this worker and that is closed with it."""
@@ -189,9 +186,9 @@ class Host:
         """End a run's processes, busy ones too, and what was kept for it."""
         with self._lock:
             self._ended.add(run)
-            ended: list[Any] = self._pop_idle(lambda key, _: key[0].startswith(run))
+            ended: list[Any] = self._pop_idle(lambda key, _: key[0] == run)
             ended += [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
-            busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
+            busy = [pool for name, pool in self._busy.values() if name == run]
         for pool in busy:
             for pid in pool.pids():
                 with suppress(ProcessLookupError):
@@ -222,7 +219,7 @@ class Host:
         finally:
             with self._lock:
                 self._busy.pop(id(pool), None)
-                keep = keep and not self._is_ended(task.run)
+                keep = keep and task.run not in self._ended
                 if keep and pool is not None:
                     self._idle.append((key, time.monotonic(), pool))
             if keep:
@@ -232,11 +229,8 @@ class Host:
             elif pool is not None:
                 pool.close()
 
-    def _is_ended(self, run: str) -> bool:
-        return run.partition(" ")[0] in self._ended
-
     def _check_run(self, run: str) -> None:
-        if self._is_ended(run):
+        if run in self._ended:
             raise DeviceError("this run has ended")
 
     def _pop_idle(self, chosen: Callable[[ProcessKey, float], bool]) -> list[WorkerPool]:

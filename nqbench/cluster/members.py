@@ -1,8 +1,7 @@
 """The workers of a cluster: which of them are fit for use, and the jobs that they do.
 
 A job goes to some workers that have what it needs. It ends with a result, or as lost once all these
-workers have left, and whoever gave it decides who does it instead. Where a result contradicts
-itself, another device is asked the same: if that one's answer is right, the worker is evicted.
+workers have left, and whoever gave it decides who does it instead.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ from nqbench.record import Record
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import Measure
 from tests.cli.call import ROOT, call
-from tests.cluster import toy
+from tests.measure import toy
 from tests.measure.test_pool import wait_until
 from tests.toys import Recorder, ToyStudy, run_here
 
@@ -59,9 +59,15 @@ QUICK = ROOT / "configs" / "quick.yaml"
 TIMES = ("started", "wall_s", "spent_s", "worker")
 """What may differ between two runs of deterministic points: times, and the process."""
 GPUS = tuple(f"fake:seed={i},noise=0.003" for i in range(3))
+DEVICE = "fake:deterministic=1"
 INHERITED = "DASK_INTERNAL_INHERIT_CONFIG"
 TLS = "distributed.comm.tls."
 TIMED = Measure(rounds=1, samples=5, budget_s=1.0)
+
+
+def toy_points(count: int, n: int = 11) -> list[Point]:
+    """Points of one size that differ in their flavour."""
+    return [toy.point(n, flavour=f"{i:02}") for i in range(count)]
 
 
 def part(number: int) -> WorkerPart:
@@ -142,7 +148,7 @@ def on(
 def without(out: Path, points: Sequence[Point]) -> None:
     """The same study in this process."""
     study = ToyStudy(points, TIMED)
-    run_here(study, toy.DEVICE, out)
+    run_here(study, DEVICE, out)
 
 
 def lines(path: Path) -> list[str]:
@@ -173,22 +179,22 @@ def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
     assert "nothing was measured" in again.err or "resumed: 16" in again.err
 
 
-def test_lost_late_and_lying_workers_change_no_record(
+def test_lost_and_late_workers_change_no_record(
     cluster: Cluster, address: str, tmp_path: Path
 ) -> None:
-    points = toy.points(24)
+    points = toy_points(24)
     victim = next(iter(cluster.look()))
     pid = cluster.client.run(os.getpid, workers=[victim])[victim]
     late: list[subprocess.Popen[str]] = []
 
     def trouble() -> None:
         os.kill(pid, signal.SIGKILL)
-        late.append(worker(address, {toy.LIES: "1"}))
+        late.append(worker(address))
         wait_until(lambda: victim not in cluster.look() and len(cluster.look()) == 4)
 
     listener = Meddler(5, trouble)
     try:
-        outcome = on(cluster, toy.DEVICE, tmp_path / "cluster", points, listener=listener)
+        outcome = on(cluster, DEVICE, tmp_path / "cluster", points, listener=listener)
     finally:
         for process in late:
             process.send_signal(signal.SIGINT)
@@ -196,17 +202,15 @@ def test_lost_late_and_lying_workers_change_no_record(
     without(tmp_path / "plain", points)
     assert outcome.counts == {"ok": 24}
     assert lines(tmp_path / "cluster") == lines(tmp_path / "plain")
-    (note,) = cluster.notes  # type: ignore[attr-defined]
-    said = "is taken out: the answer is 2049, but the known one is 2048"
-    assert said in note, note
+    assert not cluster.notes  # type: ignore[attr-defined]
 
 
-def worker(address: str, extra: dict[str, str]) -> subprocess.Popen[str]:
+def worker(address: str) -> subprocess.Popen[str]:
     """``nqbench worker`` for the simulator, in a process of its own."""
     known = config.global_config
     return subprocess.Popen(
         [sys.executable, "-m", "nqbench", "worker", address, "--gpus", "none"],
-        env={**os.environ, **extra, "PYTHONPATH": str(ROOT), INHERITED: config.serialize(known)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), INHERITED: config.serialize(known)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -221,11 +225,11 @@ def shift_clocks(hours: float) -> None:
 
 
 def test_machines_need_not_agree_on_the_time(cluster: Cluster, tmp_path: Path) -> None:
-    study = ToyStudy(toy.points(3), TIMED)
+    study = ToyStudy(toy_points(3), TIMED)
     request = StudyRequest(study, lambda _: study.points, lambda _: tmp_path / "r", budget_s=600)
     cluster.client.run(shift_clocks, 1.0)
     try:
-        (outcome,) = run_on_site(request, ClusterSite(cluster, toy.DEVICE), Meddler())
+        (outcome,) = run_on_site(request, ClusterSite(cluster, DEVICE), Meddler())
     finally:
         cluster.client.run(shift_clocks, 0.0)
     assert outcome.counts == {"ok": 3}
@@ -234,7 +238,7 @@ def test_machines_need_not_agree_on_the_time(cluster: Cluster, tmp_path: Path) -
 def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     address: str, tmp_path: Path
 ) -> None:
-    points = toy.points(12)
+    points = toy_points(12)
     out = tmp_path / "r"
     with (
         local([part(1)]) as other,
@@ -243,11 +247,11 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     ):
         listener = Meddler(4, other.close)
         with pytest.raises(DeviceLost, match="kept, run again to resume"):
-            on(own, toy.DEVICE, out, points, listener=listener)
+            on(own, DEVICE, out, points, listener=listener)
     kept = read_records(out).records
     assert len(kept) == 4
     with connected(ClusterTarget(scheduler=address), print) as own:
-        assert on(own, toy.DEVICE, out, points).counts == {"ok": 12}
+        assert on(own, DEVICE, out, points).counts == {"ok": 12}
     assert read_records(out).records[: len(kept)] == kept
     assert len(read_records(out).records) == 12
 
@@ -419,7 +423,7 @@ def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_o
 ) -> None:
     cluster.lost_s = 0.0
     pids: list[int] = []
-    points = [p for n in (8, 9) for p in toy.points(6, n)]
+    points = [p for n in (8, 9) for p in toy_points(6, n)]
 
     def lose_one() -> None:
         device = listener.records[listener.after - 1].device  # its thread waits in here
