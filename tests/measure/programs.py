@@ -121,4 +121,4 @@ def point(n: int, system: str = "sums.launched") -> Point:
     return Point("sums", "sizes", NAME, system, {"n": n})
 
 
-register(ExternalWorkload("", str(SOURCE.parents[2]), NAME))
+register(ExternalWorkload("", str(SOURCE.parents[3]), NAME))
