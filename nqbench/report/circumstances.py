@@ -69,6 +69,7 @@ def how_measured(data: Dataset) -> list[PageBlock]:
         "measurements by what ended them": _listed(ended),
         "seconds spent": _listed({k: wording.number(v) for k, v in spent.items()}),
         "started": data.manifest.get("created"),
+        "older than a change of what it measures": "; ".join(data.older_than) or None,
     }
     said = (
         "The simulator counts what the kernels do. It is deterministic: a second run would only"

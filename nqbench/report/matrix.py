@@ -23,7 +23,7 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.write import recorded, with_cpu
+from nqbench.report.papers.write import about_runs, recorded
 from nqbench.report.table import Column, Source, Table, joint, source_of
 from nqbench.runs.reading import PLOTS, RESULTS
 
@@ -83,7 +83,7 @@ def add_effects(
     matrix = effects_matrix(runs)
     observed = [run for _, run in matrix.runs]
     source = joint([source_of(run) for run in observed], command)
-    table = with_cpu(matrix_table(matrix, source), observed)
+    table = about_runs(matrix_table(matrix, source), observed)
     cells = cells_table(matrix, source)
     page.heading(TITLE, level)
     page.add(Paragraph(f"{MEANING}."))

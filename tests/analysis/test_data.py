@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,24 @@ def test_counters_are_those_of_simulated_kernels(cpu: bool, timed: bool, counted
     row = {"value_s": 1.0, "warp_instructions": 7}
     point = PointResult("s", "x", 8, {"n": 8}, cpu, timed, "ok", "", {1: row})
     assert point.values(quantity("warp_instructions")) == ({1: 7} if counted else {})
+
+
+@pytest.mark.parametrize(
+    ("created", "device", "workload", "older"),
+    [
+        ("2026-11-22T12:00:00+00:00", H100, "counting", True),
+        ("2026-11-22T14:00:00+02:00", H100, "counting", True),
+        ("2026-11-22T13:00:00+00:00", H100, "counting", False),
+        ("2026-11-22T12:00:00+00:00", H100, "fitness", False),
+        ("2026-11-22T12:00:00+00:00", MINI, "counting", False),
+    ],
+)
+def test_a_run_says_that_it_is_older_than_a_change_of_what_it_measures(
+    created: str, device: dict[str, Any], workload: str, older: bool
+) -> None:
+    run = Builder(device).data()
+    manifest = {**run.manifest, "created": created, "study": {"workload": workload}}
+    said = replace(run, manifest=manifest).older_than
+    assert [text.startswith("all cores of the CPU make the jobs") for text in said] == [
+        True
+    ] * older

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from nqbench import workloads
 from nqbench.analysis.data.estimate import EVENT_STEP_S, Estimate, combine
 from nqbench.analysis.data.quantities import (
     CPU_TIME,
@@ -32,7 +35,6 @@ from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many
 from nqbench.vocabulary import ERRORS, MEASURED
-from nqbench.workloads import launch_factors
 
 if TYPE_CHECKING:
     from nqbench.papers.schema import Paper
@@ -158,6 +160,15 @@ class Dataset:
     def throttled(self) -> list[Record]:
         """The measurements in which the GPU slowed itself."""
         return [record for record in self.records if record.status == "throttled"]
+
+    @property
+    def older_than(self) -> list[str]:
+        """What has changed since in what its workload measures (``workloads/changes.toml``)."""
+        file = Path(workloads.__file__).with_name("changes.toml")
+        known = tomllib.loads(file.read_text(encoding="utf-8"))
+        made = datetime.fromisoformat(self.manifest.get("created") or "9999-12-31T00:00:00+00:00")
+        changes = [] if self.simulated else known.get(str(self.study.get("workload")), [])
+        return [change["what"] for change in changes if made < change["at"]]
 
     @property
     def event_step_s(self) -> float:
@@ -305,7 +316,7 @@ class Dataset:
     @cached_property
     def launch(self) -> tuple[str, ...]:
         """Factors that a system's name leaves open: the launch, the input, what is counted."""
-        return launch_factors(self.study)
+        return workloads.launch_factors(self.study)
 
     @cached_property
     def metrics(self) -> Mapping[str, Quantity]:

@@ -33,6 +33,7 @@ from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers import figures, tables
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
+from nqbench.system.suggest import listing
 
 PAGE: Final = "paper"
 OWN_PAGE: Final = "own"
@@ -88,7 +89,7 @@ def write_paper(
     judged = judge(paper, runs)
     card = scorecard(paper, runs, beside)
     timed = joint_source([run for run in runs if not run.simulated] or runs)
-    scores = tables.scorecard_table(card, timed)
+    scores = about_runs(tables.scorecard_table(card, timed), runs)
     page.heading(paper.title, 1)
     page.add(Paragraph(card.outcome))
     page.table(scores, level=0)
@@ -100,7 +101,7 @@ def write_paper(
         add_own(page, paper, own)
     page.heading("Every claim", folded=True)
     page.add(Bullets((*tables.counted(judged), *by_chance(paper, runs, judged))))
-    claims = with_cpu(tables.claims_table(paper, judged, source), runs)
+    claims = about_runs(tables.claims_table(paper, judged, source), runs)
     page.table(claims, level=0, said=tables.counted(judged))
     page.table(tables.details_table(paper, judged, source), level=0, inline=False)
     if others:
@@ -240,7 +241,7 @@ def claims_tables(
     for one in papers_of(read, paper):
         mine = read if paper else [r for r in read if r.name == one.id]
         found_here = judge(one, mine)
-        table = with_cpu(tables.claims_table(one, found_here, joint_source(mine)), mine)
+        table = about_runs(tables.claims_table(one, found_here, joint_source(mine)), mine)
         table = replace(table, notes=(*by_chance(one, mine, found_here), *table.notes))
         judged = (v for v in found_here if v.word != LACKING)
         if all(v.device == ENUMERATED for v in judged):
@@ -251,9 +252,13 @@ def claims_tables(
     return found
 
 
-def with_cpu(table: Table, runs: Sequence[Dataset]) -> Table:
-    """The table with a note on the run that the CPU programs' times come from."""
+def about_runs(table: Table, runs: Sequence[Dataset]) -> Table:
+    """The table with notes on the run that the CPU programs' times come from, and on runs that are
+    older than a change of what they measure."""
     notes = set()
+    for what in dict.fromkeys(what for run in runs for what in run.older_than):
+        names = listing([*dict.fromkeys(r.chip for r in runs if what in r.older_than)], "and")
+        notes.add(f"older than a change of what is measured, {names}: now {what}")
     for data in (run.baseline for run in runs if run.baseline):
         said = "; intervals of speed-ups are those of the GPU's rounds" if data.rounds == 1 else ""
         where = f"{data.cpu}, {data.cpu_provenance}, for all devices ({data.command})"
@@ -322,5 +327,5 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     for paths, _, baseline in recorded([name], cpu=cpu):
         runs = with_others(paths, baseline)
         card = scorecard(paper, runs)
-        return card, tables.scorecard_table(card, joint_source(runs))
+        return card, about_runs(tables.scorecard_table(card, joint_source(runs)), runs)
     raise StudyError(NO_RUN.format(name, RESULTS, name))
