@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -72,18 +72,11 @@ class Modelled:
 def required(model: Model) -> Chip:
     """The model's rates and latencies. Raises ``DeviceError`` if it does not state them all."""
     chip = model.chip
-    needed = [
-        *("clock_mhz", "bandwidth_gb_per_s", "schedulers", "issue_width", "issue_clocks"),
-        *("integer_per_clock", "shared_clocks_per_pass", "arithmetic_latency", "shared_latency"),
-        *("predicate_latency", "branch_latency", "memory_latency", "l1_shared_bytes", "l2_bytes"),
-        *("float_per_clock", "atomic_clocks", "launch_us"),
-    ]
-    if chip.l1_shared_bytes:
-        needed += ["l1_latency", "l1_transactions_per_clock"]
-    if chip.l2_bytes:
-        needed += ["l2_latency"]
-    missing = [name for name in needed if getattr(chip, name) is None]
-    if missing:
+    free = {"l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost", "reconvergence_latency"}
+    free |= set() if chip.l1_shared_bytes else {"l1_latency", "l1_transactions_per_clock"}
+    free |= set() if chip.l2_bytes else {"l2_latency"}
+    names = (field.name for field in fields(chip) if field.name not in free)
+    if missing := [name for name in names if getattr(chip, name) is None]:
         raise DeviceError(
             f"sim:{model.name}: the model does not state {', '.join(missing)}, which a modelled"
             " time needs; add them to its facts"
