@@ -19,16 +19,7 @@ from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
-from nqbench.analysis.factorial.effects import (
-    DECISIVE,
-    FactorEffect,
-    Interaction,
-    clear_interactions,
-    distinct_factors,
-    effects,
-    interactions,
-    swept_factors,
-)
+from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.system.suggest import listing
@@ -96,14 +87,14 @@ class FactorStep:
     factor: str
     base: Level
     level: Level
-    sizes: Mapping[int, Mapping[str, FactorEffect]]
+    sizes: Mapping[int, Mapping[str, factorial.FactorEffect]]
 
     @property
-    def effects(self) -> Mapping[str, FactorEffect]:
+    def effects(self) -> Mapping[str, factorial.FactorEffect]:
         """By the name of the quantity, at the largest size of the sweep."""
         return self.sizes[self.n]
 
-    def by_size(self, what: Quantity) -> dict[int, FactorEffect]:
+    def by_size(self, what: Quantity) -> dict[int, factorial.FactorEffect]:
         """What it does to a quantity at each size."""
         return {n: own[what.name] for n, own in self.sizes.items() if what.name in own}
 
@@ -137,7 +128,7 @@ class Answer:
     def sweep(self) -> str:
         """The sweep that answers: the one that crosses most factors, the first of several."""
         crossed = {
-            s: sum(f not in NO_CHANGE for f in swept_factors(self.data, s))
+            s: sum(f not in NO_CHANGE for f in factorial.swept_factors(self.data, s))
             for s in self.data.sweeps
         }
         return max(crossed, key=lambda s: crossed[s], default="")
@@ -149,7 +140,7 @@ class Answer:
         about = " ".join(str(self.data.study.get("about") or "").split())
         if about.endswith("?"):
             return about
-        varied = list(swept_factors(self.data, self.sweep)) if self.sweep else []
+        varied = list(factorial.swept_factors(self.data, self.sweep)) if self.sweep else []
         worth = ", and what is each change worth" if set(varied) - {*NO_CHANGE} else ""
         verb = "are" if varied[1:] else "is"
         return f"Which {listing(varied, 'and')} {verb} best{worth}?" if varied else ""
@@ -187,7 +178,7 @@ class Answer:
             strongest.setdefault(step.factor, step)
         return list(strongest.values())
 
-    def matters(self, effect: FactorEffect) -> bool:
+    def matters(self, effect: factorial.FactorEffect) -> bool:
         """Whether an effect is large enough to report, and clear even as the most extreme of all
         those of its size (Bonferroni)."""
         every = (e for found in self._effects.values() for e in found)
@@ -201,7 +192,7 @@ class Answer:
 
     def steps(self, sweep: str) -> list[FactorStep]:
         """Every step from a factor's first level, at the largest size of a sweep."""
-        found: dict[tuple[str, Level, Level], dict[int, dict[str, FactorEffect]]] = {}
+        found: dict[tuple[str, Level, Level], dict[int, dict[str, factorial.FactorEffect]]] = {}
         for e in self._effects[sweep]:
             sizes = found.setdefault((e.factor, e.base, e.level), {})
             sizes.setdefault(e.n, {})[e.quantity.name] = e
@@ -209,12 +200,12 @@ class Answer:
         return [FactorStep(sweep, n, *step, sizes) for step, sizes in found.items() if n in sizes]
 
     @cached_property
-    def _effects(self) -> Mapping[str, list[FactorEffect]]:
+    def _effects(self) -> Mapping[str, list[factorial.FactorEffect]]:
         """By sweep; a sweep in which nothing varies, or nothing can be compared, has none."""
-        found: dict[str, list[FactorEffect]] = defaultdict(list)
+        found: dict[str, list[factorial.FactorEffect]] = defaultdict(list)
         for sweep, what in product(self.data.sweeps, self.quantities):
             with suppress(AnalysisError):
-                made = effects(self.data, sweep, what)
+                made = factorial.effects(self.data, sweep, what)
                 found[sweep] += [e for e in made if e.factor not in NO_CHANGE]
         return found
 
@@ -229,7 +220,9 @@ class Answer:
         if not ranked or (value := ranked[0].estimate(what)) is None:
             return None
         first, last = ranked[0], ranked[-1]
-        factors = distinct_factors(self.data, sweep, swept_factors(self.data, sweep))
+        factors = factorial.distinct_factors(
+            self.data, sweep, factorial.swept_factors(self.data, sweep)
+        )
         name = wording.describe(first, factors)
         if first is last:
             return Best(sweep, first.n, what, first, name, value, 1)
@@ -242,22 +235,22 @@ class Answer:
 
     def _default(self, sweep: str, ranked: Sequence[PointResult]) -> PointResult | None:
         """The point with the first level of every factor that the sweep varies."""
-        factors = swept_factors(self.data, sweep)
+        factors = factorial.swept_factors(self.data, sweep)
         first = {f: self.data.order(sweep, f)[0] for f in factors}
         return next((p for p in ranked if all(p.level(f) == v for f, v in first.items())), None)
 
     @cached_property
-    def interaction(self) -> Interaction | None:
+    def interaction(self) -> factorial.Interaction | None:
         """The strongest interaction that changes a decision: with one level of the other factor the
         change is better, with the other level it is worse."""
-        factors = [f for f in swept_factors(self.data, self.sweep) if f not in NO_CHANGE]
-        found: list[Interaction] = []
+        factors = [f for f in factorial.swept_factors(self.data, self.sweep) if f not in NO_CHANGE]
+        found: list[factorial.Interaction] = []
         for order in (factors, factors[::-1]):
             with suppress(AnalysisError):  # each pair is seen from both of its factors
-                found += interactions(self.data, self.sweep, self.quantities, order)
+                found += factorial.interactions(self.data, self.sweep, self.quantities, order)
         decides = [
             i
-            for i in clear_interactions(found)
+            for i in factorial.clear_interactions(found)
             if i.factor in i.reversed and i.at_base.noteworthy and i.at_level.noteworthy
         ]
         return max(decides, key=lambda i: i.ratio.distance, default=None)
@@ -295,13 +288,13 @@ class Answer:
                 own, other = map(what.of, rows)  # also of timed points that were profiled
                 gain = Estimate(own / other if own > 0 and other > 0 else 1.0, exact=True)
                 less = what.better == "lower"
-                if (gain.value < 1) == less and gain.distance >= math.log(DECISIVE):
+                if (gain.value < 1) == less and gain.distance >= math.log(factorial.DECISIVE):
                     told.append((gain.distance, wording.named(gain, what)))
             gains += [max(told)] if told else []
         return [text for _, text in sorted(gains, reverse=True)[:2]]
 
 
-def _turn(effect: FactorEffect, against: Sequence[int], since: int) -> str:
+def _turn(effect: factorial.FactorEffect, against: Sequence[int], since: int) -> str:
     """What an effect is at the sizes where it has the other direction, and since when it has its
     own."""
     more, what = effect.ratio.value > 1, effect.quantity
