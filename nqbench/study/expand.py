@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
@@ -40,9 +40,8 @@ def expand(
 
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
-    a kernel on a device without a GPU). ``warn`` is called with a sentence for a probable mistake:
-    an entry of ``exclude`` that removes nothing, a kernel without a check. Raises ``StudyError``
-    with file:line, also if nothing would run.
+    a kernel on a device without a GPU). ``warn`` is called with a sentence for a probable mistake
+    (a kernel without a check). Raises ``StudyError`` with file:line, also if nothing would run.
     """
     with study.source.at(("workload",)):
         chosen = workload or workloads.register(study.external)
@@ -53,11 +52,7 @@ def expand(
     if warn is not None and chosen.doubt:
         warn(f"{study.source.place((workloads.KERNEL,))}: {chosen.doubt}")
     for sweep in study.sweeps:
-        expansion = _Expansion(study, sweep, chosen, name, facts)
-        points += expansion.points()
-        if warn is not None:
-            for sentence in expansion.unused_exclusions():
-                warn(sentence)
+        points += _Expansion(study, sweep, chosen, name, facts).points()
     if all(point.skip for point in points):
         error = study.source.error(*_nothing(points, facts))
         raise NothingRuns(error.message, error.place)
@@ -89,7 +84,6 @@ class _Expansion:
     device: DeviceFacts
     names: set[str] = field(default_factory=set)
     removed: Counter[int] = field(default_factory=Counter)
-    total: int = 0
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -98,7 +92,6 @@ class _Expansion:
     def points(self) -> list[Point]:
         found: dict[str, Point] = {}
         given = combinations(self.study, self.sweep, self.device.kind)
-        self.total = len(given)
         for combination in given:
             point = self.point(combination)
             if point is not None:
@@ -109,27 +102,12 @@ class _Expansion:
                 f"`{self.conditions[i]}` removes {self.removed[i]}" for i in sorted(self.removed)
             ]
             raise self.study.source.error(
-                f"no point of the sweep '{self.sweep.name}' is left: of {self.total},"
+                f"no point of the sweep '{self.sweep.name}' is left: of {len(given)},"
                 f" {listing(listed, 'and')}",
                 self.conditions[max(self.removed)].path,
             )
         self.check_names()
         return list(found.values())
-
-    def unused_exclusions(self) -> Iterator[str]:
-        """A sentence for every entry of ``exclude`` that removes no point on this device, unless it
-        names a factor that has other values on another kind of device."""
-        axes = {"n": self.sweep.n or self.study.n, **self.sweep.given}
-        for i, condition in enumerate(self.sweep.exclude):
-            named = [axis for name in condition.names if (axis := axes.get(name))]
-            here = all(len(axis.items()) == len(axis.on(self.device.kind)) for axis in named)
-            if here and self.total and not self.removed[i]:
-                place = self.study.source.place(condition.path)
-                yield (
-                    f"{place}: `exclude: {condition}` removes none of the {self.total} combinations"
-                    f" of the sweep '{self.sweep.name}' on a {self.device.kind} device; check its"
-                    " levels"
-                )
 
     def point(self, given: Given) -> Point | None:
         """The point of a combination; ``None`` if a condition leaves it out.

@@ -173,32 +173,6 @@ def test_conditions_that_leave_nothing_say_which_removed_how_many(tmp_path: Path
         points_of(tmp_path, text)
 
 
-@pytest.mark.parametrize(
-    ("exclude", "said"),
-    [
-        ("{memory: shared, depth: 5}", ["study.yaml:4: `exclude: {memory: shared, depth: 5}` rem"]),
-        ("{memory: [shared, global], depth: 3}", []),
-        (
-            "[{depth: 3}, depth < 4, memory == 'local']",
-            ["`exclude: depth < 4` removes none", "`exclude: memory == 'local'` removes none"],
-        ),
-        ("{n: 17}", []),  # a size that only a GPU gets
-        ("n > 16", []),
-    ],
-)  # fmt: skip
-def test_an_exclusion_that_removes_nothing_gives_a_warning(
-    tmp_path: Path, exclude: str, said: list[str]
-) -> None:
-    text = (
-        "name: s\nn: {sim: [10], cuda: [10, 17]}\nmatrix: {memory: [shared, global], depth: [3, 4]}"
-    )
-    warnings: list[str] = []
-    study = study_of(tmp_path, f"{text}\nexclude: {exclude}")
-    expand(study, SIM, workload=FakeWorkload(), warn=warnings.append)
-    assert len(warnings) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, warnings, strict=True))
-
-
 def test_exclude_removes_what_would_be_infeasible(tmp_path: Path) -> None:
     text = HEAD + "matrix: {memory: [local, shared], layout: [per_thread]}\n"
     with pytest.raises(StudyError, match="layout has no meaning for local"):
