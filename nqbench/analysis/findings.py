@@ -31,8 +31,13 @@ def findings(answer: Answer) -> list[str]:
     """The most important findings about a run. One that supports none gets a sentence that says
     why."""
     data = answer.data
+    spread = [
+        f"Sweep {sweep} N={n} was measured on several GPUs: comparisons within it include how these"
+        " GPUs differ."
+        for sweep, n in data.spread
+    ]
     if data.points and all(PART in p.levels for p in data.points):
-        return [verdict_text(found) for found in bottlenecks(data)]
+        return [*(verdict_text(found) for found in bottlenecks(data)), *spread]
     if not answer.best or len(answer.whole) < 2:
         ok = sum(point.ok for point in data.points)
         counted = f"{ok} of {many(len(data.points), 'point')} finished"
@@ -45,7 +50,7 @@ def findings(answer: Answer) -> list[str]:
         told = [f"No change matters: every effect is below {NOTEWORTHY - 1:.0%} or unclear."]
     if data.rounds == 1 and not data.simulated:
         told = ["One round has no intervals, so no change is judged: `rounds: 2` or more."]
-    return [opening(answer), *told, *rest, *throttled(data)]
+    return [opening(answer), *told, *rest, *throttled(data), *spread]
 
 
 def throttled(data: Dataset) -> list[str]:

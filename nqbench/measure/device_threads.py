@@ -177,7 +177,7 @@ class DeviceThreads:
                 "hardware counters are not collected over a cluster: run the study once more on the"
                 " GPU's own computer, which adds them"
             )
-        return SharedRun(recording, self._listener, asked.budget_s is None)
+        return SharedRun(recording, asked.budget_s is None)
 
     def _measure(self, device: DeviceSlot, shared: SharedRun) -> None:
         asked, recording = self._request, shared.recording
@@ -189,7 +189,6 @@ class DeviceThreads:
         try:
             while taken := shared.take(device.hello):
                 tasks = recording.assign(taken, device.hello)
-                shared.say_spread()
                 measure(stages, tasks, device.hello, None, device.cores, shared.turn(taken))
         except DeviceLost as lost:
             self._lost.add(device.name)
@@ -204,16 +203,14 @@ class DeviceThreads:
 class SharedRun:
     """A run whose points several devices share. ``dynamic``: not all are handed out at once."""
 
-    def __init__(self, recording: Recording, listener: Listener, dynamic: bool) -> None:
+    def __init__(self, recording: Recording, dynamic: bool) -> None:
         self.recording = recording
         self.book = TimeBook(nominal_cores(recording.hello.facts))
         self.present: Sequence[Hello] = ()
         self._stopped = False
-        self._listener = listener
         self._dynamic = dynamic
         self._changed = threading.Condition()
         self._unverified: dict[int, float] = {}  # by busy thread: its smallest board, inf if none
-        self._spread: set[tuple[str, int]] = set()
         self.waiting = self._groups(self._keep_earlier())
 
     def take(self, hello: Hello) -> list[int]:
@@ -283,25 +280,6 @@ class SharedRun:
                 return
             place = self.waiting.index(largest)
             self.waiting[place : place + 1] = [largest[::2], largest[1::2]]
-
-    def say_spread(self) -> None:
-        """Say once which compared points are on several devices, for whatever reason."""
-        recording = self.recording
-        if not recording.hello.timed:
-            return
-        with self._changed:
-            waiting = {index for group in self.waiting for index in group}
-            owners: dict[tuple[str, int], set[str]] = {}
-            for index, point in enumerate(recording.points):
-                if index not in waiting:
-                    owners.setdefault((point.sweep, point.n), set()).add(recording.owner(index))
-            spread = {group for group, names in owners.items() if len(names) > 1} - self._spread
-            self._spread |= spread
-        for sweep, n in spread:
-            self._listener.message(
-                f"sweep {sweep} N={n} is spread over several GPUs: comparisons within it"
-                " include how these GPUs differ"
-            )
 
     def _groups(self, indices: Iterable[int]) -> list[list[int]]:
         """Points that are compared with each other, small boards first."""

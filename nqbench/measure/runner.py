@@ -157,10 +157,6 @@ class Recording:
             self._writer.write_manifest(self._manifest)
         return [self.tasks[index] for index in keys]
 
-    def owner(self, index: int) -> str:
-        """The device that a point is assigned to."""
-        return self._owners[index]
-
     def stages(self, budget: Budget, listener: Listener, workers: WorkerFactory) -> Stages:
         """The stages on one device, whose progress goes to ``listener``."""
         state, policy = self.state.reporting_to(listener), manifest.policy_of(self.study)

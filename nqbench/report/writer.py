@@ -149,13 +149,6 @@ class _RunPage:
             page.add(Paragraph(about if about[-1] in ".!?" else f"{about}."))
         ok = sum(p.ok for p in data.points)
         page.add(Origin(self.source, f"{ok} of {many(len(data.points), 'point')} right"))
-        for sweep, n in data.spread:
-            page.add(
-                Paragraph(
-                    f"Sweep {sweep} N={n} was measured on several GPUs: comparisons within it"
-                    " include how these GPUs differ."
-                )
-            )
         if found := opening.cards(answer):
             page.add(Cards(tuple(found)))
         if shown := opening.hero(answer, page):
