@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from nqbench.devices.command import CALLER_PATH, Ran, _seconds
 from nqbench.devices.cpu import CpuDevice
@@ -35,8 +36,6 @@ SIX = "echo 4\n"  # the solutions for 6 queens
 
 def study_of(folder: Path, *systems: Any, n: Any = 6, **more: Any) -> Path:
     """A study file with these systems in a folder."""
-    import yaml
-
     path = folder / "study.yaml"
     measure = {"rounds": 2, "samples": 2, "budget": "40ms", "timeout": "60s", "long": ["mine"]}
     data = {"name": "mine", "n": n, "systems": list(systems), "measure": measure, **more}
@@ -71,70 +70,20 @@ def run(folder: Path, device: str = "cpu") -> RunOutcome:
     return run_here(study, device, folder / "run")
 
 
-FAULT = "launch_error"
-CASES: dict[str, tuple[str, Mapping[str, Any], str, str]] = {
-    "right": (SIX, {}, "ok", ""),
-    "right, thousands apart": ("echo 0,004 found", {"answer": r"([\d,]+) found"}, "ok", ""),
-    "right, on standard error": ("echo 4 >&2", {}, "ok", ""),
-    "prints late": ("echo working\nsleep 0.1\n" + SIX, {}, "ok", ""),
-    "much output": (f"head -c 3000000 /dev/zero >&2\necho\n{SIX}", {}, "ok", ""),
-    "own time": (SIX + "sleep 0.01\necho time=1.5 ms", TIME, "ok", ""),
-    "own time, unit given": (SIX + "echo time=0.5", {**TIME, "unit": "us"}, "ok", ""),
-    "wrong": ("echo 5", {}, "wrong", "answer is 5, but the known one is 4: the program, its"),
-    "no answer": ("echo four", {}, "wrong", "nothing that mine printed matches; four"),
-    "not a number": ("echo 4.0", {"answer": "(.+)"}, "wrong", "'4.0', not a whole number"),
-    "changing": (
-        'echo "$(cat count 2>/dev/null || echo 4)"\necho 5 > count',
-        *({}, "wrong", "answered 4 in one run and 5 in another"),
-    ),
-    "crash": ("kill -SEGV $$", {}, "crashed", "mine was ended by SIGSEGV (native code used memory"),
-    "exit code": (
-        "echo reading >&2; echo no such board >&2; exit 3",
-        *({}, FAULT, "ended with exit code 3; it said: reading | no such board"),
-    ),
-    "silent exit": ("exit 1", {}, FAULT, "exit code 1; it printed nothing"),
-    "folder in its words": ("pwd >&2; exit 1", {}, FAULT, "it said: ."),
-    "no time": (SIX, TIME, FAULT, "the time is missing"),
-    "no unit": (SIX + "echo time=0.5", TIME, FAULT, "has no unit after it; add `unit: ms`"),
-    "other unit": (
-        SIX + "echo time=0.5 ms",
-        *({**TIME, "unit": "s"}, FAULT, "study says `unit: s`, but mine prints '0.5 ms'"),
-    ),
-    "time too long": (SIX + "echo time=900 s", TIME, FAULT, "took 900 s, but it ran for 0"),
-    "no time at all": (SIX + "echo time=0.000 ms", TIME, FAULT, "'0.000', which is no time"),
-    "leaves a process behind": (SIX + "sleep 60 &", {}, "ok", ""),
-    "no number": (SIX + "echo time=1,5 ms", TIME, FAULT, "'1,5', not a number such as"),
-    "endless output": ("yes", {}, FAULT, "printed more than 16 MiB"),
-    "no such file": (
-        SIX,
-        {"depends": ["lib.so"]},
-        *(FAULT, "depends on lib.so, which is not in the study's folder; build it first"),
-    ),
-    "no program": (
-        SIX,
-        {"command": ["./other.sh"]},
-        *(FAULT, "there is no program ./other.sh below the study's folder; build"),
-    ),
-    "not on the PATH": (
-        SIX,
-        {"command": ["mine.sh"]},
-        *(FAULT, "no program mine.sh on the PATH; build or install it; write ./mine.sh"),
-    ),
-    "not executable": (
-        SIX,
-        {"command": ["./study.yaml"]},
-        *(FAULT, "./study.yaml is not executable; run `chmod +x ./study.yaml`"),
-    ),
-}
+CASES: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("programs.yaml").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_end_of_a_program_is_a_status_with_a_reason(tmp_path: Path, case: str) -> None:
-    text, keys, status, words = CASES[case]
-    script(tmp_path, text)
-    found = measured(the_point(tmp_path, {**program(), **ANSWER, **keys}))
+    one = CASES[case]
+    keys, status = one.get("keys", {}), one.get("status", "ok")
+    script(tmp_path, one["script"])
+    pattern = TIME if "timed" in one else ANSWER
+    found = measured(the_point(tmp_path, {**program(), **pattern, **keys}))
     assert found.status == status, found.reason
-    for part in words.split("; "):
+    for part in one.get("said", "").split("; "):
         assert part in found.reason
     assert str(tmp_path) not in found.reason
     assert (found.value_s is None) == (status != "ok")
