@@ -215,23 +215,7 @@ def test_arguments_must_fit_the_parameters(tmp_path: Path, arch: str) -> None:
     assert parameter_sizes(replace(compiled, image=compiled.image[:500])) is None
 
 
-SIGNATURES = """
-#include <cuda_fp16.h>
-struct Pair { int a, b; };
-enum Kind { one, two };
-namespace ns { template <class T> struct Box { T value; }; }
-typedef unsigned int word;
-template <class T, int N> __global__ void cpp(const T* __restrict__ a, T* b, T x, int n,
-    const unsigned char* raw, bool* flags, void* any, Pair p, Kind k, float4* quads, __half* halves,
-    unsigned long long where, ns::Box<T> box, float* const* many, unsigned* words) { b[N] = a[n]; }
-extern "C" __global__ void c(  // a comment, with (parts)
-    const float *a, unsigned n, double x[], /* long l, */ word w, size_t s) { x[n] = a[w + s]; }
-#ifdef WIDE
-extern "C" __global__ void __launch_bounds__(32) cases(double* a) { a[0] = 0; }
-#else
-extern "C" __global__ void __launch_bounds__(32) cases(float* a) { a[0] = 0; }
-#endif
-"""
+SIGNATURES = Path(__file__).with_name("signatures.cu").read_text(encoding="utf-8")
 CPP = "a:float32 b:float32 =x:float32 =n:int32 raw:float64 flags:uint8 any:int16 =p:int64 =k:int32 "
 CPP += "quads:float32 halves:float16 =where:uint64 =box:float32 many:uint64 words:int32"
 C = "a:float32 =n:uint32 x:float64 =w:uint32 =s:int64"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_folder, paper_names, read_paper
@@ -120,61 +121,13 @@ def test_a_system_that_is_used_and_not_listed_is_named(tmp_path: Path) -> None:
         read_paper(file)
 
 
-ZHANG = "zhang2011/published.yaml"
-FITNESS = "fitness_schemes/published.yaml"
-TIMES = "fitness_schemes/times.csv"
-SEARCH = "brodtkorb_part1/published.yaml"
-L1 = 'time("naive_l1_16k") / time("naive_l1_48k")'
-MISTAKES = (
-    (ZHANG, "  system: zhang2011.naive_l1_16k\n", "  system: zhang2011.naive_l1_61k\n",
-     "no system 'zhang2011.naive_l1_61k'; did you mean 'zhang2011.naive_l1_16k'"),
-    (ZHANG, L1, L1.replace("naive_l1_48k", "naif_l1_48k"),
-     "no system 'naif_l1_48k'; did you mean 'naive_l1_48k'"),
-    (ZHANG, L1, L1.replace(")", "", 1), "claim l1_48_vs_16: "),
-    (ZHANG, L1, f"mean(over([15], lambda N:{L1}))", "write [... for N in [15, 16]], not over("),
-    (ZHANG, L1, L1.replace("time", "tyme", 1),
-     "calls tyme(), which is not available; did you mean 'time'"),
-    (ZHANG, "block_size=32, pool_size=p)", "block_size=32, pol_size=p)",
-     "no factor 'pol_size'; did you mean"),
-    (ZHANG, '"split") / phase', '"splitt") / phase', "no phase 'splitt'; did you mean 'split'"),
-    (ZHANG, "  statement: A 48 KB", "  statment: A 48 KB", "unknown key 'statment'"),
-    (ZHANG, "  hardware: [gtx480]\n  n: [15, 16, 17, 18, 19]\n  kind: ratio",
-     "  hardware: [gtx48]\n  n: [15, 16, 17, 18, 19]\n  kind: ratio",
-     "no hardware 'gtx48'; did you mean 'gtx480'"),
-    (ZHANG, "- [Speedups, 1.08, 1.16,", "- [Speedups, 1.08,", "has 5 cells, but there are 6"),
-    (ZHANG, "ratio: {table: table_1, series: Time (sec.), printed: Speedups}",
-     "ratio: {table: table_1, series: Speedups, printed: Speedups}",
-     "table_1 has no series 'Speedups'; choose from Time (sec.)"),
-    (ZHANG, "  kind: bound\n", "  kind: bond\n", "not 'bond'; did you mean 'bound'?"),
-    (ZHANG, "claim: irrc_speedup}", "claim: job_counts}", "no claim on a ratio"),
-    (ZHANG, "n: [18], claim: irrc_speedup}", "n: [14], claim: irrc_speedup}",
-     "claim irrc_speedup says nothing about N=14"),
-    (ZHANG, "claim: irrc_speedup}", "published: {gtx480: 1.34}}",
-     "effect tail_check needs either a claim or an expr"),
-    (ZHANG, "claim: irrc_speedup}", "claim: irrc_speedup, published: {gtx480: much}}",
-     "effect tail_check: 'much' of gtx480 is neither a number nor faster, slower or as fast"),
-    (ZHANG, "- {id: tail_check", "- {id: larger_l1", "two entries of effects are called"),
-    (SEARCH, "label: Registers/Thread, counter", "label: Register, counter", "table_1 has no row"),
-    (SEARCH, "counter: duration_ns", "counter: duration_us", "did you mean 'duration_ns'"),
-    (SEARCH, '"peak_gflops_single")\',', '"peak_gflop")\',', "a device has no number"),
-    (FITNESS, "file: times.csv", "file: time.csv", "there is no file"),
-    (FITNESS, "file: times.csv", "file: ../times.csv", "is not a plain file name"),
-    (FITNESS, "workload: fitness", "workload: fitnes", "did you mean 'fitness'"),
-    (SEARCH, "  draw: stacked\n", "  draw: phases\n", "not 'phases'"),
-    (ZHANG, "  reproduce: points\n", "  reproduce: printed\n", "takes no 'shown'"),
-    (ZHANG, "  draw: curves\n", "  draw: grid\n", "cannot be drawn: say under 'bars'"),
-    (ZHANG, "    x: pool_size\n", "    x: block_size\n", "need points by block_size"),
-    (ZHANG, "value: pool_size}", "value: pol_size}", "unknown name 'pol_size'; did you mean"),
-    (ZHANG, "systems: [pool_distributed], by", "systems: [pool_distribute], by", "did you mean"),
-    (FITNESS, 'time() / time("gpu_coarse")', 'time() / time("gpu_corse")', "no system 'gpu_corse'"),
-    (TIMES, "100,cpu_serial,4.6e-05", "100,cpu_serial,fast", "seconds is 'fast', which is not"),
-    (TIMES, "200,cpu_serial,", "2e2,cpu_serial,", "n is '2e2', which is not a whole number"),
-    (TIMES, "100,cpu_tbb,", "100,cpu_tob,", "no system 'cpu_tob'; did you mean 'cpu_tbb'"),
-    (TIMES, "200,cpu_serial,", "100,cpu_serial,", "N=100 is given twice"),
-    (TIMES, "n,system,seconds", "n,sistem,seconds", "unknown column 'sistem'; did you mean"),
-    (TIMES, "n,system,seconds", "n,system,threads", "the header needs n and one of"),
-    (TIMES, "n,system,seconds", "n,threads,seconds", "say whose times these are"),
-)  # fmt: skip
+MISTAKES = [
+    (where, one["old"], one["new"], one["said"])
+    for where, changes in yaml.safe_load(
+        Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
+    ).items()
+    for one in changes
+]
 
 
 @pytest.mark.parametrize(("where", "old", "new", "said"), MISTAKES)
