@@ -13,25 +13,20 @@ from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import check_valid_exists
 from nqbench.workloads.fitness.counts import PAIR_BYTES, pairs
-from nqbench.workloads.fitness.factors import CPU_SYSTEMS, FACTORS, SCHEMES, SYSTEMS, Scheme
+from nqbench.workloads.fitness.factors import FACTORS, SCHEMES, SYSTEMS, Scheme
 from nqbench.workloads.levels import Levels, applied, given_levels, number
 
 
 def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
-    """The scheme of a point. Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a
-    scheme that is not the system's, or that needs its system to be named."""
-    asked = given.get("scheme")
-    own = SYSTEMS[system]["scheme"] if system else asked
-    if own is None:
-        raise StudyError("a point of workload fitness needs a system or a scheme; name one of them")
-    scheme = SCHEMES[str(own)]
-    home = next(name for name in SYSTEMS if SYSTEMS[name]["scheme"] == (asked or own))
-    if asked not in (None, own) or (system is None and home in CPU_SYSTEMS):
-        what = f"is not the scheme of {system}" if system else "runs on the CPU"
-        raise InfeasibleError(
-            f"scheme: {asked} {what}; write system: {home} instead of the scheme", "scheme"
-        )
-    return scheme
+    """The scheme of a system. Raises ``StudyError`` without one, ``InfeasibleError`` for another
+    scheme than its own."""
+    if system is None:
+        raise StudyError("a point of workload fitness needs a system; name one")
+    own = SYSTEMS[system]["scheme"]
+    if given.get("scheme", own) != own:
+        said = f"scheme: {given['scheme']} is not the scheme of {system}; leave scheme out"
+        raise InfeasibleError(said, "scheme")
+    return SCHEMES[str(own)]
 
 
 def fill_levels(
@@ -46,12 +41,12 @@ def fill_levels(
     explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
     scheme, n = find_scheme(explicit, system), number(explicit, "n")
     own = {**scheme.levels, "scheme": scheme.name}
-    levels = applied(FACTORS, own, explicit, system or f"scheme: {scheme.name}")
+    levels = applied(FACTORS, own, explicit, str(system))
     if levels["board"] == "valid":
         _resolve_valid(levels, explicit, n)
     if device.kind == "cpu" and scheme.place == "device":
         raise WrongDeviceError(
-            f"{system or scheme.name} is a GPU scheme and device {device.name} is a CPU; use a GPU"
+            f"{system} is a GPU scheme and device {device.name} is a CPU; use a GPU"
             " (--device cuda:0), a simulator, or a CPU system"
             " (fitness_schemes.cpu_serial)"
         )
