@@ -33,7 +33,6 @@ class CpuDevice(Device):
         self.facts = DeviceFacts(
             name=cpu_model(), kind="cpu", compute_capability=(0, 0), multiprocessors=cpu_count()
         )
-        self._warm: set[tuple[object, ...]] = set()
 
     def identity(self) -> Mapping[str, object]:
         """Model, usable cores, frequency governor (if readable) and the numba version."""
@@ -45,7 +44,7 @@ class CpuDevice(Device):
         }
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Import the function; call it with the plan's ``warm_up`` arguments, unless it was before.
+        """Import the function; call it with the plan's ``warm_up`` arguments.
 
         Raises ``DeviceError`` for a GPU kernel or a function that cannot be found, and
         ``ProgramFault`` for a program that is not there.
@@ -60,10 +59,8 @@ class CpuDevice(Device):
                 " use cuda:0 or sim, or a CPU system (nqbench kernels)"
             )
         function = find_function(plan.function)
-        form = (plan.function, *map(_form, plan.warm_up))
-        if plan.warm_up and form not in self._warm:
-            function(*plan.warm_up)  # compiles it, untimed
-            self._warm.add(form)
+        if plan.warm_up:
+            function(*plan.warm_up)  # the first time it is compiled, untimed
         return CpuPrepared(function, plan.arguments)
 
 
@@ -98,10 +95,3 @@ class CpuPrepared(Prepared):
         if self._result is None:
             raise DeviceError("nothing to fetch: the function was not called yet")
         return {**self._result.outputs, "answer": np.array([self._result.answer])}
-
-
-def _form(argument: object) -> object:
-    """What compiled code may depend on: the type and shape of an array, else the value."""
-    if isinstance(argument, np.ndarray):
-        return str(argument.dtype), argument.shape, argument.flags.writeable
-    return argument
