@@ -18,21 +18,7 @@ from tests.simulator.harness import KERNELS
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-STUDY = """\
-name: planted
-n: [96]
-kernel:
-  source: {source}
-  entry: "{{kernel}}"
-  arguments:
-    out: {{dtype: int32, length: 192, contents: zeros}}
-    raw: {{dtype: int32, length: 192}}
-  grid: 2
-  block: n
-  factors:
-    kernel: {{levels: [read_after_write, read_after_write_right], meaning: which}}
-matrix: {{kernel: [read_after_write, read_after_write_right]}}
-"""
+STUDY = Path(__file__).with_name("planted.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -23,16 +23,7 @@ from tests.cli.call import ROOT, SURROUNDINGS, call, process
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-TINY = """\
-name: tiny
-about: One kernel on one small board
-workload: counting
-n: {sim: [6], cuda: [6], cpu: [6]}
-system: zhang2011.low_divergence
-measure: {rounds: 2, budget: 1s}
-report:
-  - {table: results}
-"""
+TINY = Path(__file__).with_name("tiny.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

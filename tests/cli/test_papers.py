@@ -15,18 +15,7 @@ from tests.cli.call import ROOT, call
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-SMALL = """\
-name: zhang2011
-about: Two kernels on one small board
-n: {sim: [8], cuda: [15], cpu: [8]}
-sweeps:
-  - name: kernels
-    fixed: {depth: 4}
-    systems: [zhang2011.shared_conflict, zhang2011.shared_no_conflict]
-measure: {rounds: 2, budget: 1s}
-report:
-  - {table: results}
-"""
+SMALL = Path(__file__).with_name("zhang2011.yaml").read_text(encoding="utf-8")
 FAKE = "fake:noise=0.001,round=0.001,spread=0.2,growth=1.1"
 
 

@@ -14,7 +14,7 @@ from nqbench.point import Level
 from nqbench.simulator.tally import combined
 from nqbench.simulator.translation import build
 from nqbench.workloads.ceilings import WORKLOAD
-from tests.simulator.harness import PLACE, RULES, Arrays, cuda, device, outputs, ptx, run
+from tests.simulator.harness import KERNELS, PLACE, RULES, Arrays, cuda, device, outputs, ptx, run
 
 # A warp in lock step, in plain Python: what the counters of nested loops must be. Lanes that leave
 # a branch or a loop wait for the others where the structure ends.
@@ -82,23 +82,7 @@ def nested(values: list[int], rounds: int) -> tuple[list[int], Warp]:
     return total, warp
 
 
-NESTED = """
-mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; ld.param.u64 %rd1, [p0]; add.s64 %rd1, %rd1, %rd2;
-ld.global.u32 %r2, [%rd1]; rem.u32 %r3, %r1, 7; mov.u32 %r4, 0;
-outer:
-xor.b32 %r5, %r2, %r4; and.b32 %r5, %r5, 1; setp.eq.u32 %p1, %r5, 1; @%p1 bra odd;
-mov.u32 %r6, 0; setp.eq.u32 %p2, %r3, 0; @%p2 bra leave;
-inner:
-rem.s32 %r7, %r2, 5; setp.eq.s32 %p3, %r7, 0; @%p3 bra leave;
-mad.lo.s32 %r2, %r2, 3, %r6; add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, %r3; @%p4 bra inner;
-leave:
-xor.b32 %r2, %r2, %r4; bra next;
-odd:
-add.s32 %r2, %r2, 3;
-next:
-add.u32 %r4, %r4, 1; setp.lt.u32 %p5, %r4, 23; @%p5 bra outer;
-ld.param.u64 %rd3, [p1]; add.s64 %rd3, %rd3, %rd2; st.global.u32 [%rd3], %r2;
-"""
+NESTED = (KERNELS / "nested.ptx").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -119,19 +103,7 @@ def test_nested_loops_against_a_lockstep_warp(seed: int) -> None:
     )  # fmt: skip
 
 
-CONTINUE = """
-mov.u32 %r2, 0; mov.u32 %r3, 0;
-head:
-add.u32 %r2, %r2, 1;
-add.u32 %r4, %r2, %r1; and.b32 %r4, %r4, 3; setp.eq.u32 %p1, %r4, 0;
-setp.gt.u32 %p2, %r2, 12;
-@%p2 bra done;
-@%p1 bra head;
-mad.lo.u32 %r3, %r3, 3, %r2;
-bra head;
-done:
-st.global.u32 [%rd1], %r3;
-"""
+CONTINUE = (KERNELS / "continue.ptx").read_text(encoding="utf-8")
 
 
 def test_continue_to_the_head_waits_for_the_rest_of_the_warp() -> None:
@@ -185,15 +157,7 @@ def test_predicated_instructions_count_the_lanes_whose_guard_holds(case: str) ->
     assert counted.items() <= result.counters.items()
 
 
-SWITCH = """
-rem.u32 %r2, %r1, 4;
-table: .branchtargets one, two, one, three;
-brx.idx %r2, table;
-one: mov.u32 %r3, 10; bra join;
-two: mov.u32 %r3, 20; bra join;
-three: mov.u32 %r3, 30;
-join: st.global.u32 [%rd1], %r3;
-"""
+SWITCH = (KERNELS / "switch.ptx").read_text(encoding="utf-8")
 
 
 def test_switch_by_table() -> None:

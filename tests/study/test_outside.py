@@ -17,17 +17,7 @@ sweeps:
 - programs:
     theirs: {command: [./solver, '{n}'], answer: '(\\d+)'}
 """
-CHECK = """\
-name: s
-n: 8
-kernel:
-  source: k.cu
-  entry: k
-  arguments: {y: {dtype: int32, length: n}}
-  grid: 1
-  block: 8
-  check: {y: {function: 'check.py:right'}}
-"""
+CHECK = Path(__file__).with_name("outside.yaml").read_text(encoding="utf-8")
 PLAIN = "name: s\nworkload: counting\nn: 8\n"
 
 

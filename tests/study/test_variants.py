@@ -13,18 +13,7 @@ from nqbench.study import expand, load_study
 from nqbench.workloads.base import VARIANTS
 from tests.study.fake import CPU, CUDA, H100, SIM, points_of
 
-STUDY = """\
-name: waiting
-workload: local_search
-n: [100]
-sweeps:
-  - {name: whole, systems: [brodtkorb_part1.gpu_v1]}
-  - name: parts
-    systems: [brodtkorb_part1.gpu_v1, local_search.resident, brodtkorb_part1.cpu_mapped]
-    fixed: {iterations: 1}
-measure:
-  variants: [parts]
-"""
+STUDY = Path(__file__).with_name("waiting.yaml").read_text(encoding="utf-8")
 
 
 def points(folder: Path, text: str = STUDY, facts: DeviceFacts = H100) -> list[Point]:

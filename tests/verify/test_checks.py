@@ -18,17 +18,7 @@ from scripts.pack_runs import pack
 from tests.cli.call import call
 from tests.toys import FAKE
 
-STUDY = """\
-name: tiny
-workload: counting
-n: [6, 7]
-matrix: {memory: [shared, global], loop: [branchy, irrc]}
-fixed: {depth: 2}
-measure: {rounds: 3, budget: 1s}
-report:
-  - {table: effects}
-  - {figure: ranking}
-"""
+STUDY = Path(__file__).with_name("tiny.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -116,18 +116,7 @@ def test_it_goes_on_as_a_run(package: Path, tmp_path: Path) -> None:
     assert not (copy / CRATE).exists()
 
 
-KERNEL = """\
-name: own
-n: [64]
-kernel:
-  source: k.cu
-  sources: [parts/more.cu]
-  entry: k
-  grid: 1
-  block: 64
-  arguments: {out: {shape: [n], dtype: int32}}
-  check: {out: "np.full(n, 9)"}
-"""
+KERNEL = Path(__file__).with_name("own.yaml").read_text(encoding="utf-8")
 
 
 def test_an_own_kernel_s_files_travel(tmp_path: Path) -> None:

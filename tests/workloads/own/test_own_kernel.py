@@ -233,22 +233,7 @@ def test_a_metric_that_is_no_number_is_left_out(value: str) -> None:
     assert not metric.measured
 
 
-SWAPPED = """
-name: swapped
-n: 64
-kernel:
-  source: |
-    extern "C" __global__ void copy(const float* from, float* to) {
-        to[threadIdx.x] = from[threadIdx.x];
-    }
-  entry: copy
-  arguments:
-    a: {dtype: float32, length: n, contents: zeros}
-    b: {dtype: float32, length: n, contents: ones, restore: true}
-  grid: 1
-  block: 64
-  check: {b: np.zeros(n)}
-"""
+SWAPPED = Path(__file__).with_name("swapped.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("recorded_before", [False, True])
