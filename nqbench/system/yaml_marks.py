@@ -8,6 +8,7 @@ refused here. In a paper's file every value stays text, as printed.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -314,29 +315,6 @@ def fit(source: ParsedFile, form: type[FormT], at: KeyPath = ()) -> FormT:
         raise source.error(_sentence(source, holder, path, item), path) from error
 
 
-_RULES: Final = {
-    "missing": "{where} needs the key '{last}'",
-    "literal_error": "'{key}' takes {expected}, not {given}{near}",
-    "bool_type": "'{key}' takes true or false, not {kind}",
-    "string_type": "'{key}' takes text, not {kind}{quotes}",
-    **dict.fromkeys(
-        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"),
-        "'{key}' takes a whole number, not {kind}",
-    ),
-    "greater_than_equal": "'{key}' is {value}, but must be at least {ge}",
-    "less_than_equal": "'{key}' is {value}, but must be at most {le}",
-    "list_type": "'{key}' takes a list of entries (lines that begin with '- '), not {kind}",
-    **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type", "mapping_type"),
-        "{entry}'{key}' takes keys with values (key: value), not {kind}",
-    ),
-    "too_long": "'{key}' takes at most {max_length} values, not {actual_length}",
-    "reading": "'{key}': {said}",
-    "string_pattern_mismatch": "'{key}' is {given}, but takes {about}",
-}
-"""What to say of pydantic's errors; of any other kind, its own words."""
-
-
 def _sentence(
     source: ParsedFile, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
 ) -> str:
@@ -369,7 +347,9 @@ def _sentence(
         "about": " ".join(str(field and field.description).partition(";")[0].rstrip(".").split()),
         "said": message[:1].lower() + message[1:],
     }
-    return _RULES.get(item["type"], "'{key}' is {given}, but {said}").format_map(facts)
+    told = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text(encoding="utf-8"))
+    rules = {kind: rule for kinds, rule in told.items() for kind in kinds.split()}
+    return str(rules.get(item["type"], "'{key}' is {given}, but {said}")).format_map(facts)
 
 
 def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
