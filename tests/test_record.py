@@ -19,14 +19,7 @@ from nqbench.study import load_study
 from tests.toys import run_here
 
 ROOT = Path(__file__).parents[1]
-STUDY = """\
-name: small
-workload: counting
-n: [8]
-fixed: {block_size: 64, depth: 4}
-matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
-measure: {rounds: 2, budget: 1s}
-"""
+STUDY = Path(__file__).with_name("small.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

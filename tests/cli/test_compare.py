@@ -18,14 +18,7 @@ from nqbench.study import load_study
 from tests.cli.call import call
 from tests.toys import run_here
 
-STUDY = """\
-name: small
-workload: counting
-n: {cuda: [12], sim: [8]}
-fixed: {block_size: 64, depth: 4}
-matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
-measure: {target: 1%, rounds: 4, budget: 4s}
-"""
+STUDY = Path(__file__).with_name("compared.yaml").read_text(encoding="utf-8")
 NOISE = "base=1e-7,noise=0.002,round=0.002"
 
 

@@ -22,15 +22,7 @@ from nqbench.simulator.models import (
 )
 from tests.compiling import compile_cubin
 
-GOOD = """\
-name: chip
-about: a chip
-like: cc_9_0
-facts:
-- source: its data sheet
-  multiprocessors: 2
-memory: {source: a book, rules: sectors, shared_banks: 32, bank_bytes: 4, sector_bytes: 32}
-"""
+GOOD = Path(__file__).with_name("chip.yaml").read_text(encoding="utf-8")
 
 # Facts of the papers' chips as the papers print them (papers/*.yaml).
 PRINTED = [

@@ -68,17 +68,7 @@ def test_the_transpose_has_a_rate(device: CudaDevice, tmp_path: Path) -> None:
         assert rate.value == pytest.approx(8 * 1024**2 / seconds.value / 1e9, rel=1e-3)
 
 
-KEEPS = """
-__device__ float memory[64];
-__device__ int full;
-extern "C" __global__ void twice(const float* x, float* y, float* kept) {
-    const int i = threadIdx.x;
-    if (full) y[i] = memory[i];
-    else memory[i] = y[i] = 2 * x[i];
-    __syncthreads();
-    full = 1;
-}
-"""
+KEEPS = Path(__file__).with_name("keeps.cu").read_text(encoding="utf-8")
 """A variable of the module keeps what a launch leaves there; the simulator resets it."""
 ODD = "np.where(np.arange(n) % 2 == 1, 2 * x, np.nan)"
 

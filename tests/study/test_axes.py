@@ -11,14 +11,7 @@ from nqbench.study import expand
 from nqbench.study.asked import with_axes
 from tests.study.fake import SIM
 
-STUDY = """\
-name: s
-n: {sim: [8, 9], cuda: [16]}
-sweeps:
-  - {name: grid, fixed: {memory: shared, depth: 3}, matrix: {layout: [per_thread, padded]}}
-  - {name: alone, n: 10, system: zhang2011.low_divergence}
-report: [{table: results, of: grid}]
-"""
+STUDY = Path(__file__).with_name("axes.yaml").read_text(encoding="utf-8")
 ZIPPED = "name: s\nzip: {n: [8, 9], depth: [3, 4]}\n"
 
 
