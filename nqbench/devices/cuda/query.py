@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from nqbench.device import Reading, Sensor
@@ -18,18 +20,8 @@ from nqbench.simulator.models import capability_facts
 from nqbench.system.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
-ATTRIBUTES: Final = {
-    "multiprocessors": "MULTIPROCESSOR_COUNT",
-    "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
-    "max_blocks_per_multiprocessor": "MAX_BLOCKS_PER_MULTIPROCESSOR",
-    "max_grid_x": "MAX_GRID_DIM_X",
-    "registers_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
-    "registers_per_block": "MAX_REGISTERS_PER_BLOCK",
-    "shared_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
-    "shared_per_block_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-    "shared_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    "shared_reserved_per_block": "RESERVED_SHARED_MEMORY_PER_BLOCK",
-}
+_NAMES: Final = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
+ATTRIBUTES: Final[Mapping[str, str]] = _NAMES["attributes"]
 """Facts that an attribute of the driver gives."""
 
 
@@ -145,32 +137,12 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-CLOCK_REASONS: Final = {
-    0x001: "gpu_idle",
-    0x002: "applications_clocks_setting",
-    0x004: "sw_power_cap",
-    0x008: "hw_slowdown",
-    0x010: "sync_boost",
-    0x020: "sw_thermal_slowdown",
-    0x040: "hw_thermal_slowdown",
-    0x080: "hw_power_brake_slowdown",
-    0x100: "display_clock_setting",
-}
+CLOCK_REASONS: Final = {int(bit, 16): name for bit, name in _NAMES["clock_reasons"].items()}
 """The driver's clock-event reasons by bit, after nvml.h (``nvmlClocksEventReason...``). The bits
 are part of NVML's binary interface; their Python names have changed between versions."""
 
 
-SETTINGS: Final = {
-    "driver": ("nvmlSystemGetDriverVersion", ""),
-    "max_sm_mhz": ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_SM"),
-    "max_memory_mhz": ("nvmlDeviceGetMaxClockInfo", "NVML_CLOCK_MEM"),
-    "application_sm_mhz": ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_SM"),
-    "application_memory_mhz": ("nvmlDeviceGetApplicationsClock", "NVML_CLOCK_MEM"),
-    "power_limit_w": ("nvmlDeviceGetEnforcedPowerLimit", ""),
-    "ecc": ("nvmlDeviceGetEccMode", ""),
-    "mig": ("nvmlDeviceGetMigMode", ""),
-    "persistence": ("nvmlDeviceGetPersistenceMode", ""),
-}
+SETTINGS: Final[Mapping[str, Sequence[str]]] = _NAMES["settings"]
 """The part of a GPU's identity that NVML reports and CUDA does not: its question, and of which
 clock."""
 
