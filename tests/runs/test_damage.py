@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.errors import DamageWarning
-from nqbench.runs.folder import RunWriter
+from nqbench.runs.folder import LOCK, RunWriter
 from nqbench.runs.reading import CHECKSUM, MANIFEST, RECORDS, TORN, look_through, read_records
 from tests.cli.call import call
 from tests.toys import FAKE, STUDY
@@ -198,6 +198,16 @@ def test_two_runs_in_one_folder(run: Path) -> None:
         code, _, error = call(*run_words(run))
     assert code == 2
     assert "being written by another run; wait for it, or give another --out" in sentence(error)
+
+
+def test_a_lock_that_leads_elsewhere_changes_no_file(run: Path) -> None:
+    precious, lock = run / "precious", run / "r" / LOCK
+    precious.write_text("kept")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(precious)
+    done = call(*run_words(run))
+    assert (done.code, precious.read_text()) == (2, "kept"), done.said
+    assert "Too many levels of symbolic links" in sentence(done.err)
 
 
 def test_a_folder_of_another_study(run: Path) -> None:
