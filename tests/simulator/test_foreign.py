@@ -16,7 +16,7 @@ from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.compile import compile_many, cubin_request
 from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
 from nqbench.plan import Buffer, KernelPlan
-from tests.simulator.harness import cuda, device, outputs
+from tests.simulator.harness import KERNELS, cuda, device, outputs
 
 LANES = np.arange(32)
 CASES: dict[str, Any] = yaml.safe_load(
@@ -136,16 +136,7 @@ def test_a_stand_in_comes_before_a_library_for_hosts(
     not any((folder / "cub").is_dir() for folder in cuda_headers()), reason="needs nqbench[cub]"
 )
 def test_block_and_warp_parts_of_cub_come_with_the_whole_of_it(tmp_path: Path) -> None:
-    text = (
-        "#include <cub/cub.cuh>\n#include <cub/device/device_reduce.cuh>\n"
-        "#include <thrust/device_vector.h>\n#include <thrust/sort.h>\n"
-        "__global__ void k(int* out) {\n  typedef cub::BlockReduce<int, 32> Whole;\n"
-        "  typedef cub::WarpScan<int> Scan;\n  __shared__ Whole::TempStorage a;\n"
-        "  __shared__ Scan::TempStorage b;\n  int sum = Whole(a).Sum(threadIdx.x), before;\n"
-        "  Scan(b).ExclusiveSum(1, before);\n"
-        "  out[threadIdx.x] = threadIdx.x ? before : sum;\n}\n"
-        "int main() { thrust::device_vector<int> v; thrust::sort(v.begin(), v.end()); }\n"
-    )
+    text = (KERNELS / "cub_parts.cu").read_text(encoding="utf-8")
     found = outputs(plan_of(tmp_path / "k.cu", text))["out"]
     assert found.tolist() == [LANES.sum(), *LANES[1:]]
 
