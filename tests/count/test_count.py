@@ -63,7 +63,8 @@ QUICK.set(True)
 device, counting = facts_for("sim:sm_90"), workloads.named("counting")
 for n in range(16, 20):
     chosen = recorded_choice(n)
-    given = {**chosen.levels, "n": n, "depth": chosen.depth_at(n)}
+    given = {**chosen.levels, "n": n}
+    given |= {"depth": chosen.depth_at(n)} if chosen.depths else {}
     levels = counting.resolve(given, chosen.system, device).factors
     assert counting.plan(levels, chosen.system, device).buffers
 assert "numba" not in sys.modules

@@ -36,9 +36,6 @@ _QUARTER_THREADS: Final = 128  # kQuarterThreads
 _THREADS: Final = 512  # kDealThreads, kOrderThreads, kJoinThreads
 _BLOCKS: Final = 4
 """Blocks of a multiprocessor, which take cells until none is left: as many as fit at most."""
-_UNCUT_N, _MOST_CUTS = 19, 2
-"""Boards up to this one have lists of some ten thousand halves; every two rows make them six to
-seven times as long."""
 _CUT_HALVES: Final = 16384
 """A cell with a longer list is cut."""
 _EXACT_FROM_N, _EXACT_N = 20, 22
@@ -91,7 +88,7 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if exact else "quarter"}
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":
-        levels["split"] = min(_MOST_CUTS, max(0, (n - _UNCUT_N + 1) // 2))
+        levels["split"] = 0  # what cuts save of `join`, they cost (docs/count.md)
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
@@ -140,7 +137,7 @@ def make_plan(
     exact, rounds, cells = _exact(levels), _rounds(levels), _cells(levels, batch)
     # A queen of the middle row leaves a quarter of a list. Halves are in several of the cells that
     # a rule makes. The lists of a cell begin at a multiple of 32 tiles where they are ordered.
-    halves = (batch + 1) * room if n % 2 else 2 * batch * room
+    halves = (3 * batch // 2 + 1 if n % 2 else 2 * batch) * room
     tiles = -(-halves * (1 + exact) // _WARP**2) * _WARP + 2 * min(cells, 8 * batch + 4096) * _WARP
     dealt = halves * (2 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
     numbers |= {"batch": batch, "lists": most, "tiles": tiles, "dealt": dealt, "cells": cells}
@@ -167,7 +164,7 @@ def _rounds(levels: Mapping[str, Level]) -> int:
 def _cells(levels: Mapping[str, Level], groups: int) -> int:
     """Cells that there is room for in each round."""
     most = groups * (number(levels, "n") if _exact(levels) else 1)
-    return max(_LEAST_CELLS, 16 * most) if levels["split"] else most
+    return max(_LEAST_CELLS, 16 * number(levels, "split") * most) if levels["split"] else most
 
 
 def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
