@@ -717,7 +717,7 @@ def test_limits_move_away_from_no_effect(expect: str, kind: str, unit: str, doub
             ["no effect with limits doubled", "no effect by total times"],
         ),
         ([1.03, 1.0301, 1.0299], "value > 1", 6, ["no effect by total times"]),
-        ([3.0, 3.01, 2.99], "value > 1", 6, ["no effect by total times"]),
+        ([1.4, 1.41, 1.39], "value > 1.5", 6, ["holds with limits halved"]),
         ([3.0, 3.01], "value > 1", 3, ["unclear by total times"]),  # each of two is needed
         ([1.05, 1.2, 1.01], "value > 1.1", 0, []),  # unclear: nothing to lose
     ],

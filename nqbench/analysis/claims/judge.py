@@ -73,12 +73,12 @@ class Printed:
             return effect / self.near
         return max(1.0, effect / self.far)
 
-    def word(self, value: float, limits: float) -> SizeWord:
-        """The word for a value without uncertainty; ``limits`` moves those of the share."""
+    def word(self, value: float) -> SizeWord:
+        """The word for a value without uncertainty."""
         effect = value - self.null
-        if effect / self.smallest < WEAKER**limits:
+        if effect / self.smallest < WEAKER:
             return "weaker"
-        return "stronger" if effect / self.largest > STRONGER**limits else "as large"
+        return "stronger" if effect / self.largest > STRONGER else "as large"
 
 
 def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printed | None:
@@ -113,7 +113,6 @@ def size_of(
     value: Estimate,
     found: Sequence[float],
     times: NDArray[np.int64],
-    limits: float,
 ) -> tuple[SizeWord, Estimate]:
     """The word for an effect and its share, from the values of all resamples.
 
@@ -124,8 +123,8 @@ def size_of(
     low, high = (min(bounds), max(bounds)) if len(bounds) == 2 else (None, None)
     share = Estimate(printed.share(value.value), low, high, value.rounds, value.exact)
     if not len(found):
-        return printed.word(value.value, limits), share
-    words = np.array([printed.word(v, limits) for v in found])
+        return printed.word(value.value), share
+    words = np.array([printed.word(v) for v in found])
     weights = times / times.sum()
     for word in ("as large", "weaker", "stronger"):
         if float(weights[words == word].sum()) >= HOLDS:
@@ -283,7 +282,7 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
 class _Form:
     """A claim as it is tested: in the paper's words on its own devices, else in those for others.
 
-    ``limits``  what the limits of its condition, of its size and of no effect are multiplied by
+    ``limits``  what the limits of its condition and of no effect are multiplied by
     ``own``     whether it is in the paper's words
     """
 
@@ -481,7 +480,7 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         size = replace(size, word="unclear", reason=reason)
     printed = printed_effect(values.paper, claim, n, str(values.names["hw"]))
     if printed is not None and isinstance(shown, Estimate):
-        word, effect = size_of(printed, shown, found[1:], resamples.times, form.limits)
+        word, effect = size_of(printed, shown, found[1:], resamples.times)
         size = replace(size, effect=effect, size=word if size.word == "holds" else "")
     return size
 
