@@ -288,23 +288,18 @@ def _member(value: Any, options: Any) -> bool:
     return value in options
 
 
+PYTHON: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
+    **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod},
+    **{ast.Pow: operator.pow, ast.USub: operator.neg, ast.UAdd: operator.pos},
+    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
+    **{ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne},
+}
+"""What Python's own operators do."""
 _OPERATORS: Final[dict[type[ast.AST], Callable[..., Any]]] = {
-    ast.Add: _numeric(operator.add),
-    ast.Sub: _numeric(operator.sub),
-    ast.Mult: _numeric(operator.mul),
-    ast.Div: _numeric(operator.truediv),
-    ast.FloorDiv: _numeric(operator.floordiv),
-    ast.Mod: _numeric(operator.mod),
+    **{kind: _numeric(of) for kind, of in PYTHON.items()},
+    **{kind: PYTHON[kind] for kind in (ast.Not, ast.Eq, ast.NotEq)},
     ast.Pow: _numeric(_power),
-    ast.USub: _numeric(operator.neg),
-    ast.UAdd: _numeric(operator.pos),
-    ast.Not: operator.not_,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: _numeric(operator.lt),
-    ast.LtE: _numeric(operator.le),
-    ast.Gt: _numeric(operator.gt),
-    ast.GtE: _numeric(operator.ge),
     ast.In: _member,
     ast.NotIn: lambda value, options: not _member(value, options),
 }

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from simpleeval import EvalWithCompoundTypes
 
 from nqbench.errors import StudyError
-from nqbench.expressions import MAX_BITS, tree_of
+from nqbench.expressions import MAX_BITS, PYTHON, tree_of
 from nqbench.system.suggest import nearest, suggestion
 
 Shape = tuple[int, ...] | None
@@ -54,16 +54,13 @@ PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
 _OBJECTS: Final = ("object", "o", "str", "bytes")
 """Types that hold Python's objects and texts."""
 _ARITHMETIC: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
-    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
-    **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod},
-    **{ast.Pow: operator.pow, ast.MatMult: operator.matmul},
+    **{kind: of for kind, of in PYTHON.items() if issubclass(kind, ast.operator)},
+    **{ast.MatMult: operator.matmul, ast.LShift: operator.lshift, ast.RShift: operator.rshift},
     **{ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor},
-    **{ast.LShift: operator.lshift, ast.RShift: operator.rshift},
 }
 _OTHERS: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
-    **{ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert},
-    **{ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne},
-    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
+    **{kind: of for kind, of in PYTHON.items() if kind not in _ARITHMETIC},
+    ast.Invert: operator.invert,
 }
 _NODES: Final = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Call, ast.keyword),
