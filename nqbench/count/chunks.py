@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
@@ -144,6 +143,8 @@ class CountLog:
     """
 
     def __init__(self, path: Path, head: LogLine) -> None:
+        from filelock import FileLock, Timeout  # 70 ms that a count without a file saves
+
         self._path = path
         self._lock = FileLock(f"{path}.lock")
         self._synced = -math.inf
