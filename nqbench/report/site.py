@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ from nqbench.analysis.compare import wording
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.data.dataset import Dataset, load_dataset
 from nqbench.analysis.data.estimate import NOTEWORTHY
-from nqbench.analysis.data.for_papers import with_baseline
+from nqbench.analysis.data.for_papers import with_baseline, with_others
 from nqbench.analysis.findings import findings
 from nqbench.analysis.matrix import short
 from nqbench.analysis.wording import amount
@@ -100,7 +99,7 @@ def _observed(runs: GalleryRuns, *studies: str) -> list[Dataset]:
         for run in (run for run in runs.values() if run.data.name == study):
             mine = found.setdefault((study, run.data.device), [])
             mine.append(with_baseline(run.data, baseline))
-    return [replace(first, again=tuple(others)) for first, *others in found.values()]
+    return [with_others(first, others) for first, *others in found.values()]
 
 
 def _papers(runs: GalleryRuns, out: Path) -> Iterator[Tile]:

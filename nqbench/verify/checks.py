@@ -396,7 +396,7 @@ def _writers(run: Dataset) -> Iterator[tuple[Path, Writer]]:
             beside = papers.recorded_beside(name, path)
             yield own, partial(papers.write_paper, paper, [run], beside=beside)
         for runs, folder, cpu in _recorded(path, [name], f"papers/{name}"):
-            yield folder, partial(papers.write_paper, paper, papers.with_others(runs, cpu))
+            yield folder, partial(papers.write_paper, paper, papers.with_repeated(runs, cpu))
     for runs, folder, cpu in _recorded(path, [*paper_names(), matrix.ABLATION], matrix.PAGE):
         made = MATRIX.search(text(folder / f"{matrix.PAGE}.md"))
         command = made[1] if made else "nqbench claims --matrix"

@@ -20,6 +20,7 @@ from nqbench.analysis.data.for_papers import (
     modelled,
     time_of,
     with_baseline,
+    with_others,
 )
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.expressions import parse
@@ -635,6 +636,17 @@ def test_a_word_stands_if_every_gpu_of_a_model_has_it(
     assert (low, value) == (min(ends[0] for ends in alone), alone[0][1])
     assert high == max(ends[2] for ends in alone)
     assert ("of the same model" in found.reason) == (word == "unclear")
+
+
+def test_of_another_gpu_a_size_counts_only_with_the_first_sweep_of_the_run() -> None:
+    """A launch of another sweep would stand in the place of the main one."""
+    mine, theirs = Builder(rounds=2), Builder(rounds=2)
+    for n, sweep in ((15, "main"), (16, "main"), (16, "scaled")):
+        mine.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
+    for n, sweep in ((15, "main"), (15, "scaled"), (16, "scaled")):
+        theirs.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
+    (kept,) = with_others(mine.data("zhang2011"), [theirs.data("zhang2011")]).again
+    assert [(p.n, p.sweep) for p in kept.points] == [(15, "main"), (15, "scaled")]
 
 
 def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them() -> None:

@@ -4,7 +4,7 @@ that the paper reports, with what instrumented kernels and profilers counted."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +39,18 @@ def with_baseline(run: Dataset, baseline: Dataset | None) -> Dataset:
     others = (p for p in run.points if not (p.cpu and p.system in systems))
     points = (*others, *theirs, *own)
     return replace(run, points=points, baseline=baseline)
+
+
+def with_others(run: Dataset, others: Iterable[Dataset]) -> Dataset:
+    """The run with those of other GPUs of its model. Of these, systems stay at the sizes at which
+    they have the run's first sweep: another launch would stand in its place."""
+    first = {(p.system, p.n): p.sweep for p in reversed(run.points)}
+    again = []
+    for other in others:
+        there = {(p.system, p.n) for p in other.points if first.get((p.system, p.n)) == p.sweep}
+        points = tuple(p for p in other.points if (p.system, p.n) in there)
+        again.append(replace(other, points=points))
+    return replace(run, again=tuple(again))
 
 
 def load_all(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:

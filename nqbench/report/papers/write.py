@@ -23,6 +23,7 @@ from nqbench.analysis.data.for_papers import (
     modelled,
     of_own_gpu,
     papers_of,
+    with_others,
 )
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
@@ -278,7 +279,7 @@ def report_recorded(
     reports = []
     for name in names:
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
-            found = with_others(runs, baseline)
+            found = with_repeated(runs, baseline)
             reports.append(write_paper(load_paper(name), found, folder))
     if not reports:
         raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
@@ -300,14 +301,13 @@ def recorded(
         yield runs, folder, cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
 
 
-def with_others(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
+def with_repeated(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
     """Runs, each with those of the same study on other GPUs of its model: in folders beside its own
     that are called ``STUDY_...``."""
     found = []
     for run in load_all(runs, cpu):
         beside = load_all(sorted(run.path.parent.glob(f"{run.path.name}_*")), cpu)
-        again = tuple(other for other in beside if other.name == run.name)
-        found.append(replace(run, again=again))
+        found.append(with_others(run, (other for other in beside if other.name == run.name)))
     return found
 
 
@@ -325,7 +325,7 @@ def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, T
     """
     paper = load_paper(name)
     for paths, _, baseline in recorded([name], cpu=cpu):
-        runs = with_others(paths, baseline)
+        runs = with_repeated(paths, baseline)
         card = scorecard(paper, runs)
         return card, about_runs(tables.scorecard_table(card, joint_source(runs)), runs)
     raise StudyError(NO_RUN.format(name, RESULTS, name))
