@@ -139,8 +139,7 @@ def test_a_simulated_run_has_counters_and_its_cpu_baselines_have_times() -> None
     assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
     assert all(p.estimate(TIME) for p in hosts)
     assert not any(p.values(quantity("warp_instructions")) for p in hosts)
-    several = Dataset("", {"device": H100, "devices": [H100, H100]}, (), 5)
-    assert several.device == "NVIDIA H100 PCIe (2 of them)"
+    assert Dataset("", {"device": H100, "devices": [1, 2]}, (), 5).device.endswith("(2 of them)")
     made_up = Dataset("x", {"device": {"spec": "fake:seed=1", "kind": "cuda"}}, (), 5)
     assert "not measured" in made_up.provenance
 

@@ -133,8 +133,7 @@ def test_what_a_multiprocessor_shares_by_hand() -> None:
     work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
     wanted = {"issue": 7 / 4, "integer": 2 / 2, "products": 2 / 4, "memory_pipe": 2 * 6 + 10 / 4}
     assert {name: of[0] for name, of in work.shared.items()} == wanted
-    # The second load takes 1 + 292 clocks where it hits L2, three times of four, else 1 + 633; 5
-    # passes and 9 sectors, of 2 clocks each, come after the first ones.
+    # A clock after the first load, L2 has it three times of four; 14 passes and sectors follow.
     assert work.alone == 0.75 * 293 + 0.25 * 634 + 2 * 14
 
 
