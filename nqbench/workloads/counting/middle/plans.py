@@ -163,8 +163,9 @@ def _rounds(levels: Mapping[str, Level]) -> int:
 
 def _cells(levels: Mapping[str, Level], groups: int) -> int:
     """Cells that there is room for in each round."""
-    most = groups * (number(levels, "n") if _exact(levels) else 1)
-    return max(_LEAST_CELLS, 16 * number(levels, "split") * most) if levels["split"] else most
+    exact, n, split = _exact(levels), number(levels, "n"), number(levels, "split")
+    most = groups * (n if exact else 1)
+    return max(_LEAST_CELLS, (16 if exact else 64) * split * most) if split else most
 
 
 def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
