@@ -105,13 +105,13 @@ def test_phases_may_be_found_out_after_the_timed_calls() -> None:
         assert len(calls) == 1
 
 
-def test_other_arguments_are_warmed_up_too() -> None:
+def test_every_plan_is_warmed_up_with_its_arguments() -> None:
     calls.clear()
     device = CpuDevice()
     x = np.zeros(3)
-    for warm in ((1, x), (1, x + 1), (2, x), (2, np.zeros(4)), (2, np.zeros(3, np.int32))):
+    for warm in ((1, x), (1, x), (2, x), (2, np.zeros(4))):
         device.prepare(CpuPlan("recorded", "tests.measure.programs:recorded", (9, x), warm)).close()
-    assert [(first, second.size) for first, second in calls] == [(1, 3), (2, 3), (2, 4), (2, 3)]
+    assert [(first, second.size) for first, second in calls] == [(1, 3), (1, 3), (2, 3), (2, 4)]
 
 
 def test_a_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
