@@ -10,13 +10,7 @@ from nqbench import workloads
 from tests.cli.call import call
 
 PYTHON = "name: s\nworkload: ./own.py:WORKLOAD\nn: 8\n"
-COMMAND = """\
-name: s
-n: 8
-sweeps:
-- programs:
-    theirs: {command: [./solver, '{n}'], answer: '(\\d+)'}
-"""
+COMMAND = Path(__file__).with_name("command.yaml").read_text(encoding="utf-8")
 CHECK = Path(__file__).with_name("outside.yaml").read_text(encoding="utf-8")
 PLAIN = "name: s\nworkload: counting\nn: 8\n"
 
