@@ -220,24 +220,19 @@ class Answer:
         if not ranked or (value := ranked[0].estimate(what)) is None:
             return None
         first, last = ranked[0], ranked[-1]
-        factors = factorial.distinct_factors(
-            self.data, sweep, factorial.swept_factors(self.data, sweep)
-        )
+        swept = factorial.swept_factors(self.data, sweep)
+        factors = factorial.distinct_factors(self.data, sweep, swept)
         name = wording.describe(first, factors)
         if first is last:
             return Best(sweep, first.n, what, first, name, value, 1)
         if what.exact and first.value(what) == last.value(what):
             return None
-        others = last, ranked[1], self._default(sweep, ranked)
+        usual = {f: self.data.order(sweep, f)[0] for f in swept}
+        plain = (p for p in ranked if all(p.level(f) == v for f, v in usual.items()))
+        others = last, ranked[1], next(plain, None)
         over = [_gain(first, one, what) if one else None for one in others]
         called = wording.describe(ranked[1], factors)
         return Best(sweep, first.n, what, first, name, value, len(ranked), last, called, *over)
-
-    def _default(self, sweep: str, ranked: Sequence[PointResult]) -> PointResult | None:
-        """The point with the first level of every factor that the sweep varies."""
-        factors = factorial.swept_factors(self.data, sweep)
-        first = {f: self.data.order(sweep, f)[0] for f in factors}
-        return next((p for p in ranked if all(p.level(f) == v for f, v in first.items())), None)
 
     @cached_property
     def interaction(self) -> factorial.Interaction | None:
@@ -265,7 +260,13 @@ class Answer:
             against = [n for n, sign in signs.items() if now and sign not in ("", now)]
             if against:
                 since = min(n for n in signs if n > max(against) or n == change.n)
-                return _turn(known[change.n], against, since)
+                effect = known[change.n]
+                more, verb = effect.ratio.value > 1, "is" if what.kind == "time" else "has"
+                here, there = (wording.direction(side, what) for side in (more, not more))
+                return (
+                    f"Not at every N: {effect.level} instead of {effect.base} {verb} {there} at"
+                    f" N = {', '.join(map(str, against))}, and {here} from N = {since} on."
+                )
         return ""
 
     @property
@@ -292,18 +293,6 @@ class Answer:
                     told.append((gain.distance, wording.named(gain, what)))
             gains += [max(told)] if told else []
         return [text for _, text in sorted(gains, reverse=True)[:2]]
-
-
-def _turn(effect: factorial.FactorEffect, against: Sequence[int], since: int) -> str:
-    """What an effect is at the sizes where it has the other direction, and since when it has its
-    own."""
-    more, what = effect.ratio.value > 1, effect.quantity
-    here, there = (wording.direction(side, what) for side in (more, not more))
-    verb = "is" if what.kind == "time" else "has"
-    return (
-        f"Not at every N: {effect.level} instead of {effect.base} {verb} {there} at"
-        f" N = {', '.join(map(str, against))}, and {here} from N = {since} on."
-    )
 
 
 def best_first(

@@ -184,7 +184,12 @@ def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
 
     They are shown at the largest size that all runs have. A run without such a sweep has no cell.
     """
-    found = [(device, run, _main_effects(run)) for device, run in runs]
+    found: list[tuple[str, Dataset, list[FactorEffect]]] = []
+    for device, run in runs:
+        for sweep in run.sweeps:
+            with suppress(AnalysisError):  # nothing varies, or nothing can be compared
+                found.append((device, run, effects(run, sweep, TIME)))
+                break
     sizes = [{e.n for e in own} for _, _, own in found if own]
     common = set.intersection(*sizes) if sizes else set()
     rows: dict[tuple[str, str, str, int], MatrixRow] = {}
@@ -198,11 +203,3 @@ def ablation_rows(runs: Sequence[Named]) -> list[MatrixRow]:
             cell = MatrixCell(device, _provenance(data), effect.ratio.inverse(), n)
             rows[key] = replace(row, cells=(*row.cells, cell))
     return list(rows.values())
-
-
-def _main_effects(data: Dataset) -> list[FactorEffect]:
-    """Those of the first sweep, in the order of the study, that has some."""
-    for sweep in data.sweeps:
-        with suppress(AnalysisError):  # nothing varies, or nothing can be compared
-            return effects(data, sweep, TIME)
-    return []

@@ -155,19 +155,15 @@ def _lead(best: Best) -> Difference:
 
 def at_a_glance(findings: Findings) -> Iterator[Table]:
     """What a terminal has room for: the best of the largest size, and the strongest effects."""
-    yield from map(_largest, best_variants(findings))
+    for best in best_variants(findings):
+        kept = [i for i, column in enumerate(best.columns) if column.name not in IN_FILES]
+        rows = [tuple(row[i] for i in kept) for row in best.rows if row[0] == best.rows[0][0]]
+        columns = tuple(best.columns[i] for i in kept)
+        yield replace(best, columns=columns, rows=tuple(rows), notes=())
     for one in _effects(findings):
         more = len(one.rows) - MAX_EFFECTS
         notes = (f"... and {more} more on the page",) if more > 0 else ()
         yield replace(one, rows=one.rows[:MAX_EFFECTS], notes=notes)
-
-
-def _largest(best: Table) -> Table:
-    """Of a table of best variants, which begins with N, the rows of the largest size."""
-    kept = [i for i, column in enumerate(best.columns) if column.name not in IN_FILES]
-    rows = [[row[i] for i in kept] for row in best.rows if row[0] == best.rows[0][0]]
-    columns = tuple(best.columns[i] for i in kept)
-    return replace(best, columns=columns, rows=tuple(map(tuple, rows)), notes=())
 
 
 def changed(findings: Findings) -> Iterator[Table]:

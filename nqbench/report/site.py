@@ -180,21 +180,17 @@ def _comparisons(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
             yield Tile("compare", title_of(findings), link, label, "", said)
 
 
-def _title(runs: GalleryRuns) -> str:
-    """What was run: each study with its device, or of many how many."""
-    named = [f"{run.data.name} on {run.data.chip}" for run in runs.values()]
-    return ", ".join(named) if len(named) <= NAMED else f"{len(named)} recorded runs"
-
-
 def _index(runs: GalleryRuns, out: Path, command: str, tiles: Sequence[Tile]) -> Path:
     page = Page(out, (HTML,))
-    page.heading(_title(runs), 1, short="All pages")
+    named = [f"{run.data.name} on {run.data.chip}" for run in runs.values()]
+    title = ", ".join(named) if len(named) <= NAMED else f"{len(named)} recorded runs"
+    page.heading(title, 1, short="All pages")
     dates = sorted(run.data.manifest.get("created", "")[:10] for run in runs.values())
     when = f"on {dates[0]}" if dates[0] == dates[-1] else f"from {dates[0]} to {dates[-1]}"
     page.add(Paragraph(f"Measured or simulated {when}. {ABOUT}"))
-    for kind, title in SECTIONS.items():
+    for kind, heading in SECTIONS.items():
         if mine := tuple(tile for tile in tiles if tile.kind == kind):
-            page.heading(title)
+            page.heading(heading)
             page.add(Tiles(mine))
     with suppress(AnalysisError):  # no paper and no ablation among the runs
         add_effects(page, _observed(runs, *paper_names(), ABLATION), command)

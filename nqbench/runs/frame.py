@@ -117,9 +117,20 @@ def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> l
     taken = RESERVED.union(*({*_phases(r), *r.counters, *r.resources} for r in kept))
     named = point_labels(manifest)
     metrics = metrics_of(manifest["study"], manifest["device"]["facts"])
-    found = [_row(run, manifest, record, taken, named) for record in kept]
-    for row in found if metrics else ():
+    found = []
+    for record in kept:
+        point = record.point
+        kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
+        row = recorded(record, taken) | {
+            **{name: point[name] for name in ("study", "sweep", "workload")},
+            "run": str(run),
+            "system": point["system"] or "",
+            "label": named.get((record.key, point["sweep"]), point["label"]),
+            "device_kind": kind,
+            "simulated": kind == "sim",
+        }
         row |= {name: value_of(row) for name, value_of in metrics.items() if name not in row}
+        found.append(row)
     return found
 
 
@@ -220,25 +231,6 @@ def recorded(record: Record, taken: Container[str] = RESERVED) -> dict[str, Any]
     for own in (phases, counters, factors, record.resources, record.about):
         row |= {name: level_text(value) for name, value in own.items() if name not in row}
     return row
-
-
-def _row(
-    run: Path,
-    manifest: Mapping[str, Any],
-    record: Record,
-    taken: Container[str],
-    named: Mapping[tuple[str, str], str],
-) -> dict[str, Any]:
-    point = record.point
-    kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
-    return recorded(record, taken) | {
-        **{name: point[name] for name in ("study", "sweep", "workload")},
-        "run": str(run),
-        "system": point["system"] or "",
-        "label": named.get((record.key, point["sweep"]), point["label"]),
-        "device_kind": kind,
-        "simulated": kind == "sim",
-    }
 
 
 def column_of(factor: str, taken: Container[str] = RESERVED) -> str:

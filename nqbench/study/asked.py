@@ -160,22 +160,17 @@ def _of_system(
     for levels in map(dict, product(*words)):
         if given:
             points += [_made(name, workload, {**levels, "n": n}, facts) for n in given]
+            continue
+        refusals: list[Exception] = []
+        for n in SMALL_SIZES:
+            try:
+                points.append(_made(name, workload, {**levels, "n": n}, facts))
+                break
+            except (InfeasibleError, StudyError) as error:
+                refusals.append(error)
         else:
-            points.append(_smallest(name, workload, levels, facts))
+            raise refusals[0]
     return points
-
-
-def _smallest(
-    name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts
-) -> Point:
-    """At the smallest size that it takes; what is said of the first where it takes none."""
-    refusals: list[Exception] = []
-    for n in SMALL_SIZES:
-        try:
-            return _made(name, workload, {**levels, "n": n}, facts)
-        except (InfeasibleError, StudyError) as error:
-            refusals.append(error)
-    raise refusals[0]
 
 
 def _made(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:

@@ -50,7 +50,10 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
-    source = given if isinstance(given, ParsedFile) else _source(given)
+    if isinstance(given, Mapping):
+        source = read_dict(given)
+    else:
+        source = given if isinstance(given, ParsedFile) else read(find_study(Path(given)))
     file = fit(source, StudyFile)
     name, own = _workload(source, file)
     sizes = forms.sizes(source, file.n, ("n",)) if file.n is not None else None
@@ -69,10 +72,6 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
         source=source,
         kernel=source.data.get(KERNEL),
     )
-
-
-def _source(given: Path | str | Mapping[str, Any]) -> ParsedFile:
-    return read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
 
 
 def _workload(source: ParsedFile, file: StudyFile) -> tuple[str, OwnKernel | None]:
@@ -301,7 +300,17 @@ def _report_item(
     """
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
-    of = _sweep_of(source, file, path, kind, sweeps)
+    if file.of is not None and file.of not in sweeps:
+        raise source.error(
+            f"'of': there is no sweep {shown(file.of)}; {suggestion(file.of, sweeps)}",
+            (*path, "of"),
+        )
+    of = file.of
+    if of is None and not kind.every:
+        if len(sweeps) > 1:
+            told = f"one of the sweeps {listing(sweeps)}"
+            raise source.error(f"the {kind.form} '{kind.name}' needs 'of': {told}", path)
+        of = sweeps[0]
     known = (*values(), *source.data.get(KERNEL, {}).get("metrics", {}))
     if file.value is not None and file.value not in known and not is_counter(file.value):
         raise source.error(
@@ -339,24 +348,6 @@ def _check_options(source: ParsedFile, file: ReportFile, path: KeyPath, kind: Re
             raise source.error(
                 f"the {kind.form} '{kind.name}' needs '{option}': {OPTIONS[option]}", path
             )
-
-
-def _sweep_of(
-    source: ParsedFile, file: ReportFile, path: KeyPath, kind: ReportKind, sweeps: Sequence[str]
-) -> str | None:
-    """The sweep that the entry draws; ``None`` for all."""
-    if file.of is not None and file.of not in sweeps:
-        raise source.error(
-            f"'of': there is no sweep {shown(file.of)}; {suggestion(file.of, sweeps)}",
-            (*path, "of"),
-        )
-    if file.of is not None or kind.every:
-        return file.of
-    if len(sweeps) > 1:
-        raise source.error(
-            f"the {kind.form} '{kind.name}' needs 'of': one of the sweeps {listing(sweeps)}", path
-        )
-    return sweeps[0]
 
 
 def read_dict(data: Mapping[str, Any]) -> ParsedFile:

@@ -234,18 +234,15 @@ class Values:
             if not points:
                 raise NotMeasured(f"the run has no {what.label} of {asked.system}")
             columns = [self.resamples.values(asked.run, p, what) for p in points]
-            self.notes |= {_baseline(self.runs[asked.run], p): None for p in points if p.cpu}
+            run = self.runs[asked.run]
+            for point in (p for p in points if p.cpu):
+                plain = ", without optimization" if point.level("optimization") == "none" else ""
+                host = run.baseline if point.borrowed and run.baseline else run
+                cores = f", {host.logical_cores} logical cores" if host.logical_cores else ""
+                self.notes[f"{point.system}{plain} on {host.host_cpu}{cores}"] = None
             self._kept[key] = points, columns
         kept: tuple[list[PointResult], list[Resampled]] = self._kept[key]
         return kept
-
-
-def _baseline(run: Dataset, point: PointResult) -> str:
-    """A CPU program: its name, how it was optimized, and the CPU."""
-    plain = ", without optimization" if point.level("optimization") == "none" else ""
-    host = run.baseline if point.borrowed and run.baseline else run
-    cores = f", {host.logical_cores} logical cores" if host.logical_cores else ""
-    return f"{point.system}{plain} on {host.host_cpu}{cores}"
 
 
 def _numbers(points: Sequence[PointResult], factor: str) -> list[int]:

@@ -80,7 +80,10 @@ def _told(found: Sequence[FactorEffect]) -> tuple[Rows, list[Mark]]:
     several, largest = len({e.quantity for e in found}) > 1, max(e.n for e in found)
     changes: dict[str, list[FactorEffect]] = {}
     for effect in found:
-        changes.setdefault(_row(effect), []).append(effect)
+        row = f"{effect.factor}: {effect.base} → {effect.level}"
+        if isinstance(effect, Interaction):
+            row = f"{effect.factor} {effect.level} \u00d7 {effect.other} {effect.other_level}"
+        changes.setdefault(row, []).append(effect)
     rows, marks = [], []
     for row, own in changes.items():
         here = [e for e in own if e.n == largest] or own
@@ -94,12 +97,6 @@ def _told(found: Sequence[FactorEffect]) -> tuple[Rows, list[Mark]]:
             if 0 < e.ratio.value < math.inf and not wording.is_few(e.totals, e.quantity)
         ]
     return rows, marks
-
-
-def _row(effect: FactorEffect) -> str:
-    if isinstance(effect, Interaction):
-        return f"{effect.factor} {effect.level} \u00d7 {effect.other} {effect.other_level}"
-    return f"{effect.factor}: {effect.base} → {effect.level}"
 
 
 def _direction(shown: set[Quantity]) -> str:
