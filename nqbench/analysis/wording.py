@@ -182,17 +182,13 @@ def effect(
         return "same" if before == after else f"{before} -> {after}"
     if not 0 < found.value < math.inf:
         return "none left" if found.value == 0 else "none before"
-    if max(found.value, 1 / found.value) < SAME and (found.exact or _within(found)):
+    low, high = found.low or 0.0, found.high or math.inf
+    within = found.exact or 1 / NOTEWORTHY < low <= 1 <= high < NOTEWORTHY
+    if within and max(found.value, 1 / found.value) < SAME:
         return "same"
     if not found.exact and found.bounded and not found.differs_from(1):
         return f"unclear{_margin(found)}"
     return _size(found.value, what) + (_margin(found) if spread else "")
-
-
-def _within(found: Estimate) -> bool:
-    """Whether an interval has 1 and nothing far from it."""
-    low, high = found.low or 0.0, found.high or math.inf
-    return 1 / NOTEWORTHY < low <= 1 <= high < NOTEWORTHY
 
 
 def is_few(totals: tuple[float, float] | None, what: Quantity) -> bool:

@@ -218,7 +218,12 @@ class SharedRun:
         with self._changed:
             self.leave()
             idle = len(self.present) - len(self._unverified)
-            self._make_pieces(idle)
+            while 0 < len(self.waiting) < idle and self.recording.hello.timed:
+                largest = max(self.waiting, key=len)
+                if len(largest) < 2 * MIN_PIECE:
+                    break
+                place = self.waiting.index(largest)
+                self.waiting[place : place + 1] = [largest[::2], largest[1::2]]
             suited = self.suited(hello)
             if not suited:
                 return []
@@ -271,15 +276,6 @@ class SharedRun:
                     self.waiting += [group] if left.intersection(group) else []
                 elif unfinished := [i for i in group if i in left]:
                     self.waiting.append(unfinished)
-
-    def _make_pieces(self, idle: int) -> None:
-        """Split the largest group while there are fewer groups than ``idle`` devices."""
-        while 0 < len(self.waiting) < idle and self.recording.hello.timed:
-            largest = max(self.waiting, key=len)
-            if len(largest) < 2 * MIN_PIECE:
-                return
-            place = self.waiting.index(largest)
-            self.waiting[place : place + 1] = [largest[::2], largest[1::2]]
 
     def _groups(self, indices: Iterable[int]) -> list[list[int]]:
         """Points that are compared with each other, small boards first."""

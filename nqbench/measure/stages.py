@@ -203,13 +203,22 @@ class Stages:
         for task in tasks:
             if (record := self.state.latest(task, round_)) is not None:
                 self._note(task, record)  # of an earlier run in this folder
-        pending = [t for t in _ascending(tasks) if not self.state.done(t, round_)]
+        ascending = sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
+        pending = [task for task in ascending if not self.state.done(task, round_)]
         if not pending:
             return
         self.listener.stage(stage, len(pending))
         processes = min(processes, len(pending))
         # Places do not depend on how many processes share the tasks.
-        jobs = self._jobs(_spread([*enumerate(pending)], processes), round_, timed=False)
+        # Neighbours often share a kernel, which is then compiled for the second of them: no two
+        # processes take neighbours at the same time, board size by board size.
+        spread: list[tuple[int, Task]] = []
+        for _, group in itertools.groupby(enumerate(pending), key=lambda placed: placed[1].point.n):
+            board = list(group)
+            size = -(-len(board) // processes)
+            for first in range(size):
+                spread += board[first::size]
+        jobs = self._jobs(spread, round_, timed=False)
         with closing(self.workers(processes)) if opened is None else nullcontext(opened) as workers:
             for _ in self._collect(workers, jobs, round_):
                 pass
@@ -238,22 +247,3 @@ class Stages:
             self.budget.book.observe(task.point, launch_s, wall_s)
             if found.status in MEASURED:
                 self.budget.commit(task)
-
-
-def _ascending(tasks: Sequence[Task]) -> list[Task]:
-    """Small boards first: they find mistakes sooner and predict the large ones."""
-    return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
-
-
-def _spread(tasks: Sequence[tuple[int, Task]], workers: int) -> list[tuple[int, Task]]:
-    """Keep two workers from taking neighbours at the same time, board size by board size.
-
-    Neighbours often share a kernel, which is then compiled for the second of them.
-    """
-    ordered: list[tuple[int, Task]] = []
-    for _, group in itertools.groupby(tasks, key=lambda placed: placed[1].point.n):
-        board = list(group)
-        size = -(-len(board) // workers)
-        for first in range(size):
-            ordered += board[first::size]
-    return ordered

@@ -123,7 +123,9 @@ def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPl
     Its ``about`` holds the result: ``occupancy_full``, ``occupancy_part``,
     ``spare_shared_bytes`` and ``occupancy_matched`` (1 or 0). Raises ``CompileError``.
     """
-    wanted = _occupancy(full, facts)
+    registers, static = _taken(full, facts)
+    shared = static + full.shared_bytes
+    wanted = occupancy(facts, registers, shared, math.prod(full.block), full.cache)
     registers, static = _taken(built, facts)
     size = math.prod(built.block)
     room = facts.shared_per_block_optin - static - built.shared_bytes
@@ -145,12 +147,6 @@ def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPl
         "occupancy_matched": int(found.warps == wanted.warps),
     }
     return replace(built, shared_bytes=built.shared_bytes + spare, about={**built.about, **about})
-
-
-def _occupancy(plan: KernelPlan, facts: DeviceFacts) -> Occupancy:
-    registers, static = _taken(plan, facts)
-    shared = static + plan.shared_bytes
-    return occupancy(facts, registers, shared, math.prod(plan.block), plan.cache)
 
 
 def _taken(plan: KernelPlan, facts: DeviceFacts) -> tuple[int, int]:

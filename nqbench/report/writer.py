@@ -111,7 +111,14 @@ class _RunPage:
         if self.not_made:
             self.page.heading("What could not be made", folded=True)
             self.page.add(Bullets(tuple(self.not_made)))
-        self._circumstances()
+        page, data = self.page, self.data
+        page.heading(f"How it was {'counted' if data.simulated else 'measured'}", folded=True)
+        page.add(*circumstances.how_measured(data))
+        page.heading("Device and environment", folded=True)
+        page.add(*circumstances.device_facts(data), *circumstances.device_state(data.records))
+        page.add(*circumstances.environment(data))
+        page.heading("How to repeat it", folded=True)
+        page.add(*circumstances.repeat(data))
         return self.not_made
 
     def _made(self) -> Iterator[tuple[ReportItem, Any]]:
@@ -200,18 +207,6 @@ class _RunPage:
         else:
             page.add(Paragraph("No interaction changes an effect by 10% or more."))
             page.table(every, level=3, folded=True, **named)
-
-    def _circumstances(self) -> None:
-        """How the numbers came about: a closed box each."""
-        data, page = self.data, self.page
-        how = "counted" if data.simulated else "measured"
-        page.heading(f"How it was {how}", folded=True)
-        page.add(*circumstances.how_measured(data))
-        page.heading("Device and environment", folded=True)
-        page.add(*circumstances.device_facts(data), *circumstances.device_state(data.records))
-        page.add(*circumstances.environment(data))
-        page.heading("How to repeat it", folded=True)
-        page.add(*circumstances.repeat(data))
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:

@@ -94,7 +94,12 @@ class RunWriter:
         """
         found = look_through(self.path)
         if not (self.path / RECORDS).exists() and (self.path / PACKED).exists():
-            self._unpack()
+            with _failing(f"{self.path / PACKED} cannot be unpacked there"):
+                content = record_bytes(self.path)
+                (self.path / SUMS).unlink(missing_ok=True)  # first: they are of the packed records
+                with replacing(self.path / RECORDS, durable=True) as temporary:
+                    temporary.write_bytes(content)
+                (self.path / PACKED).unlink()
         if bad := [*found.damaged.values(), *filter(None, [found.torn])]:
             file = self.path / RECORDS
             said = found.damage or found.message()
@@ -106,15 +111,6 @@ class RunWriter:
                 with replacing(file, durable=True) as temporary:
                     temporary.write_bytes(b"\n".join([*kept, b""]))
         return found
-
-    def _unpack(self) -> None:
-        """Make the records of a copied reference run a file to append to."""
-        with _failing(f"{self.path / PACKED} cannot be unpacked there"):
-            content = record_bytes(self.path)
-            (self.path / SUMS).unlink(missing_ok=True)  # first: they are of the packed records
-            with replacing(self.path / RECORDS, durable=True) as temporary:
-                temporary.write_bytes(content)
-            (self.path / PACKED).unlink()
 
     def archive(self) -> Path | None:
         """Put an earlier run aside in ``old/TIME``; ``None`` if there was none."""

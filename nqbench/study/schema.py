@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -30,7 +31,6 @@ from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.own_kernel import FORM, KernelFile, Strict, form
 from nqbench.study.report_items import OPTIONS, Form, kinds
 from nqbench.study.values import duration_s, fraction
-from nqbench.workloads.base import Workload
 
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
@@ -256,34 +256,26 @@ def schema() -> dict[str, Any]:
     allowed, as a user's own workload may have them.
     """
     known = [workloads.get(name) for name in workloads.names()]
+    systems = sorted({system for workload in known for system in workload.systems})
+    meanings = {"system": f"A named system: {', '.join(systems)}."}
+    for workload in known:
+        for factor in workload.factors.values():
+            text = f"{workload.name}: {factor.meaning}. Levels: {', '.join(factor.takes())}."
+            meanings[factor.name] = f"{meanings.get(factor.name, '')} {text}".lstrip()
     result = deepcopy(StudyFile.model_json_schema())  # pydantic 2.7 hands out what it keeps
     defs = result["$defs"]
     defs[ProgramFile.__name__] = ProgramFile.model_json_schema()
     defs |= json.loads(Path(__file__).with_name("forms.json").read_text(encoding="utf-8"))
     result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     result["title"] = "nqbench study"
-    for holder in (result, defs["SweepFile"]):
-        _name_factors(holder["properties"], known)
+    for holder, key in product((result, defs["SweepFile"]), ("fixed", "matrix", "zip")):
+        form = holder["properties"][key]
+        names = [name for name in meanings if not (key == "fixed" and name == "system")]
+        form["properties"] = {
+            name: {"description": meanings[name], **form["additionalProperties"]} for name in names
+        }
     _tidy(result)
     return result
-
-
-def _name_factors(properties: dict[str, Any], known: list[Workload]) -> None:
-    """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``, with
-    what each workload means by them."""
-    systems = sorted({system for workload in known for system in workload.systems})
-    meanings = {"system": f"A named system: {', '.join(systems)}."}
-    for workload in known:
-        for factor in workload.factors.values():
-            levels = ", ".join(factor.takes())
-            text = f"{workload.name}: {factor.meaning}. Levels: {levels}."
-            meanings[factor.name] = f"{meanings.get(factor.name, '')} {text}".lstrip()
-    for key in ("fixed", "matrix", "zip"):
-        reference = properties[key]["additionalProperties"]
-        names = [name for name in meanings if not (key == "fixed" and name == "system")]
-        properties[key]["properties"] = {
-            name: {"description": meanings[name], **reference} for name in names
-        }
 
 
 def _tidy(node: Any) -> None:

@@ -301,7 +301,13 @@ def values(run: Dataset, check: Check) -> None:
         elif record.value_s is not None:
             check.faults.append(f"{who(record)} has a value and no samples")
         if record.value_s is not None and "total" in record.phases:
-            _total(record, record.value_s, check)
+            phases, value_s = record.phases, record.value_s
+            around = sum(
+                phases.get(name, 0.0) for name in ("split", "transfer", "kernel", "reduce")
+            )
+            sums = (value_s, around, value_s + phases.get("other", 0.0))
+            right = min(sums, key=lambda one: abs(one - phases["total"]))
+            check.equal(phases["total"], right, f"the total of {who(record)}")
         for name, seen in record.telemetry.items():
             if isinstance(seen, Mapping) and not seen["min"] <= seen["median"] <= seen["max"]:
                 check.faults.append(f"{name} of {who(record)} has its median outside of its range")
@@ -317,15 +323,6 @@ def _ending(record: Record, policy: Policy) -> str:
         return "budget"
     used, there = len(again.values_s), len(record.samples_s)
     return again.ended_by if used == there else f"{again.ended_by} after {used} of {there} samples"
-
-
-def _total(record: Record, value_s: float, check: Check) -> None:
-    """The total is the value, with what is around it where that is not inside."""
-    phases = record.phases
-    around = sum(phases.get(name, 0.0) for name in ("split", "transfer", "kernel", "reduce"))
-    sums = (value_s, around, value_s + phases.get("other", 0.0))
-    right = min(sums, key=lambda one: abs(one - phases["total"]))
-    check.equal(phases["total"], right, f"the total of {who(record)}")
 
 
 def intervals(run: Dataset, check: Check) -> None:

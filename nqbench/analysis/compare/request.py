@@ -219,8 +219,10 @@ class Gate:
             return cls(verdict)
         return cls(verdict, parse_percentage(threshold, f"--fail-on {verdict}:"))
 
-    def _check(self, findings: Findings) -> None:
-        """Raises ``StudyError`` where nothing could ever hit it, with what could."""
+    def judge(self, findings: Findings) -> tuple[bool, str]:
+        """Whether a point breaks it or no longer runs; how many do, and how many are unmatched.
+
+        Raises ``StudyError`` where nothing could ever hit it."""
         for one in findings.comparisons:
             if self._concerned(one):
                 continue
@@ -230,12 +232,6 @@ class Gate:
                 f"--fail-on {self.verdict} needs {GATES[self.verdict][1]}, but {one.names[1]} and"
                 f" {one.names[0]} are compared by {shown}; use {others}"
             )
-
-    def judge(self, findings: Findings) -> tuple[bool, str]:
-        """Whether a point breaks it or no longer runs; how many do, and how many are unmatched.
-
-        Raises ``StudyError`` where nothing could ever hit it."""
-        self._check(findings)
         hits = sum(len(self.broken(comparison)) for comparison in findings.comparisons)
         missing = [point for comparison in findings.comparisons for point in comparison.missing]
         broke = sum(point.broke for point in missing)

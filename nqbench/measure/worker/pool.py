@@ -113,7 +113,10 @@ class WorkerProcess:
                 self._process.wait(CLOSE_S)
         self._process.kill()
         code = self._process.wait()
-        _end_programs(self.pid)
+        for entry in Path("/proc").glob("[0-9]*"):  # external programs in its session (Linux)
+            with contextlib.suppress(OSError):
+                if os.getsid(int(entry.name)) == self.pid:
+                    os.kill(int(entry.name), signal.SIGKILL)
         self.connection.close()
         complaint = self._complaint()
         self._errors.close()
@@ -170,14 +173,6 @@ def _begin() -> tuple[IO[bytes], subprocess.Popen[bytes], Connection]:
             ) from error
         stack.pop_all()  # the worker keeps the file
     return complaints, process, mine
-
-
-def _end_programs(worker: int) -> None:
-    """Kill the external programs that a killed worker has left: they are in its session (Linux)."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if os.getsid(int(entry.name)) == worker:
-                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def import_path() -> str:
