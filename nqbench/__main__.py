@@ -17,8 +17,6 @@ from nqbench.system.crash import UNEXPECTED, summary
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unexpected exception show its traceback too."""
-ENDING: Final = ("SIGTERM", "SIGHUP")
-"""A batch system or a container stops a job by the first, a lost connection by the second."""
 
 
 def main() -> None:
@@ -42,7 +40,8 @@ def _prepare() -> None:
         if hasattr(stream, "reconfigure"):  # absent, or not a file, where it was closed
             # It may lack characters, and a path may hold bytes that are not text.
             stream.reconfigure(errors="backslashreplace")
-    for name in ENDING:
+    # A batch system or a container stops a job by the first, a lost connection by the second.
+    for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         # Under nohup it is ignored, and stays so.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:

@@ -383,7 +383,6 @@ def _study(study: StudyLike) -> Study:
 
 
 def _check_types(kernel: Any, factors: Any, device: Any, buffers: Any) -> None:
-    """The arguments of ``launch``. Raises ``TypeError`` with one sentence."""
     import numpy as np
 
     said = "launch takes a study (file, name or dictionary), a system or a workload"
@@ -404,7 +403,6 @@ def _check_type(value: Any, kind: Any, said: str, hint: str = "") -> None:
 
 
 def _named(device: Any) -> str:
-    """A device's name. Raises ``TypeError``."""
     _check_type(device, str, "device is a name such as 'sim:mini'")
     return str(device)
 
@@ -446,7 +444,6 @@ def _study_of(given: StudyLike, levels: Mapping[str, Any]) -> Study:
 def _points(
     subject: StudyLike, facts: DeviceFacts, levels: Mapping[str, Level | Sequence[Level]]
 ) -> list[Point]:
-    """The points of a study or system that have some levels."""
     from nqbench.point import text
     from nqbench.study.asked import chosen_points
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from nqbench.devices.registry import SimDevice
     from nqbench.facts import DeviceFacts
     from nqbench.measure.run_state import RunOutcome
-    from nqbench.plan import Plan
     from nqbench.point import Point
 
 TIMEOUT_S: Final = 300.0
@@ -146,7 +145,11 @@ def explain_points(points: Sequence[Point], spec: str) -> list[list[Explained]]:
 
 
 def _explained(label: str, point: Point, device: SimDevice) -> list[Explained]:
-    plan = _plan(label, point, device.facts)
+    if point.skip:
+        raise InfeasibleError(f"{label} cannot run: {point.skip}")
+    plan = workload_of(point).plan(point.configuration, point.system, device.facts)
+    if plan.on_cpu:
+        raise InfeasibleError(f"{label} has no kernel: it runs on the CPU or is another program")
     with device.prepare(plan) as prepared:
         counters = prepared.launch(TIMEOUT_S).counters or {}
         counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
@@ -225,15 +228,6 @@ def _telling(point: Point, rows: Sequence[dict[str, Any]], facts: DeviceFacts) -
             if max(values) >= DECISIVE * min(values):
                 return what
     return differing[0] if differing else quantity("issue_slots")
-
-
-def _plan(label: str, point: Point, facts: DeviceFacts) -> Plan:
-    if point.skip:
-        raise InfeasibleError(f"{label} cannot run: {point.skip}")
-    plan = workload_of(point).plan(point.configuration, point.system, facts)
-    if plan.on_cpu:
-        raise InfeasibleError(f"{label} has no kernel: it runs on the CPU or is another program")
-    return plan
 
 
 def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:

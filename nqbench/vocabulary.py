@@ -22,11 +22,9 @@ MEASURED: Final = ("ok", "unchecked")
 _DATA: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KERNEL_PHASES: Final[Mapping[str, str]] = _DATA["kernel_phases"]
 """What every measurement of a kernel reports. For a program, ``kernel`` sums over its kernels."""
-PROGRAM_PHASES: Final[Mapping[str, str]] = _DATA["program_phases"]
-"""What programs and CPU functions report in addition. Each kernel of a program is also a phase,
-under its own name."""
-PHASES: Final = {**KERNEL_PHASES, **PROGRAM_PHASES}
-"""The phases of any workload, which may declare more (``Workload.phases``)."""
+PHASES: Final[Mapping[str, str]] = {**KERNEL_PHASES, **_DATA["program_phases"]}
+"""The phases of any workload, which may declare more (``Workload.phases``), with those of programs
+and CPU functions. Each kernel of a program is also a phase, under its own name."""
 COUNTERS: Final[Mapping[str, str]] = _DATA["counters"]
 CACHE_COUNTERS: Final[Mapping[str, str]] = _DATA["cache_counters"]
 """Further counters of the simulator where it models the caches (``sim:MODEL:cache``)."""

@@ -44,8 +44,6 @@ FORMER: Final = Path(__file__).with_name("former.json")
 """What a former command, or a command with one of its former words, did and what to use now."""
 MEASURING: Final = ("run", "reproduce", "bottleneck", "count")
 """Commands that can be resumed."""
-LISTS: Final = ("init", "kernels", "devices")
-"""Commands that compute nothing, and so need little memory."""
 
 
 class CommandGroup(TyperGroup):
@@ -106,7 +104,7 @@ def common(
     if command != "doctor" and not {"-h", "--help"}.intersection(sys.argv):
         from nqbench.system.machine import LIST_BYTES, RUN_BYTES, check_room
 
-        check_room(LIST_BYTES if command in LISTS else RUN_BYTES)
+        check_room(LIST_BYTES if command in ("init", "kernels", "devices") else RUN_BYTES)
 
 
 def _name(command: Callable[..., None]) -> str:

@@ -238,7 +238,6 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
 
 @contextmanager
 def _client(target: Any) -> Iterator[Client]:
-    """A client of a scheduler's address, or of a cluster that was started here."""
     from distributed import Client
 
     try:

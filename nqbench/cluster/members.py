@@ -162,15 +162,6 @@ WAIT_S: Final = 0.25
 _turns = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
-class Flight(Generic[Job]):
-    """A job under way, and the workers that may do it."""
-
-    future: Future[Any]
-    job: Job
-    workers: frozenset[str]
-
-
 class RemoteJobs(Generic[Job, Request, Result]):
     """Jobs under way, each a call of ``task``; ``in_turn``: they end in the order of submission."""
 
@@ -180,7 +171,7 @@ class RemoteJobs(Generic[Job, Request, Result]):
         from distributed import as_completed
 
         self._cluster, self._task, self._in_turn = cluster, task, in_turn
-        self._flights: dict[str, Flight[Job]] = {}
+        self._flights: dict[str, tuple[Job, Future[Any], frozenset[str]]] = {}
         self._results: dict[str, Result] = {}
         self._completed = as_completed(
             loop=cluster.client.loop, with_results=True, raise_errors=False
@@ -202,7 +193,7 @@ class RemoteJobs(Generic[Job, Request, Result]):
             priority=-next(_turns),  # a worker takes the first ones first
             pure=False,
         )
-        self._flights[str(future.key)] = Flight(future, job, frozenset(workers))
+        self._flights[str(future.key)] = job, future, frozenset(workers)
         self._completed.add(future)
 
     def next_ended(self) -> tuple[Job, Result | None] | None:
@@ -221,9 +212,9 @@ class RemoteJobs(Generic[Job, Request, Result]):
 
     def cancel(self) -> None:
         """Give up what is under way."""
-        for flight in self._flights.values():
+        for _, future, _ in self._flights.values():
             with suppress(Exception):
-                flight.future.cancel()
+                future.cancel()
         self._flights.clear()
         self._results.clear()
 
@@ -232,19 +223,19 @@ class RemoteJobs(Generic[Job, Request, Result]):
             if str(future.key) in self._flights and future.status == "finished":
                 self._results[str(future.key)] = result
         members = {*self._cluster.look()}
-        for key, flight in self._flights.items():
-            if flight.future.status == "error":
+        for key, (job, future, workers) in self._flights.items():
+            if future.status == "error":
                 self._cluster.check_scheduler()
-                error = flight.future.exception()
+                error = future.exception()
                 raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
             if key in self._results:
                 del self._flights[key]
-                return flight.job, self._results.pop(key)
-            if not flight.workers & members:
+                return job, self._results.pop(key)
+            if not workers & members:
                 del self._flights[key]
                 with suppress(Exception):
-                    flight.future.cancel()
-                return flight.job, None
+                    future.cancel()
+                return job, None
             if self._in_turn:
                 break
         return None

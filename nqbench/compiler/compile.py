@@ -27,13 +27,11 @@ from nqbench.plan import Kernel
 from nqbench.system.machine import cpu_count
 from nqbench.system.versions import PACKAGE, installed
 
-_ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
 _CUDA_HEADERS: Final = (
     *("nvidia-cuda-runtime", "nvidia-cuda-cccl"),
     *("nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"),
 )
 RELOCATABLE: Final = "--relocatable-device-code=true"
-_PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
 
 
 def compile_kernel(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compiled:
@@ -134,7 +132,6 @@ def compile_request(request: CompileRequest) -> Compiled:
 
 @functools.cache
 def _surroundings() -> tuple[str, ...]:
-    """What every image depends on: the stand-ins, CUDA's headers."""
     standins = cache_key(part for item in STANDINS.items() for part in item)
     versions = (installed(name) or "" for name in _CUDA_HEADERS)
     return ("headers", standins, *map(str, cuda_headers()), *versions)
@@ -151,14 +148,14 @@ def _linking(request: CompileRequest) -> tuple[str, ...]:
 
 
 def _check(request: CompileRequest) -> None:
-    if not _ARCH.fullmatch(request.arch):
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", request.arch):
         raise CompileError(
             f"{request.source.name}: unknown architecture {request.arch!r};"
             f" architectures are written like sm_90"
         )
     for option in request.options:
         # A file found through such an option would change the kernel without changing its key.
-        if option.startswith(_PATH_OPTIONS):
+        if option.startswith(("-I", "--include-path", "--pre-include", "-include")):
             raise CompileError(
                 f"{request.source.name}: compiler option {option!r} is not accepted; name the"
                 " folder under include, or put the file beside the kernel"

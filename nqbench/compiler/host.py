@@ -35,7 +35,6 @@ to each. ``register`` and ``__extension__`` mean nothing to nvcc, and NVRTC has 
 _NOT_FOUND: Final = "#warning not found\n"
 """Text of a header that no folder has: the compiler says which of them a program includes."""
 _QUIET: Final = frozenset({"-w", "--disable-warnings"})
-_SHOWN_HEADERS: Final = 3
 _UNDEFINED: Final = re.compile(r'identifier "(\w+)" is undefined')
 _PACKAGES: Final = {
     re.compile(r"(?:cub|thrust|cuda)/"): "nvidia-cuda-cccl",
@@ -319,7 +318,7 @@ class DevicePart:
                 said.append(f"{names[0]} is not installed: pip install '{needed}'")
                 used = [name for name in used if name not in names]
         found = [n for n in used if self.missing[n][0] in (file, str(self.program.source))]
-        if found := found[:_SHOWN_HEADERS]:
+        if found := found[:3]:
             names = [f"{n} ({Path(self.missing[n][0]).name}:{self.missing[n][1]})" for n in found]
             where = "put it beside the kernel, or name its folder under `include:`"
             said.append(f"not found: {', '.join(names)}; {where}")

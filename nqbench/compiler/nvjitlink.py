@@ -71,7 +71,6 @@ def _nvjitlink() -> Any:
 
 
 def _message_of(nvjitlink: Any, handle: int) -> str:
-    """The linker's own message, in one line."""
     size = nvjitlink.get_error_log_size(handle)
     if size <= 1:
         return ""

@@ -63,7 +63,6 @@ def occupancy(
 
 
 def _by_registers(facts: DeviceFacts, registers: int, warps_per_block: int) -> int | None:
-    """Blocks by registers; ``None`` for a kernel that uses none."""
     if registers == 0:
         return None
     partitions = facts.warp_allocation_granularity

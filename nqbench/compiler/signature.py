@@ -29,7 +29,6 @@ _FORMS: Final = {
     **{f"{sign}int{bits}_t": f"i{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
 """Kind and bytes of C++'s types; signed and unsigned are one kind."""
-POINTER_BYTES: Final = 8
 
 
 def check_arguments(
@@ -55,7 +54,7 @@ def check_arguments(
     for number, one in enumerate(kernel.arguments):
         is_buffer = isinstance(one, str)
         dtype = np.dtype(dtypes.get(one, "V1") if isinstance(one, str) else one.dtype)
-        has = POINTER_BYTES if is_buffer else dtype.itemsize
+        has = 8 if is_buffer else dtype.itemsize
         wanted, size = types[number] if types else "", sizes[number]
         if has == size and _fits(wanted, dtype, is_buffer=is_buffer):
             continue

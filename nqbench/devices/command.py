@@ -34,9 +34,6 @@ MAX_OUTPUT: Final = 1 << 24
 """Bytes of output that are kept and searched; a program that prints more is stopped."""
 LOOK_S: Final = 0.05
 """Between looks at how much a program has printed."""
-TAIL_LINES: Final = 3
-TAIL_LENGTH: Final = 300
-"""What a reason repeats of the output."""
 EARLY: Final = 0.01
 """Seconds by which a printed time may exceed the wall time: a clock that ticks every 10 ms."""
 UNITS: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -216,9 +213,9 @@ def signal_name(code: int) -> str:
 def _tail(program: Executable, text: str) -> str:
     """The last lines of an output, as the end of a sentence; without the user's folders."""
     text = text.replace(str(Path(program.folder).absolute()), ".").replace(str(Path.home()), "~")
-    lines = [line.strip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]
+    lines = [line.strip() for line in text.splitlines() if line.strip()][-3:]
     said = " | ".join("".join(c if c.isprintable() else " " for c in line) for line in lines)
-    return f"; it said: {said[-TAIL_LENGTH:]}" if said else "; it printed nothing"
+    return f"; it said: {said[-300:]}" if said else "; it printed nothing"
 
 
 def _search(

@@ -19,7 +19,6 @@ from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-CpuFunction = Callable[..., int | CpuResult]
 
 
 class CpuDevice(Device):
@@ -69,7 +68,9 @@ class CpuPrepared(Prepared):
 
     transfer_s = 0.0
 
-    def __init__(self, function: CpuFunction, arguments: tuple[Any, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., int | CpuResult], arguments: tuple[Any, ...]
+    ) -> None:
         self.resources: Resources = {}
         self._function = function
         self._arguments = arguments

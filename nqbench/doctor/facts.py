@@ -20,12 +20,9 @@ from nqbench.system.versions import PACKAGE
 
 SeenFacts = dict[str, Any]
 
-OLDEST_PYTHON: Final = (3, 11)
 DISPENSABLE: Final = ("tbb", "nvidia-")
 """How requirements begin without which nqbench works: one scheme of one workload needs TBB, and
 NVIDIA's libraries may come from a CUDA toolkit, which the rows of the compiler find out."""
-NVIDIA_VENDOR: Final = "0x10de"
-DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
 NO_DEVICE: Final = 100
 NCU_PLACES: Final = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
 BUSY_SHARE: Final = 0.5
@@ -50,7 +47,7 @@ def of_software(
         **answers,
         **{f"{name}_ok": answer.ok for name, answer in answers.items()},
         "python": f"{'.'.join(map(str, version))} in {Path(sys.prefix)}",
-        "python_old": version < OLDEST_PYTHON,
+        "python_old": version < (3, 11),
         "unmet": ", ".join(unmet),
         "unmet_needed": any(not requirement.startswith(DISPENSABLE) for requirement in unmet),
         "archs": f"{archs[0]} to {archs[-1]}" if archs else "no architecture",
@@ -67,9 +64,8 @@ def of_driver(answers: ProbeResults, root: Path, environment: Mapping[str, str])
     facts: SeenFacts = {
         "library_fails": not driver.ok and "libcuda" not in driver.failure,
         "kernel_module": (root / "proc/driver/nvidia/version").exists(),
-        "card": any(
-            text(vendor).strip() == NVIDIA_VENDOR
-            and text(vendor.with_name("class")).startswith(DISPLAY_CLASS)
+        "card": any(  # of NVIDIA's, and a display or 3D controller (PCI base class 3)
+            text(vendor).strip() == "0x10de" and text(vendor.with_name("class")).startswith("0x03")
             for vendor in root.glob("sys/bus/pci/devices/*/vendor")
         ),
         "no_pynvml": nvml.failure.startswith("pynvml is not installed"),

@@ -180,21 +180,18 @@ class _Flattening:
         values = value.items if isinstance(value, ptx.Vector) else (value,)
         name, step = at.parameter(place.base.name), ptx.WIDTHS[kind] // 8
         for number, one in enumerate(values):
-            register = self._register(name, place.offset + number * step, kind, item)
+            offset, width = place.offset + number * step, max(ptx.WIDTHS[kind], 32)
+            known = self.widths.setdefault((name, offset), width)
+            if known != width and 64 in (known, width):
+                what = "a parameter of a call in parts of several sizes"
+                raise ptx.UnsupportedPtx(what, item.where)
+            register = Register(f"{name}+{offset}", known)
             own = at.operand(one)
             if item.opcode == "ld":
                 yield _move_from(at.instruction(item), own, register, kind)
             else:
                 i = at.instruction(item)
                 yield replace(i, opcode="mov", modifiers=(kind,), operands=(register, own))
-
-    def _register(self, name: str, offset: int, kind: str, item: Instruction) -> Register:
-        """The register of a parameter's part; all accesses to it must agree on its place."""
-        width = max(ptx.WIDTHS[kind], 32)
-        known = self.widths.setdefault((name, offset), width)
-        if known != width and 64 in (known, width):
-            raise ptx.UnsupportedPtx("a parameter of a call in parts of several sizes", item.where)
-        return Register(f"{name}+{offset}", known)
 
     # calls
 

@@ -71,8 +71,6 @@ def build(kernel: PtxKernel) -> list[BasicBlock]:
 
 
 class _Splitter:
-    """Cuts a kernel's body into blocks and connects them."""
-
     def __init__(self, kernel: PtxKernel) -> None:
         self.kernel = kernel
         self.labels = {item.name: BasicBlock() for item in kernel.body if isinstance(item, Label)}
@@ -86,7 +84,12 @@ class _Splitter:
             if isinstance(item, Label):
                 self._go_on(self.labels[item.name])
             elif is_collective(item):
-                self._collective(item)
+                _unguarded(item)  # it has a block of its own: it waits for its members
+                if self.current.instructions:
+                    self._go_on(BasicBlock())
+                self.current.gathers = True
+                self.current.instructions.append(item)
+                self._go_on(BasicBlock())
             elif not self._closes(item):
                 self.current.instructions.append(item)
         if not self.current.targets and self.current.ending == "jump":
@@ -98,15 +101,6 @@ class _Splitter:
         if not self.current.targets and self.current.ending == "jump":
             self.current.targets = [into]
         self.current = into
-
-    def _collective(self, item: Instruction) -> None:
-        """A block of its own: it waits for its members, and what follows waits for others."""
-        _unguarded(item)
-        if self.current.instructions:
-            self._go_on(BasicBlock())
-        self.current.gathers = True
-        self.current.instructions.append(item)
-        self._go_on(BasicBlock())
 
     def _closes(self, item: Instruction) -> bool:
         """Whether the instruction ended the current block; then another one is current."""
@@ -134,7 +128,6 @@ class _Splitter:
     def _branch(
         self, block: BasicBlock, item: Instruction, target: BasicBlock | None, following: BasicBlock
     ) -> None:
-        """Jump to ``target``, or leave the kernel."""
         if item.guard is not None:
             block.ending, block.targets = "branch", [target or self.leave, following]
         elif target is None:

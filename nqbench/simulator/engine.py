@@ -124,7 +124,6 @@ class SimLaunch:
         return raw[shift : shift + nbytes]
 
     def _describe(self, stride: int) -> None:
-        """Write the launch into the context, where the generated code finds it."""
         g, m, layout = self.geometry, self.memory, self.code.layout
         values: dict[int, int] = {
             Context.GLOBAL: m.data.ctypes.data,

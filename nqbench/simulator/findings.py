@@ -170,7 +170,6 @@ def _change(first: Finding, what: str) -> str:
 
 
 def _other(first: Finding) -> str:
-    """What the other thread did."""
     block, thread = first.threads[1]
     same = block == first.threads[0][0]
     name = who((block, thread)).partition(", ")[2] if same else who((block, thread))

@@ -218,5 +218,4 @@ def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[BufferSpan], 
 
 
 def _covered(span: BufferSpan) -> slice:
-    """The pages that a span touches."""
     return slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))

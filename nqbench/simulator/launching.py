@@ -405,7 +405,10 @@ class SimContext(multi_launch.ProgramContext):
         if described.cooperative:
             self._memory.bytes_of(GRID_SYNC.name)[:] = 0
         left = max(self._max_steps - self.steps, 1)
-        run = loaded.launch(self._memory, parameters, left, self._timeout_s, self._left_s())
+        left_s = None if self._deadline is None else self._deadline - time.monotonic()
+        if left_s is not None and left_s <= 0:
+            raise LaunchTimeout(f"{self._plan.name}: still running after {self._timeout_s:g} s")
+        run = loaded.launch(self._memory, parameters, left, self._timeout_s, left_s)
         self.steps += run.steps
 
     def synchronize(self) -> None:
@@ -428,14 +431,6 @@ class SimContext(multi_launch.ProgramContext):
 
     def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
         return self._memory.bytes_of(buffer.name).view(buffer.dtype)[:count].copy()
-
-    def _left_s(self) -> float | None:
-        if self._deadline is None:
-            return None
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise LaunchTimeout(f"{self._plan.name}: still running after {self._timeout_s:g} s")
-        return left
 
 
 class SimProgram(SimPlan):

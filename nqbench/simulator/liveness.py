@@ -68,7 +68,11 @@ class RegisterFile:
 
 def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     """Liveness of every register over the blocks, and places for those that cross between them."""
-    remade = _remade(blocks)
+    remade = {
+        register: found[0]
+        for register, found in by_register(blocks)[0].items()
+        if len(found) == 1 and found[0].guard is None and _constant(found[0], register)
+    }
     live_in, live_out = live(blocks, remade)
     slots: dict[ptx.Register, int] = {}
     offset = 0
@@ -147,14 +151,6 @@ def by_register(
     return written, read
 
 
-def _remade(blocks: list[BasicBlock]) -> dict[ptx.Register, ptx.Instruction]:
-    return {
-        register: found[0]
-        for register, found in by_register(blocks)[0].items()
-        if len(found) == 1 and found[0].guard is None and _constant(found[0], register)
-    }
-
-
 def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
     if len(instruction.operands) != 2 or instruction.operands[0] is not register:
         return False
@@ -174,8 +170,6 @@ def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
 ADDRESS_OPCODES = frozenset(ptx.FAMILIES["address"])
 """Opcodes through which an address is followed to where it came from; a loaded value is not."""
 
-ACCESSES = ("ld", "ldu", "st", "atom", "red")
-
 
 def targets(
     blocks: list[BasicBlock],
@@ -190,7 +184,10 @@ def targets(
     definitions, _ = by_register(blocks)
     found = {}
     for instruction in (i for block in blocks for i in block.instructions):
-        if instruction.opcode not in ACCESSES or "param" in instruction.modifiers:
+        if (
+            instruction.opcode not in ("ld", "ldu", "st", "atom", "red")
+            or "param" in instruction.modifiers
+        ):
             continue
         place = next((o for o in instruction.operands if isinstance(o, ptx.Memory)), None)
         bases = _bases(place, definitions, names, starts) if place else set()

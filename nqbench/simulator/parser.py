@@ -43,8 +43,6 @@ def parse(text: str, entry: str) -> ptx.PtxKernel:
 
 
 class _Module:
-    """A PTX module: its variables, and its kernels and functions by name."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.files = dict(_FILE.findall(text))
@@ -90,8 +88,6 @@ class _Module:
 
 
 class _Body:
-    """Reads the statements between the braces of one kernel or function."""
-
     def __init__(self, kernel: ptx.PtxKernel, text: str, files: dict[str, str]) -> None:
         self.kernel = kernel
         self.text = text

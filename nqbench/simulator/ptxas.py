@@ -85,7 +85,6 @@ def assemble(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> No
 
 @functools.cache
 def _expansions(arch: str) -> dict[str, int]:
-    """Machine instructions by PTX opcode."""
     text = Path(__file__).with_name("expansions.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     return {**tables["usual"], **tables.get(arch, {})}
@@ -93,7 +92,6 @@ def _expansions(arch: str) -> dict[str, int]:
 
 # Merging.
 
-VARIABLES: Final = "variables"
 _Key = ptx.Register | str
 _KINDS: Final = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 _ORDERED: Final = frozenset({"membar", "fence", "bar", "barrier", "call", "cp", "atom", "red"})
@@ -201,7 +199,7 @@ def _plain_access(i: ptx.Instruction, symbols: Symbols) -> _Access | None:
     if isinstance(place.base, ptx.Register):
         return _Access(i, place.base, place.offset, nbytes)
     address = symbols.address(place.base) if isinstance(place.base, ptx.Name) else None
-    return None if address is None else _Access(i, VARIABLES, address + place.offset, nbytes)
+    return None if address is None else _Access(i, "variables", address + place.offset, nbytes)
 
 
 class _Alignment:
@@ -262,7 +260,6 @@ _RULES: Final[dict[str, Callable[[list[int]], int]]] = {
 # Predication.
 
 _LOGIC: Final = frozenset({"and", "or", "xor", "not"})
-_FREE: Final = frozenset({"cvta", "cvt"})
 _WIDE: Final = frozenset({"b64", "u64", "s64"})
 
 
@@ -295,7 +292,7 @@ def _is_short(found: Assembled, block: BasicBlock, most: int, shared: set[str]) 
         return False
     kept = [i for i in block.instructions if i not in found.dropped]
     logic = [i for i in kept if i.opcode in _LOGIC and "pred" not in i.modifiers]
-    others = [i for i in kept if i not in logic and i.opcode not in _FREE]
+    others = [i for i in kept if i not in logic and i.opcode not in ("cvta", "cvt")]
     wide = [
         i for i in others
         if i.opcode in ("add", "sub", "shl", "shr") and not _WIDE.isdisjoint(i.modifiers)

@@ -171,11 +171,8 @@ def _formatted(run: SimLaunch, text: str, values: bytes) -> str:
 def _text(run: SimLaunch, address: int) -> str:
     """The text that ends with a zero byte at an address in global memory."""
     start = address - layout.GLOBAL_BASE
-    data = run.memory.data[max(start, 0) : start + MAX_TEXT] if start >= 0 else b""
+    data = run.memory.data[max(start, 0) : start + 4096] if start >= 0 else b""
     return bytes(data).partition(b"\0")[0].decode(errors="replace")
-
-
-MAX_TEXT = 4096
 
 
 def standing(run: SimLaunch) -> tuple[str, Where]:

@@ -272,7 +272,8 @@ class HalfWarpStrict(SegmentRules):
         passes = sectors = const(I32, 0)
         for half in (0xFFFF, 0xFFFF0000):
             bits = f.and_(lanes, const(I32, half))
-            base = f.extract(bases, _lowest_or_0(f, bits))
+            lowest = f.and_(f.intrinsic("cttz", bits, const("i1", 0)), const(I32, LANES - 1))
+            base = f.extract(bases, lowest)
             same = f.as_bits(f.compare("eq", bases, f.splat(base)))
             strangers = f.and_(bits, f.not_(same))
             aligned = f.compare("eq", f.and_(base, segment), const(I64, 0))
@@ -376,10 +377,6 @@ class KeplerRules(LineRules):
 def _some(f: Function, bits: Value) -> Value:
     """1 (i32) if any bit is set, else 0."""
     return f.cast("zext", f.nonzero(bits), I32)
-
-
-def _lowest_or_0(f: Function, bits: Value) -> Value:
-    return f.and_(f.intrinsic("cttz", bits, const("i1", 0)), const(I32, LANES - 1))
 
 
 def _packed(f: Function, passes: Value, sectors: Value) -> Value:

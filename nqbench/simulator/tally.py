@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
-from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS, AccessSite
+from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS
 from nqbench.simulator.engine import SimLaunch
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.ptx import ATOMICS, FAMILIES, Instruction
@@ -107,7 +107,6 @@ class Tally:
         }
 
     def _caches(self) -> dict[str, int | float]:
-        """What the caches did, in the modes that simulate them."""
         if self.geometry.caches is None:
             return {}
         counts = [int(count) for count in self.cache_counts]
@@ -163,12 +162,6 @@ class Tally:
             found["passes"] += idle
         return {**found, "least": int(self.least[chosen].sum()) + idle, "idle": idle}
 
-    def _conflicts(self, site: AccessSite) -> int:
-        """Bank conflicts of a site."""
-        if site.space != "shared":
-            return 0
-        return int(self.sites[site.index, SITE_FIELDS.index("passes")] - self.least[site.index])
-
     def by_source(self) -> list[dict[str, Any]]:
         """What each line of the source costs: one entry per file and line, in this order, with
         ``SOURCE_COUNTS``. Their sums are the counters of the launch. Instructions of no line have
@@ -201,7 +194,7 @@ class Tally:
             elif site.space == "shared":
                 entry["shared_requests"] += counts["requests"] + idle
                 entry["shared_passes"] += counts["passes"] + idle
-                entry["bank_conflicts"] += self._conflicts(site)
+                entry["bank_conflicts"] += counts["passes"] - int(self.least[site.index])
             else:
                 entry[f"{site.space}_requests"] += counts["requests"] + idle
                 entry[f"{site.space}_sectors"] += counts["sectors"]

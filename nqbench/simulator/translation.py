@@ -102,7 +102,6 @@ def build(
 def _translated(
     source: Source, object_code: Callable[[str, Cpu], bytes]
 ) -> tuple[dict[str, Any], bytes]:
-    """The tables of a translation, and its object code."""
     text, entry, memory, cpu, watched = source
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
@@ -163,5 +162,4 @@ def _own_code() -> str:
 
 @functools.cache
 def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
-    """Object code of what all kernels have in common."""
     return native.object_code(common_module(memory_rules(dict(memory))), cpu)

@@ -80,8 +80,6 @@ inlined: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
 
 
 def _to_pointer(_context: Any, _number: Any) -> Any:
-    """An address as a pointer."""
-
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
@@ -302,7 +300,6 @@ def _race(
     h: Any, s: Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
     address: int, old: int, new: int, size: int,
 ) -> None:  # fmt: skip
-    """Report a race with what ``at`` describes."""
     if _handed(h, s, cells, at, thread, fenced=False):
         space += watch.UNFENCED
     _report(h, kind, where, cells[at + WHERE], address, thread, cells[at + THREAD], old, new, size,
@@ -311,7 +308,6 @@ def _race(
 
 @inlined
 def _note(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, where: int) -> None:
-    """Write a thread and its clocks into a cell."""
     at = cell + role
     cells[at + THREAD], cells[at + EPOCH] = thread, s.epoch
     cells[at + LANE] = _clock(h, s, role, thread, thread)

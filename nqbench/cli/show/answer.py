@@ -22,8 +22,6 @@ SIZES: Final = 3
 """Of the sizes, the largest: an effect with its interval takes more room."""
 ROWS: Final = 8
 """Factors in the table, the strongest; the page has all of them."""
-LISTED: Final = 4
-"""Lines of the best points."""
 
 
 def show_answer(answer: Answer, ending: str = "") -> None:
@@ -50,7 +48,7 @@ def show_answer(answer: Answer, ending: str = "") -> None:
     if lines:
         console.say("")
     room = max((len(head) for head, _ in lines), default=0) + 3
-    for head, best in lines[:LISTED]:
+    for head, best in lines[:4]:
         over = f" ({', '.join(gains(best))})" if gains(best) else ""
         value = wording.amount(best.value.value, best.what)
         console.say(f"{wording.short(best.name)}: {value}{over}", bullet=f"{head:<{room}}")

@@ -164,11 +164,8 @@ class CudaKernel(CudaPrepared):
         return [a.tobytes() if isinstance(a, np.void) else a for a in given]
 
     def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
-        """Make the input."""
-        loaded, arguments = (
-            LoadedKernel(self.device, kernel, compiled, buffers),
-            self._packed(kernel),
-        )
+        loaded = LoadedKernel(self.device, kernel, compiled, buffers)
+        arguments = self._packed(kernel)
         loaded.set_symbols()
 
         def make() -> float:
@@ -282,7 +279,9 @@ class LoadedKernel:
         blocker = self._device.blocking_kernel() if can_block else None
         if before is not None:
             before()
-        with nullcontext() if blocker is None else blocker.blocking(self._l1_split()):
+        joint = self._device.facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY
+        split = self._carveout if joint else DEFAULT_CARVEOUT
+        with nullcontext() if blocker is None else blocker.blocking(split):
             if self._cooperative is not None:
                 elapsed = self._timed_together(arguments)
             else:
@@ -341,11 +340,6 @@ class LoadedKernel:
                 config.PREFER_L1 if kernel.cache == "prefer_l1" else config.PREFER_SHARED
             )
         return percent
-
-    def _l1_split(self) -> int:
-        """The L1 split that the blocking kernel shares with this one."""
-        joint = self._device.facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY
-        return self._carveout if joint else DEFAULT_CARVEOUT
 
     def _resources(self, compiled: Compiled) -> dict[str, int | float | str]:
         """Registers, memory and occupancy, by the compiler, the driver and our own computation."""

@@ -242,7 +242,10 @@ class CudaContext(ProgramContext):
         if self._staging is None or not 0 < nbytes <= PINNED_BYTES:
             self._wait()
             return self._memory.read(buffer.name, count)
-        raw, typed = self._view(buffer, count, nbytes)
+        if (buffer.name, count) not in self._views:
+            pinned = self._staging[:nbytes]  # as bytes for the copy, and as typed elements
+            self._views[buffer.name, count] = (pinned, pinned.view(buffer.dtype))
+        raw, typed = self._views[buffer.name, count]
         self._cuda.memcpy_dtoh_async(raw, self._memory.allocations[buffer.name])
         self._wait()
         return typed.copy()
@@ -273,13 +276,6 @@ class CudaContext(ProgramContext):
     def _point(self, name: str, address: int | None) -> None:
         for kernel in self._kernels.values():
             kernel.point(name, address)
-
-    def _view(self, buffer: Buffer, count: int, nbytes: int) -> tuple[Any, NDArray[Any]]:
-        """Page-locked memory for a download: as bytes for the copy, and as typed elements."""
-        if (buffer.name, count) not in self._views:
-            raw = self._staging[:nbytes]
-            self._views[buffer.name, count] = (raw, raw.view(buffer.dtype))
-        return self._views[buffer.name, count]
 
 
 def _counted(phase: str, operation: Operation) -> Operation:

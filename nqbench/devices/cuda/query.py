@@ -21,8 +21,6 @@ from nqbench.system.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
 _NAMES: Final = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
-ATTRIBUTES: Final[Mapping[str, str]] = _NAMES["attributes"]
-"""Facts that an attribute of the driver gives."""
 
 
 def load_pycuda() -> Any:
@@ -87,7 +85,9 @@ def gpu_facts(index: int) -> DeviceFacts:
         return int(device.get_attribute(getattr(cuda.device_attribute, name)))
 
     capability = device.compute_capability()
-    asked: dict[str, Any] = {fact: ask(attribute) for fact, attribute in ATTRIBUTES.items()}
+    asked: dict[str, Any] = {
+        fact: ask(attribute) for fact, attribute in _NAMES["attributes"].items()
+    }
     threads, warp = ask("MAX_THREADS_PER_MULTIPROCESSOR"), ask("WARP_SIZE")
     return replace(
         capability_facts(*capability),  # what no attribute gives

@@ -120,7 +120,12 @@ def release(
             sites = [site for site in barriers if site.barrier == barrier]
             passed = [site for site in sites if site.block in layout.skipped]
             if passed:
-                _check_met(f, context, slot)
+                # Threads met at several barriers, and some left since while others still wait: so
+                # they did not wait equally often.
+                alive = slot.get(BlockSlot.MET_ALIVE)
+                with f.when(f.compare("ult", slot.get(BlockSlot.ALIVE), alive), likely=False):
+                    warp, lanes = slot.get(BlockSlot.MET_WARP), const(I32, -1)
+                    _stop(f, context, Fault.SKIPPED, slot.get(BlockSlot.MET_SITE), warp, lanes)
             for site in passed:
                 _check_skipped(f, context, slot, layout, site, first, warps)
             slot.set(BlockSlot.RESULT_TRUE + barrier, slot.get(BlockSlot.TRUE_LANES + barrier))
@@ -131,15 +136,6 @@ def release(
                 at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
                 _resume(f, context, at, layout, sites, watched)
     f.ret(const(I64, 0))
-
-
-def _check_met(f: Function, context: Fields, slot: Fields) -> None:
-    """Stop if threads met at several barriers, and some left since while others still wait: so
-    they did not wait equally often."""
-    alive = slot.get(BlockSlot.MET_ALIVE)
-    with f.when(f.compare("ult", slot.get(BlockSlot.ALIVE), alive), likely=False):
-        warp, lanes = slot.get(BlockSlot.MET_WARP), const(I32, -1)
-        _stop(f, context, Fault.SKIPPED, slot.get(BlockSlot.MET_SITE), warp, lanes)
 
 
 def _check_skipped(
@@ -184,7 +180,6 @@ def _check_skipped(
 def _stop(
     f: Function, context: Fields, kind: Fault, site: Value, warp: Value, lanes: Value
 ) -> None:
-    """Record a fault at a barrier, and leave."""
     known = const(I64, kind), site, lanes, const(I64, 0)
     f.call("void", "sim_fault", context.record, f.pointer(warp), *known)
     f.leave(const(I64, kind))

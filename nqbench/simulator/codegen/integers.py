@@ -132,7 +132,6 @@ def _short_product(f: Function, i: Instruction, a: Value, b: Value, *more: Value
 
 
 def _sign(i: Instruction) -> str:
-    """``s`` or ``u``."""
     return "s" if i.modifiers[-1][0] == "s" else "u"
 
 

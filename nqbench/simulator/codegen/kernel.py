@@ -153,7 +153,11 @@ class WarpFunction:
             lanes = self._gather(block, lanes)
         f.store(const(I32, 0) if not block.gathers else self.rest, self._mask(block.index), 4)
         k.begin(block, lanes)
-        self._count(block)
+        self._bump_block(block, "executions", const(I64, 1))
+        if not block.latch:
+            self._bump_block(block, "lanes", f.popcount(k.lanes))
+            if self.clocked:
+                f.bump(f.offset(k.warp, 8 * Warp.CLOCK), const(I64, len(block.code)))
         if block.index in self.results:
             barriers.result(self.k, *self.results[block.index])
         for instruction in block.instructions:
@@ -177,14 +181,6 @@ class WarpFunction:
         f.branch(f.nonzero(bits), go, "dispatch")
         f.label(go)
         return bits
-
-    def _count(self, block: BasicBlock) -> None:
-        self._bump_block(block, "executions", const(I64, 1))
-        if block.latch:
-            return
-        self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
-        if self.clocked:
-            self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, len(block.code)))
 
     def _bump_block(self, block: BasicBlock, name: str, amount: Value) -> None:
         offset = BLOCK_STRIDE * block.index + 8 * BLOCK_FIELDS.index(name)

@@ -308,7 +308,6 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
 
 
 def _atomic_type(k: writer.KernelWriter, i: Instruction) -> str:
-    """The type of an atomic; other modifiers must be known."""
     known = QUALIFIERS | {"shared", "global", "noftz", "v8", *OPERATIONS}
     found = [m for m in i.modifiers if m in ptx.WIDTHS]
     strange = [m for m in i.modifiers if m not in known and m not in ptx.WIDTHS]

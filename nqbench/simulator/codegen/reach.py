@@ -290,7 +290,6 @@ def _unwritten(module: Module, a: SpaceAccess, exact: bool) -> str:
 
 
 def _set_if(f: Function, bits: Value, lane: Value, condition: Value) -> None:
-    """Set the lane's bit if the condition (i1) holds."""
     bit = f.op("shl", f.cast("zext", condition, I32), lane)
     f.store(f.or_(f.load(I32, bits, 4), bit), bits, 4)
 

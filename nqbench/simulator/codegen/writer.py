@@ -30,7 +30,6 @@ WARP_NUMBERS = {
 WORKSPACE = {"%envreg1": 32, "%envreg2": 0}
 """Where a driver leaves the address of the words by which the blocks of a cooperative launch wait
 for one another; 0 in other launches."""
-CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo")
 THREAD_AXES = ("%tid.x", "%tid.y", "%tid.z")
 LANE_CONSTANTS = {
     "%laneid": list(range(LANES)),
@@ -241,7 +240,7 @@ class KernelWriter:
             return f.splat(f.resize(self.number(CONTEXT_NUMBERS[name]), 32))
         if name in WARP_NUMBERS:
             return f.splat(f.resize(self.warp_number(WARP_NUMBERS[name]), 32))
-        if name in CLOCKS:
+        if name in ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo"):
             return f.splat(self.warp_number(Warp.CLOCK))
         if name in THREAD_AXES:
             row = f.op(

@@ -57,7 +57,6 @@ REPRESENTATIVES: Final[Mapping[str, str]] = {
 
 _FOLDER: Final = Path(__file__).parent
 _CAPABILITY: Final = "cc_"  # files of compute capabilities start so; they are no devices
-_SUFFIXES: Final = (".yaml", ".yml")
 _MEMORY_KEYS: Final = ("rules", "shared_banks", "bank_bytes", "sector_bytes")
 _ORIGINS: Final = ("source", "assumed")
 
@@ -185,7 +184,7 @@ def load_model(name: str = DEFAULT_MODEL) -> Model:
 
     Raises ``DeviceUnavailable`` if there is none of that name or the file is not a model.
     """
-    if name.endswith(_SUFFIXES):
+    if name.endswith((".yaml", ".yml")):
         return _model(Path(name), Path(name).stem, own=True)
     if "/" in name or not is_model(name):
         known = [*model_names(), *REPRESENTATIVES]
