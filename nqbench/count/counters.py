@@ -250,22 +250,17 @@ class CpuCounter(LocalCounter):
         self.halves_n = HALVES_N
 
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
-        rule = (
-            "pairs of half boards"
-            if board.halves
-            else "the search by the rule of the border queens"
-        )
-        self.name = f"{rule} on the CPU"
+        rule = "the search by the rule of the border queens"
+        self.name = f"{'pairs of half boards' if board.halves else rule} on the CPU"
         return ChunkSlot(CPU, self._threads, 4 * self._threads)
 
     def _size(self, slot: ChunkSlot) -> int:  # noqa: ARG002
         return 1
 
 
-Sums = tuple[Callable[[], int], Callable[[], int]]
-
-
-def _searches(board: ChunkedBoard, span: tuple[int, int]) -> Sums:
+def _searches(
+    board: ChunkedBoard, span: tuple[int, int]
+) -> tuple[Callable[[], int], Callable[[], int]]:
     """What counts some jobs, and what counts them by another path."""
     if not board.halves:
         from nqbench.workloads.counting.border_search import weights_of_boards, weights_of_jobs
@@ -327,9 +322,8 @@ class KernelLauncher:
     def count(self, board: ChunkedBoard, chunks: range, again: bool) -> ChunkSum:
         """Count chunks, by several launches if one would have too many jobs."""
         sums, took_s = [0, 0], 0.0
-        for path, plan in (self._of_halves if board.halves else self._of_jobs)(
-            board, chunks, again
-        ):
+        plans = self._of_halves if board.halves else self._of_jobs
+        for path, plan in plans(board, chunks, again):
             weights, kernel_s = self.run(self._launch, plan)
             sums[path] += weights
             if not path:
