@@ -34,7 +34,22 @@ VERDICTS: Final = {"+": "better", "-": "worse", "": ""}
 def points_table(data: Dataset, value: str | None = None) -> pd.DataFrame:
     """One row per point; see ``nqbench.Run.table``."""
     quantities, named = _shown(data, value), point_labels(data.manifest)
-    return table_of([_point_row(p, quantities, named[p.key, p.sweep]) for p in data.points])
+    found = []
+    for point in data.points:
+        label = named[point.key, point.sweep]
+        row = {"sweep": point.sweep, "system": point.system, "label": label, "n": point.n}
+        values: dict[str, Any] = {}
+        for what in quantities:
+            if what.kind == "counter":
+                values[what.name] = _plain(point.value(what), what)
+            else:
+                name = f"{what.name}_s"
+                values |= _interval(point.estimate(what), name, f"{name}_")
+        samples = sum(int(taken.get("samples") or 0) for taken in point.measurements.values())
+        values |= {"rounds": len(point.measurements), "samples": samples}
+        values |= {"status": point.status, "reason": point.reason}
+        found.append(_with_levels(point, row, values))
+    return table_of(found)
 
 
 def effects_table(
@@ -131,22 +146,6 @@ def _shown(data: Dataset, value: str | None) -> list[Quantity]:
     also = [TIME] if timed and TIME not in usual else []
     metrics = [m for m in data.metrics.values() if any(p.values(m) for p in data.points)]
     return [*usual, *metrics, *also]
-
-
-def _point_row(point: PointResult, quantities: Sequence[Quantity], label: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"sweep": point.sweep, "system": point.system, "label": label}
-    row["n"] = point.n
-    values: dict[str, Any] = {}
-    for what in quantities:
-        if what.kind == "counter":
-            values[what.name] = _plain(point.value(what), what)
-        else:
-            name = f"{what.name}_s"
-            values |= _interval(point.estimate(what), name, f"{name}_")
-    samples = sum(int(taken.get("samples") or 0) for taken in point.measurements.values())
-    values |= {"rounds": len(point.measurements), "samples": samples}
-    values |= {"status": point.status, "reason": point.reason}
-    return _with_levels(point, row, values)
 
 
 def _with_levels(point: PointResult, row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:

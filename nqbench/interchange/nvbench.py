@@ -202,7 +202,6 @@ def _load(path: Path) -> _Root:
 
 
 def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
-    """The error for a field with a wrong value."""
     return InterchangeError(f"{path}: {where} is {shown(value)}: {why}{_ANEW}")
 
 

@@ -174,11 +174,6 @@ class Budget:
         """Seconds left of the whole run's budget."""
         return max(0.0, self.end - self.clock())
 
-    @property
-    def try_end(self) -> float:
-        """When a first launch must end, to leave time for one round of the points before it."""
-        return self.end - self._reserved_s()
-
     def not_compiled(self) -> str:
         """Why a kernel that was not compiled in time is skipped."""
         return (
@@ -190,7 +185,7 @@ class Budget:
         """Why a measurement is not started, or not finished at the end."""
         return f"{self._named} was used up {when}; run again to resume, or raise it"
 
-    def _reserved_s(self) -> float:
+    def reserved_s(self) -> float:
         """Seconds that one round of the points verified so far will take."""
         if not self._committed:
             return 0.0
@@ -203,7 +198,7 @@ class Budget:
 
     def too_long_to_try(self, task: Task) -> str:
         """Why a point should not be launched at all; empty if it may."""
-        left_s = self.left_s() - self._reserved_s()
+        left_s = self.left_s() - self.reserved_s()
         if left_s <= 0:
             return self.used_up()
         predicted = self.book.predict(task.point)
@@ -212,7 +207,8 @@ class Budget:
         launch_s, from_n = predicted
         said = f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
         own_s = self.measure.budget_s if task.exact else self.share_s
-        limit_s = min(self.measure.timeout_s, math.inf if self._may_be_long(task) else own_s)
+        long = task.point.sweep in self.measure.long  # regardless of the time of a launch
+        limit_s = min(self.measure.timeout_s, math.inf if long else own_s)
         if launch_s > SLACK * limit_s:
             return (
                 f"{said} far over the {_text(limit_s)} that a launch may take here;"
@@ -228,7 +224,7 @@ class Budget:
     def too_long_to_time(self, task: Task) -> str:
         """Why a verified point cannot be timed in every round; empty if it can."""
         launch_s = self.book.seen(task.point)
-        if launch_s is None or launch_s <= self.share_s or self._may_be_long(task):
+        if launch_s is None or launch_s <= self.share_s or task.point.sweep in self.measure.long:
             return ""
         rounds = self.measure.rounds
         return (
@@ -236,10 +232,6 @@ class Budget:
             f" {_text(rounds * launch_s)}, over the point's budget of"
             f" {_text(self.measure.budget_s)}; raise measure.budget, or lower n"
         )
-
-    def _may_be_long(self, task: Task) -> bool:
-        """Whether the study asks for the point regardless of the time of a launch."""
-        return task.point.sweep in self.measure.long
 
     def plan_rounds(self, tasks: Sequence[Task]) -> tuple[int, dict[str, str]]:
         """How many rounds fit, and why some points (by key) must be skipped.

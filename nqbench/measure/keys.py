@@ -42,7 +42,6 @@ CONTENTS: Final = "_sha256"
 not."""
 LARGEST_SOURCE: Final = 1_000_000
 """Bytes of a file that a manifest holds: a longer one is data."""
-KERNEL_SUFFIXES: Final = (".cu", ".cuh")
 NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads.base"})
 """Modules of base classes that have no part in a plan."""
 
@@ -78,12 +77,18 @@ class Keys:
         on_cpu = runs_on_cpu(point)
         program = point.program
         own = {"program": program.as_json()} if program else {}
+        made_of: object = (point.workload, on_cpu)
+        find: Callable[[], list[Path]] = partial(workload_files, point.workload, on_cpu=on_cpu)
+        if program:
+            find, made_of = program.files, (program.folder, program.command, program.depends)
+        if made_of not in self._sources:
+            self._sources[made_of] = Watched(find)
         parts: dict[str, Any] = {
             "key_version": KEY_VERSION,
             "nqbench": __version__,
             "sweep": point.sweep,
             "workload": point.workload,
-            "sources": self._files(point, on_cpu).digest,
+            "sources": self._sources[made_of].digest,
             "system": point.system,
             "factors": dict(point.factors),
             "contents": {k: v for k, v in point.derived.items() if k.endswith(CONTENTS)},
@@ -107,16 +112,6 @@ class Keys:
                 "the sources of the workload or a program were changed while it was measured; the"
                 " measurements before are kept, run again to measure the changed version"
             )
-
-    def _files(self, point: Point, on_cpu: bool) -> Watched:
-        """The files that a point is made of: those of its workload, or of its program alone."""
-        wanted: object = (point.workload, on_cpu)
-        find: Callable[[], list[Path]] = partial(workload_files, point.workload, on_cpu=on_cpu)
-        if program := point.program:
-            find, wanted = program.files, (program.folder, program.command, program.depends)
-        if wanted not in self._sources:
-            self._sources[wanted] = Watched(find)
-        return self._sources[wanted]
 
 
 class Watched:
@@ -159,7 +154,7 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     python = [path for path in found if path.suffix == ".py"]
     if on_cpu:
         return python
-    kernels = {path for path in found if path.suffix in KERNEL_SUFFIXES}
+    kernels = {path for path in found if path.suffix in (".cu", ".cuh")}
     other = named - {*python, *kernels}
     for path in kernels:
         headers = find_headers(path, _text(path), _text, workload.include)

@@ -172,7 +172,8 @@ class Stages:
                 self.listener.started(task.point, timed=timed)
                 known_s = budget.book.seen(task.point)
                 request = MeasureRequest(task.point, round_, timed, self.policy, limit_s, known_s)
-                end = budget.end if timed else budget.try_end
+                # A first launch leaves time for one round of the points before it.
+                end = budget.end - (0.0 if timed else budget.reserved_s())
                 yield Job(request, limit_s, (task, place), end, late)
             elif not timed or (self.state.latest(task, round_) is None and round_ == 1):
                 self.state.skip(task, round_, reason)

@@ -147,7 +147,6 @@ def _number(name: str, text: str) -> float:
     raise StudyError(f"{name} is '{text}', which is not {what}")
 
 
-OWN_QUANTITIES: Final = ("time", "ratio")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What compiler and launch report about a kernel, in addition to the counters."""
 RATIOS: Final = ("ratio", "invariance")
@@ -230,7 +229,7 @@ class _Check:
             "factor": ("sweep", *sorted(workload.factors)),
             "phase": phases(),
             "counter": (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES),
-            "quantity": (*OWN_QUANTITIES, *phases()),
+            "quantity": ("time", "ratio", *phases()),
             "caveat": [c.id for c in paper.caveats],
         }
 

@@ -111,12 +111,29 @@ def details(data: Dataset) -> Iterator[Details]:
     for record in data.records:
         found.setdefault(record.key, []).append(record)
     shown: set[str] = set()
+    what = data.quantities()[0]
     for sweep in data.sweeps:
         factors = columns_of(data, sweep)
         points = [p for p in data.select(sweep) if p.key and p.key not in shown]
         shown.update(point.key for point in points)
-        if points:
-            here = (_detail(data, p, found.get(p.key, ()), factors) for p in points)
+        here = []
+        for point in points:
+            records, value = found.get(point.key, []), point.value(what)
+            rows = [_measurement(record) for record in records]
+            headings = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+            samples = ((f"round {r.round}", r.samples_s) for r in records if r.samples_s)
+            detail = PointDetail(
+                anchor(point.key),
+                f"{wording.describe(point, factors)}, N={point.n}",
+                "" if math.isnan(value) else exact(value, what),
+                tuple((name, text) for name, text in _facts(point, records).items() if text),
+                tuple(headings),
+                tuple(tuple(row.get(name, "") for name in headings) for row in rows),
+                tuple((name, in_one_unit(seconds)) for name, seconds in samples),
+                explain_command(data, point),
+            )
+            here.append(detail)
+        if here:
             yield Details(f"Points of sweep {sweep}", tuple(here))
 
 
@@ -136,25 +153,6 @@ def _facts(point: PointResult, records: Sequence[Record]) -> dict[str, str]:
         "launch": _listed(records[0].about if records else {}),
         "counters": _listed({name: wording.number(value) for name, value in counters.items()}),
     }
-
-
-def _detail(
-    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
-) -> PointDetail:
-    rows = [_measurement(record) for record in records]
-    headings = dict.fromkeys(name for row in rows for name, text in row.items() if text)
-    what = data.quantities()[0]
-    value = point.value(what)
-    return PointDetail(
-        anchor(point.key),
-        f"{wording.describe(point, factors)}, N={point.n}",
-        "" if math.isnan(value) else exact(value, what),
-        tuple((name, text) for name, text in _facts(point, records).items() if text),
-        tuple(headings),
-        tuple(tuple(row.get(name, "") for name in headings) for row in rows),
-        tuple((f"round {r.round}", in_one_unit(r.samples_s)) for r in records if r.samples_s),
-        explain_command(data, point),
-    )
 
 
 def _measurement(record: Record) -> dict[str, str]:

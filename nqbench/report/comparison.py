@@ -147,7 +147,6 @@ def best_variants(findings: Findings) -> list[Table]:
 
 
 def _lead(best: Best) -> Difference:
-    """The fastest against the next."""
     assert best.over_next is not None
     word = "" if best.ahead else "unclear"
     return Difference(best.over_next.inverse(), best.what, verdict=word)
@@ -196,7 +195,6 @@ def _best_counts(findings: Findings) -> Iterator[tuple[str, Best]]:
 
 
 def _effects(findings: Findings) -> Iterator[Table]:
-    """What each change does on each side."""
     if not findings.effects:
         return
     change, told = findings.effects[0].change, {one.quantity for one in findings.effects}
@@ -242,7 +240,6 @@ def _summary(findings: Findings) -> Table:
 
 
 def _notes(comparison: Comparison, what: Quantity) -> list[str]:
-    """What the differences of a quantity mean."""
     if what.kind != "time":
         return ["Counts compare exactly; 0 -> 576: from none to 576"]
     return [

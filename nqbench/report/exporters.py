@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 HTML: Final = "html"
 """The format of whole pages; it has no file per table."""
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_CODE = re.compile(r"`([^`]+)`")
 _SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
 
 
@@ -104,7 +103,7 @@ def templates() -> Environment:
     )
     # What stands between back-ticks is code.
     made.filters["sentence"] = lambda text: Markup(
-        _CODE.sub(r"<code>\1</code>", str(html_escape(text)))
+        re.sub(r"`([^`]+)`", r"<code>\1</code>", str(html_escape(text)))
     )
     made.filters |= {"latex": latex_escape, "markdown": escape, "code": code}
     return made

@@ -62,7 +62,6 @@ def _best(answer: Answer, best: Best) -> Card:
 
 
 def _trouble(answer: Answer) -> Card | None:
-    """Points that ran and gave no value."""
     failed = [p for p in answer.data.points if not p.ok and p.status != "skipped"]
     if not failed:
         return None

@@ -312,7 +312,6 @@ def unused(wanted: str, taken: set[str]) -> str:
 
 @contextmanager
 def _folder_errors(path: Path) -> Iterator[None]:
-    """Turn file-system errors into one sentence."""
     try:
         yield
     except OSError as error:

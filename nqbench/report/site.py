@@ -49,7 +49,6 @@ SECTIONS: Final = {
 ABOUT: Final = (
     "Each page is one file: its numbers, its figures, and the commands that make them again."
 )
-SELFTEST: Final = "selftest"
 NAMED: Final = 3
 """Runs that the title names; of more it says how many there are."""
 SHOWN: Final = 2
@@ -130,7 +129,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
             thumbnail(run, f"thumbnail-{len(taken)}"),
         )
         said = tuple(findings(run)[:1])
-        if data.name == SELFTEST:  # its sweeps hold the same kernels twice
+        if data.name == "selftest":  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):
                 said = tuple(wording.verdicts(compare_datasets([data], by="sweep=a,b")))
         yield Tile(kind, title, link, data.provenance, run.question, said, figure)

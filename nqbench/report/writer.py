@@ -147,7 +147,6 @@ class _RunPage:
                 yield from ((item, part) for part in parts)
 
     def _opening(self) -> None:
-        """The question, the answer, the figures, the findings."""
         data, page, answer = self.data, self.page, self.answer
         title = answer.question or data.name
         page.heading(title, 1, short=data.name)

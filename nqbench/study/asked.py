@@ -174,7 +174,6 @@ def _of_system(
 
 
 def _made(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
-    """A point of which a plan can be made."""
     resolved = workload.resolve(levels, name, facts)
     workload.plan(resolved.factors, name, facts)
     return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)

@@ -230,7 +230,6 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def _flush(path: Path) -> None:
-    """Flush a file's contents, or a folder's names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -353,7 +353,6 @@ def _sentence(
 
 
 def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
-    """The form of the part at a path."""
     for key in path:
         field = form.model_fields.get(str(key))
         inside: list[Any] = [field.annotation] if field else []

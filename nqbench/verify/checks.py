@@ -371,9 +371,22 @@ def pages(run: Dataset, check: Check, done: set[Path]) -> None:
     for folder, write in _writers(run):
         writers.setdefault(folder, []).append(write)
     for folder, made in writers.items():
-        if folder.resolve() not in done:
-            done.add(folder.resolve())
-            _compare(folder, made, check)
+        if folder.resolve() in done:
+            continue
+        done.add(folder.resolve())
+        there = sorted(file for file in folder.glob("*.*") if file.suffix[1:] in FORMATS)
+        forms = [form for form in FORMATS if any(file.suffix == f".{form}" for file in there)]
+        with tempfile.TemporaryDirectory() as name:
+            for write in made if there else ():
+                write(out=Path(name), formats=forms)
+            for file in there:
+                written = Path(name) / file.name
+                if not written.is_file():
+                    check.left.append(f"{file}: nothing is written under that name")
+                    continue
+                check.derived += 1
+                if file.read_bytes() != written.read_bytes():
+                    check.faults.append(_difference(file, written))
     own = default_out(run.path)
     if not any(own.glob("*")):
         again = f"`nqbench report {run.path}` writes them"
@@ -418,25 +431,7 @@ def _as_named(run: Dataset, folder: Path) -> Dataset:
     return run
 
 
-def _compare(folder: Path, writers: Sequence[Writer], check: Check) -> None:
-    """Write the files of a folder again elsewhere, in the formats that are there, and compare."""
-    there = sorted(file for file in folder.glob("*.*") if file.suffix[1:] in FORMATS)
-    forms = [form for form in FORMATS if any(file.suffix == f".{form}" for file in there)]
-    with tempfile.TemporaryDirectory() as name:
-        for write in writers if there else ():
-            write(out=Path(name), formats=forms)
-        for file in there:
-            again = Path(name) / file.name
-            if not again.is_file():
-                check.left.append(f"{file}: nothing is written under that name")
-                continue
-            check.derived += 1
-            if file.read_bytes() != again.read_bytes():
-                check.faults.append(_difference(file, again))
-
-
 def _difference(file: Path, again: Path) -> str:
-    """Where a file differs from what the records give."""
     if file.suffix[1:] in FIGURE_FORMATS:
         from matplotlib import __version__
 

@@ -162,28 +162,20 @@ def write_appendix(run: Dataset, out: Path, formats: Sequence[str]) -> None:
         table = load(run.path).assign(run=run.name)
         table.to_csv(out / COLUMNS, index=False, lineterminator="\n")
     if "md" in formats:
-        (out / APPENDIX).write_text(_appendix(run), encoding="utf-8")
-
-
-def _appendix(run: Dataset) -> str:
-    data = run
-    names = {-1: "a profiler's launches", 0: "verifying launches"}
-    steps = [
-        (names.get(number, f"round {number}"), [r for r in run.records if r.round == number])
-        for number in sorted({record.round for record in run.records})
-    ]
-    expected = results(data, ReportItem("table", "results"))
-    return (
-        templates()
-        .get_template(APPENDIX)
-        .render(
-            data=data,
-            machine=data.manifest.get("environment") or {},
-            identity={**data.about_device("facts"), **data.about_device("identity")},
+        names = {-1: "a profiler's launches", 0: "verifying launches"}
+        steps = [
+            (names.get(number, f"round {number}"), [r for r in run.records if r.round == number])
+            for number in sorted({record.round for record in run.records})
+        ]
+        template = templates().get_template(APPENDIX)
+        text = template.render(
+            data=run,
+            machine=run.manifest.get("environment") or {},
+            identity={**run.about_device("facts"), **run.about_device("identity")},
             steps=[*steps, ("all", list(run.records))],
-            expected=expected,
+            expected=results(run, ReportItem("table", "results")),
         )
-    )
+        (out / APPENDIX).write_text(text, encoding="utf-8")
 
 
 def crate(run: Dataset, folder: Path) -> dict[str, Any]:

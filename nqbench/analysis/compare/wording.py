@@ -156,7 +156,6 @@ def _other_sizes(found: Sequence[tuple[Best, Best]]) -> Iterator[str]:
 
 
 def _order(found: changes.Ranking) -> str:
-    """Which pairs of variants change places."""
     swaps, pairs = found.swaps, f"{found.pairs:,} pair{'' if found.pairs == 1 else 's'}"
     more = "more " if swaps else ""
     unsure = f"; the values of {found.unsure} {more}change order, within their intervals or by less"

@@ -182,7 +182,6 @@ def _height_in(rows: Rows, width_in: float) -> float:
 
 
 def _fits(row: str, text: str, width_in: float) -> bool:
-    """Whether both stand in one line."""
     return len(row) + len(text) + 2 <= int(width_in * LETTERS_IN)
 
 

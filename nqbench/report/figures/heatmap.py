@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
@@ -40,34 +39,28 @@ def heatmap(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     n = largest_of(sweep, fit, shown[0])
     here, shown = [p for p in points if p.n == n], timed_as(shown, fit)
-    return [partial(_one, data, item, shown, here, _grid(here, item.x, item.y))]
-
-
-def _one(
-    data: Dataset,
-    item: ReportItem,
-    shown: Sequence[Quantity],
-    points: Sequence[PointResult],
-    grid: Grid,
-) -> style.Drawing:
-    x, y, sweep = str(item.x), str(item.y), points[0].sweep
+    grid, x, y = _grid(here, item.x, item.y), item.x, item.y
     xs = [v for v in data.order(sweep, x) if v in {k[0] for k in grid}]
     ys = [v for v in data.order(sweep, y) if v in {k[1] for k in grid}]
-    columns = 2 if len(xs) <= _NARROW and len(shown) > 1 else 1
-    row_in = 0.42 + _CELL_IN * max(len(ys), 2)
-    figure, axes = style.panels(len(shown), 1.15, row_in, most=columns)
-    for i, (ax, what) in enumerate(zip(axes, shown, strict=True)):
-        _panel(ax, grid, (x, xs), (y, ys), what)
-        ax.set_ylabel(y, labelpad=6)
-        if i + columns >= len(shown):
-            ax.set_xlabel(x)
-    title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
-    title = title[0].upper() + title[1:]
-    name = slug("heatmap", sweep, item.value or "")
-    alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
-    return style.finish(
-        figure, name, title, source_of(data), alt=alt, subtitle=_about(shown, points)
-    )
+
+    def draw() -> style.Drawing:
+        columns = 2 if len(xs) <= _NARROW and len(shown) > 1 else 1
+        row_in = 0.42 + _CELL_IN * max(len(ys), 2)
+        figure, axes = style.panels(len(shown), 1.15, row_in, most=columns)
+        for i, (ax, what) in enumerate(zip(axes, shown, strict=True)):
+            _panel(ax, grid, (x, xs), (y, ys), what)
+            ax.set_ylabel(y, labelpad=6)
+            if i + columns >= len(shown):
+                ax.set_xlabel(x)
+        named = shown[0].label if len(shown) == 1 else "Counters"
+        title = item.title or f"{named} over {x} and {y}"
+        title = title[0].upper() + title[1:]
+        name = slug("heatmap", sweep, item.value or "")
+        alt = f"Heat map of {', '.join(w.label for w in shown)} over {x} and {y}."
+        about = _about(shown, here)
+        return style.finish(figure, name, title, source_of(data), alt=alt, subtitle=about)
+
+    return [draw]
 
 
 def _about(shown: Sequence[Quantity], points: Sequence[PointResult]) -> str:
@@ -106,7 +99,6 @@ def _panel(
     down: tuple[str, Sequence[Level]],
     what: Quantity,
 ) -> None:
-    """Draw one quantity over the levels of two factors."""
     import matplotlib as mpl
 
     (x, xs), (y, ys) = across, down

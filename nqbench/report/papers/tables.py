@@ -39,8 +39,6 @@ COMPARE_RATIOS: Final = (
 QUOTIENT_DIGITS: Final = 3
 """Digits of a quotient of printed numbers; no printed time has more significant ones."""
 
-DATA_QUOTIENTS: Final = "in brackets: quotients of the published numbers"
-
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
@@ -157,7 +155,7 @@ def _about(paper: Paper, table: PaperTable, run: Dataset) -> Iterator[str]:
         more = f" ({part.note})" if part.note else ""
         yield f"paper: {devices}; {part.origin}: {part.file}{more}"
         yield COMPARE_RATIOS
-        yield DATA_QUOTIENTS
+        yield "in brackets: quotients of the published numbers"
     if any(name in column.value for column in table.shown for name in ceilings.MOVED):
         known, how = ceilings.peaks(run)
         units = {"copy_per_s": "TB/s", "logic_per_s": "Top/s (32-bit)"}

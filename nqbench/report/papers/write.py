@@ -37,7 +37,6 @@ from nqbench.runs.reading import KINDS, PLOTS, RESULTS, recorded_runs
 from nqbench.system.suggest import listing
 
 PAGE: Final = "paper"
-OWN_PAGE: Final = "own"
 CPU_BASELINE: Final = "cpu_baseline"
 """The study of the sequential program at the papers' sizes."""
 
@@ -134,7 +133,7 @@ def write_own(
     page = Page(out, formats)
     page.heading(paper.title, 1)
     judged, card, scores = add_own(page, paper, runs)
-    return PaperReport(tuple(page.write(OWN_PAGE)), judged, card, scores)
+    return PaperReport(tuple(page.write("own")), judged, card, scores)
 
 
 def add_own(

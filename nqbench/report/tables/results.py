@@ -89,7 +89,10 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size, factor and level; pages show them as changes."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
     found = [e for q in shown for e in factorial.effects(data, sweep, q)]
-    quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda e: e.n)
+    quantity, n = (
+        (Column("quantity"), lambda e: e.quantity.label),
+        (Column("N", "number"), lambda e: e.n),
+    )
     worth = (_difference("effect", "ratio_level_over_base"), lambda e: e.difference)
     pairs = (Column("pairs", "number"), lambda e: e.pairs)
     columns, rows = tabulate(
@@ -125,10 +128,6 @@ def _difference(name: str, plain: str) -> Column:
     return Column(name, "ratio", spread=True, plain=plain)
 
 
-def _label(effect: FactorEffect) -> str:
-    return effect.quantity.label
-
-
 def _change(effect: FactorEffect) -> str:
     return f"{effect.factor}: {effect.base} → {effect.level}"
 
@@ -137,7 +136,10 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     """One row per quantity, size and pair of changes; pages show those that matter."""
     sweep, shown = sweep_of(data, item), quantities_of(data, item)
     found = factorial.interactions(data, sweep, shown)
-    quantity, n = (Column("quantity"), _label), (Column("N", "number"), lambda i: i.n)
+    quantity, n = (
+        (Column("quantity"), lambda i: i.quantity.label),
+        (Column("N", "number"), lambda i: i.n),
+    )
     fields: list[Field[Interaction]] = [
         (Column("change"), _change),
         (Column("other factor"), lambda i: f"{i.other}: {i.other_base} → {i.other_level}"),
