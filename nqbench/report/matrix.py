@@ -140,23 +140,19 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     rows = []
     for row in matrix.rows:
         values = (_difference(row.cell(device)) for device in matrix.devices)
-        texts = [_by_chip(row.of(provenance)) for provenance in shown]
+        texts = []
+        for provenance in shown:
+            by_text: dict[str, list[str]] = {}  # the chips with the same words
+            for cell in row.of(provenance):
+                text = cell.printed
+                if cell.value and cell.provenance == "printed" and cell.value.value >= 1:
+                    text = f"{text}x faster"
+                elif cell.value:
+                    text = times_as_fast(cell.value)
+                by_text.setdefault(text, []).append(cell.device)
+            texts.append(", ".join(f"{text} ({', '.join(on)})" for text, on in by_text.items()))
         rows.append((row.group, row.label, row.n, *texts, *values))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
-
-
-def _by_chip(cells: Sequence[MatrixCell]) -> str:
-    """Values of the paper's GPUs in words: ``1.08x faster (GTX 480)``, its digits kept; those with
-    the same words together."""
-    by_text: dict[str, list[str]] = {}
-    for cell in cells:
-        text = cell.printed
-        if cell.value and cell.provenance == "printed" and cell.value.value >= 1:
-            text = f"{text}x faster"
-        elif cell.value:
-            text = times_as_fast(cell.value)
-        by_text.setdefault(text, []).append(cell.device)
-    return ", ".join(f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
 
 
 def cells_table(matrix: Matrix, source: Source) -> Table:

@@ -79,7 +79,8 @@ def _best_variants(
             one, two = sorted(seen.values(), key=lambda p: p[side].value(what))[:2]
             point, value = one[side], one[side].estimate(what)
             assert value is not None
-            lead = _contrast(data, point, two[side], what).estimate()
+            times = point.values(what), two[side].values(what)
+            lead = estimate.paired(*times, step_s=data.event_step_s).estimate()
             names = {"name": called[one.first], "next_name": called[two.first]}
             kept: dict[str, Any] = {"value": value, "of": len(seen), "over_next": lead, **names}
             found.append(Best(point.sweep, point.n, what, point, **kept))
@@ -103,7 +104,10 @@ def _order_changes(
             if (times[0][j] - times[0][i]) * (times[1][j] - times[1][i]) >= 0:
                 continue
             both = zip(sides, group[i], group[j], strict=True)
-            contrasts = [_contrast(data, one, two, what) for data, one, two in both]
+            contrasts = [
+                estimate.paired(one.values(what), two.values(what), step_s=data.event_step_s)
+                for data, one, two in both
+            ]
             if min(abs(c.log_ratio) for c in contrasts) < math.log(estimate.NOTEWORTHY):
                 unsure += 1
             else:
@@ -118,13 +122,6 @@ def _order_changes(
     ]
     swaps.sort(key=lambda swap: -min(ratio.distance for ratio in swap[2:]))
     return count, tuple(swaps), unsure + len(tested) - len(swaps)
-
-
-def _contrast(
-    data: Dataset, one: PointResult, two: PointResult, what: Quantity
-) -> estimate.Contrast:
-    """Of two variants of one run: the time of the second over that of the first."""
-    return estimate.paired(one.values(what), two.values(what), step_s=data.event_step_s)
 
 
 def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched]]:

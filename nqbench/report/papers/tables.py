@@ -224,9 +224,6 @@ def _here(
     return found
 
 
-_RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
     """A printed cell and what was measured for it. Empty texts: the paper prints none.
@@ -294,7 +291,8 @@ def by_size(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     if all(cell.empty for cell in cells):
         command = next((cell.command for cell in asked if cell.command), "")
         raise NotMeasured(cells[0].missing, command)
-    quotient = next((_RATIO_NAMES[s.ratio.form] for s in table.series if s.ratio), "")
+    names = {"speedup": "speed-up", "share": "share of total"}
+    quotient = next((names[s.ratio.form] for s in table.series if s.ratio), "")
     fields: list[Field[ComparedCell]] = [
         (Column("series"), lambda cell: cell.series.label),
         (Column("N"), lambda cell: str(cell.n)),
