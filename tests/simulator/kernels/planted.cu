@@ -531,7 +531,7 @@ K parts_of_an_array(int* out, int*) {
     __shared__ int a[4][96];
     for (int i = 0; i < 4; ++i) a[i][T] = i;
     int* row = &a[ZERO + 1][0];
-    out[blockIdx.x * 96 + T] = row[T] + row[T - 96] + row[T + 96 * (1 + ZERO)];
+    out[blockIdx.x * 96 + T] = row[T] + row[static_cast<int>(T) - 96] + row[T + 96 * (1 + ZERO)];
 }
 
 K next_local_array(int* out, int*) {
