@@ -17,7 +17,6 @@ from nqbench.devices.registry import open_simulator
 from nqbench.errors import InfeasibleError, LaunchTimeout, NqbenchError
 from nqbench.measure.run_state import Listener
 from nqbench.measure.variants import workload_of
-from nqbench.plan import Kernel
 from nqbench.point import labels, varied
 from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
@@ -156,7 +155,12 @@ def _explained(label: str, point: Point, device: SimDevice) -> list[Explained]:
     found = []
     for kernel, rows in counted:
         name = kernel.entry if len(counted) > 1 else ""
-        found.append(Explained(label, name, _lines(kernel, rows), counters))
+        lines = []
+        for row in rows:
+            counts = {key: value for key, value in row.items() if key not in ("file", "line")}
+            place = source_line(kernel, Where(0, row["file"], row["line"]))
+            lines.append(SourceLine(place.path, row["line"], place.text, counts))
+        found.append(Explained(label, name, lines, counters))
     return found
 
 
@@ -228,12 +232,3 @@ def _telling(point: Point, rows: Sequence[dict[str, Any]], facts: DeviceFacts) -
             if max(values) >= DECISIVE * min(values):
                 return what
     return differing[0] if differing else quantity("issue_slots")
-
-
-def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:
-    lines = []
-    for row in rows:
-        counts = {key: value for key, value in row.items() if key not in ("file", "line")}
-        place = source_line(kernel, Where(0, row["file"], row["line"]))
-        lines.append(SourceLine(place.path, row["line"], place.text, counts))
-    return lines

@@ -137,7 +137,9 @@ class RemoteWorkers:
         if workers:
             self._gone_since = math.inf
             for job in self._lost:
-                self._jobs.submit(job, self._request(job), (needs, workers))
+                this = self._cluster.run, self._epoch, self._open
+                request = TaskRequest(*this, job.request, job.limit_s, job.end, job.late)
+                self._jobs.submit(job, request, (needs, workers))
             self._lost.clear()
         elif self._lost:
             self._gone_since = min(self._gone_since, time.monotonic())
@@ -155,10 +157,6 @@ class RemoteWorkers:
             members = self._cluster.look().values()
             return {CORES: 1}, sorted(m.address for m in members if m.host == device.host)[:1]
         return {device.resource: 1}, device.there()
-
-    def _request(self, job: Job) -> TaskRequest:
-        run, epoch = self._cluster.run, self._epoch
-        return TaskRequest(run, epoch, self._open, job.request, job.limit_s, job.end, job.late)
 
     def _reply(self, result: TaskResult) -> Reply:
         message = result.reply

@@ -143,7 +143,14 @@ class Host:
     """The measuring processes of one worker."""
 
     def __init__(self) -> None:
-        _drop_dask_variables()
+        from dask import config
+
+        # What a plain Dask worker's nanny sets for its process (``OMP_NUM_THREADS=1``, ...): a CPU
+        # system or a program would otherwise be measured on one core.
+        for kind in ("pre-spawn-environ", "environ"):
+            for name, value in (config.get(f"distributed.nanny.{kind}", None) or {}).items():
+                if os.environ.get(name) == str(value):
+                    del os.environ[name]
         self._lock = threading.Lock()
         self._idle: list[tuple[ProcessKey, float, WorkerPool]] = []
         self._busy: dict[int, tuple[str, WorkerPool]] = {}
@@ -250,19 +257,6 @@ class Host:
 def here() -> Host:
     """The host of this worker."""
     return Host()
-
-
-def _drop_dask_variables() -> None:
-    """Undo what a plain Dask worker's nanny sets for its process (``OMP_NUM_THREADS=1``, ...).
-
-    A CPU system or a program would otherwise be measured on one core.
-    """
-    from dask import config
-
-    for kind in ("pre-spawn-environ", "environ"):
-        for name, value in (config.get(f"distributed.nanny.{kind}", None) or {}).items():
-            if os.environ.get(name) == str(value):
-                del os.environ[name]
 
 
 @contextmanager

@@ -18,8 +18,6 @@ from nqbench.errors import CompileError, DeviceUnavailable
 ImageKind = Literal["ptx", "cubin"]
 
 _TOOLS: Final = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
-_OWN_CACHE_SINCE: Final = (12, 9)  # NVRTC keeps compiled kernels itself from this version on
-_SHOWN_ERRORS: Final = 3  # later errors are mostly consequences of the first ones
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
 _PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
@@ -167,7 +165,7 @@ def _options(program: CompileRequest) -> list[str]:
         own.append("--device-int128")  # nvcc has it anyway
     if program.kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
-        if _version() >= _OWN_CACHE_SINCE:
+        if _version() >= (12, 9):  # which keeps compiled kernels itself
             own.append("--no-cache")  # a hit in the driver's cache leaves the log empty
     return [*own, *program.options]
 
@@ -220,7 +218,7 @@ def sentence(program: CompileRequest, errors: list[str]) -> str:
     errors = [_without_folders(program, line) for line in errors]
     for text, meaning in _EXPLAINED.items():
         errors = [line.replace(text, f"{text} ({meaning})") for line in errors]
-    count = 1 if errors[0].endswith("is undefined") else _SHOWN_ERRORS
+    count = 1 if errors[0].endswith("is undefined") else 3  # others follow from these
     shown, more = "; ".join(errors[:count]), len(errors) - count
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
 

@@ -25,8 +25,6 @@ DISPENSABLE: Final = ("tbb", "nvidia-")
 NVIDIA's libraries may come from a CUDA toolkit, which the rows of the compiler find out."""
 NO_DEVICE: Final = 100
 NCU_PLACES: Final = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
-BUSY_SHARE: Final = 0.5
-"""Load of the last minute per core above which the launching thread may wait for a core."""
 MIN_FREE_BYTES: Final = 1 << 30
 """A long study writes tens of megabytes; below 1 GiB, other programs may fill the disk first."""
 
@@ -129,7 +127,7 @@ def of_system(
     governors = sorted({name for file in files if (name := text(file).strip())})
     facts: SeenFacts = {
         "load": f"{usable} of {cores} usable, load {load_1min:.1f}",
-        "busy": load_1min > BUSY_SHARE * cores,
+        "busy": load_1min > cores / 2,  # beyond, the launching thread may wait for a core
         "governor": ", ".join(governors),
         "governor_best": governors == ["performance"],
         "cache": cache,

@@ -26,10 +26,6 @@ from nqbench.devices.cuda.driver import LIBRARY
 from nqbench.errors import DeviceUnavailable
 from nqbench.system.versions import installed, needs
 
-CLOCKS_SET: Final = 0x2
-"""``nvmlClocksEventReasonApplicationsClocksSetting``: a setting fixes the clocks."""
-PROHIBITED: Final = 2
-"""``NVML_COMPUTEMODE_PROHIBITED``"""
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
 LIMIT_S: Final = 60.0
@@ -202,12 +198,12 @@ def _gpu(package: Any, ask: Callable[..., Any], index: int) -> dict[str, Any]:
         "capability": None if capability is None else list(capability),
         "memory_bytes": memory and memory.total,
         **{name.lower(): mode(name) for name in ("Persistence", "Mig", "Ecc")},
-        "prohibited": ask("DeviceGetComputeMode", gpu) == PROHIBITED,
+        "prohibited": ask("DeviceGetComputeMode", gpu) == 2,  # NVML_COMPUTEMODE_PROHIBITED
         "sm_mhz": ask("DeviceGetClockInfo", gpu, sm),
         "max_sm_mhz": ask("DeviceGetMaxClockInfo", gpu, sm),
         "application_sm_mhz": ask("DeviceGetApplicationsClock", gpu, sm),
         "default_sm_mhz": ask("DeviceGetDefaultApplicationsClock", gpu, sm),
-        "clocks_set": bool((reasons or 0) & CLOCKS_SET),
+        "clocks_set": bool((reasons or 0) & 0x2),  # ...ReasonApplicationsClocksSetting
         "processes": None if running == [None, None] else processes,
     }
 

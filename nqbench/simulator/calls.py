@@ -145,17 +145,13 @@ class _Flattening:
         elif item.opcode in ("ld", "st") and "param" in item.spaces:
             self.out += self._parameter_access(at, item)
         else:
-            self.out.append(self._named(i))
-
-    def _named(self, i: Instruction) -> Instruction:
-        """Addresses of functions as numbers."""
-        operands = list(i.operands)
-        for place, operand in enumerate(operands):
-            if not isinstance(operand, Name) or i.opcode != "mov":
-                continue
-            if operand.name not in self.kernel.variables and self._function(operand.name):
-                operands[place] = Immediate(self._address_of(operand.name))
-        return replace(i, operands=tuple(operands))
+            named = list(i.operands)
+            for place, operand in enumerate(named):
+                if not isinstance(operand, Name) or i.opcode != "mov":
+                    continue
+                if operand.name not in self.kernel.variables and self._function(operand.name):
+                    named[place] = Immediate(self._address_of(operand.name))
+            self.out.append(replace(i, operands=tuple(named)))
 
     def _function(self, name: str) -> PtxKernel | None:
         return None if name.startswith("%") else self.find(name)
@@ -279,7 +275,6 @@ class _Flattening:
 
 
 def _operands(function: PtxKernel, opcode: str) -> list[Operand]:
-    """Of all instructions of one opcode."""
     body = (item for item in function.body if isinstance(item, Instruction))
     return [operand for item in body if item.opcode == opcode for operand in item.operands]
 

@@ -64,7 +64,14 @@ def is_collective(instruction: Instruction) -> bool:
 def build(kernel: PtxKernel) -> list[BasicBlock]:
     """The kernel's blocks in execution order; ``blocks[i].index == i`` and ``blocks[0]`` enters."""
     entry = _Splitter(kernel).run()
-    ordered = _order(_reachable(entry), entry)
+    reachable: dict[BasicBlock, None] = {entry: None}
+    stack = [entry]
+    while stack:
+        for target in stack.pop().targets:
+            if target not in reachable:
+                reachable[target] = None
+                stack.append(target)
+    ordered = _order(list(reachable), entry)
     for index, block in enumerate(ordered):
         block.index = index
     return ordered
@@ -153,17 +160,6 @@ def _table(kernel: PtxKernel, branch: Instruction) -> Iterable[str]:
     if isinstance(table, Name) and table.name in kernel.targets:
         return kernel.targets[table.name]
     raise UnsupportedPtx("an indexed branch without a table", branch.where)
-
-
-def _reachable(entry: BasicBlock) -> list[BasicBlock]:
-    found: dict[BasicBlock, None] = {entry: None}
-    stack = [entry]
-    while stack:
-        for target in stack.pop().targets:
-            if target not in found:
-                found[target] = None
-                stack.append(target)
-    return list(found)
 
 
 def _order(nodes: Iterable[BasicBlock], entry: BasicBlock) -> list[BasicBlock]:

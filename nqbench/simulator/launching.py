@@ -307,7 +307,6 @@ class SimPrepared(SimPlan):
     def _add_time(
         self, run: SimLaunch, counters: dict[str, int | float], detail: dict[str, Any]
     ) -> None:
-        """A modelled time among the counters, and what it consists of."""
         model = self.simulation.model
         hit1, hit2 = (counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2"))
         most = int(run.contended.max(initial=0))

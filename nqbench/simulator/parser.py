@@ -132,7 +132,15 @@ class _Body:
 
     def _statement(self, text: str, line: int) -> None:
         if text.startswith(".reg"):
-            self._declare(text, line)
+            match = _REG.match(text)
+            if match is None or match.group(1) not in ptx.WIDTHS:
+                raise ptx.UnsupportedPtx(f"register declaration {text!r}", self._where(line))
+            width = ptx.WIDTHS[match.group(1)]
+            suffix = f"@{self.opened}" if len(self.scopes) > 1 else ""
+            for name in (part.strip() for part in match.group(2).split(",")):
+                counted = re.match(r"(.+)<(\d+)>$", name)
+                names = [f"{counted[1]}{i}" for i in range(int(counted[2]))] if counted else [name]
+                self.scopes[-1].update((n, ptx.Register(n + suffix, width)) for n in names)
         elif not text.startswith("."):
             self.kernel.body.append(self._instruction(text, line))
         elif (variable := VARIABLE.match(text)) is not None:
@@ -142,17 +150,6 @@ class _Body:
             self.parameters[name] = f"{name}@{self.opened}"
         elif not text.startswith(".pragma"):
             raise ptx.UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
-
-    def _declare(self, text: str, line: int) -> None:
-        match = _REG.match(text)
-        if match is None or match.group(1) not in ptx.WIDTHS:
-            raise ptx.UnsupportedPtx(f"register declaration {text!r}", self._where(line))
-        width = ptx.WIDTHS[match.group(1)]
-        suffix = f"@{self.opened}" if len(self.scopes) > 1 else ""
-        for name in (part.strip() for part in match.group(2).split(",")):
-            counted = re.match(r"(.+)<(\d+)>$", name)
-            names = [f"{counted[1]}{i}" for i in range(int(counted[2]))] if counted else [name]
-            self.scopes[-1].update((n, ptx.Register(n + suffix, width)) for n in names)
 
     def _register(self, name: str) -> ptx.Register | None:
         for scope in reversed(self.scopes):

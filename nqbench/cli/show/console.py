@@ -23,15 +23,11 @@ from nqbench.system.files import harmless
 if TYPE_CHECKING:
     from nqbench.report.table import Table as ReportTable
 
-PIPE_WIDTH: Final = 220
-"""Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
 HANG: Final = 4
 """Indent of a paragraph, and of further lines where theirs would take more than two thirds."""
 _asked: Final = {"quiet": False}
 EMPTY: Final = "\u2013"
 """An empty cell of a report's table, which a paragraph leaves out."""
-MANY_ROWS: Final = 300
-"""Longer tables are lines of any length: rich takes 2 ms for a row."""
 MAX_LINES: Final = 6
 """Lines of a cell beyond which a paragraph is easier to read on a terminal."""
 
@@ -40,7 +36,7 @@ def console(stderr: bool = False) -> Console:
     """A console; wide when piped, so that tables are not folded in a log."""
     made = Console(stderr=stderr, highlight=False, quiet=_asked["quiet"])
     if not made.is_terminal:
-        made.width = PIPE_WIDTH
+        made.width = 220  # of a file or a pipe: wide enough not to fold a name
     return made
 
 
@@ -116,7 +112,7 @@ def show_table(
     room = out.width - 2 * len(names) + 1
     widths = _widths(least, most, room)
     lines = max(most[i] / width for i, width in enumerate(widths) if width)
-    if len(rows) > MANY_ROWS:
+    if len(rows) > 300:  # rich takes 2 ms for a row
         wide = [f"{{:<{width}}}" for width in most]
         padded = ["  ".join(wide).format(*row).rstrip() for row in (names, *rows)]
         out.out(harmless("\n".join(padded)), highlight=False)

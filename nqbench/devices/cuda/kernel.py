@@ -45,9 +45,6 @@ CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
 }
 """Share of the combined L1 and shared memory requested for shared memory; a hint to the driver."""
 
-_POLL_FIRST_S: Final = 0.002  # a short kernel is polled without sleeping
-_POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does the timing
-
 
 class CudaPrepared(Prepared):
     """What a kernel and a program on a GPU have in common: their buffers, and the end of them."""
@@ -187,8 +184,8 @@ class CudaKernel(CudaPrepared):
             waited = time.monotonic() - start
             if waited > timeout_s:
                 raise late(self.device, self._label, timeout_s)
-            if waited > _POLL_FIRST_S:
-                time.sleep(_POLL_SLEEP_S)
+            if waited > 0.002:  # a short kernel is polled without sleeping
+                time.sleep(0.0005)  # far below any timeout; the GPU's own clock does the timing
 
 
 class LoadedKernel:

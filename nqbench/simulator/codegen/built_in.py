@@ -18,18 +18,13 @@ def built_in(k: KernelWriter, i: Instruction) -> None:
         message = k.read(i.operands[2], 64)
         k.fault_if(layout.Fault.ASSERTION, k.f.or_(k.lanes, const(I32, 0)), i, message)
     elif what == "vprintf":
-        _print(k, i)
-
-
-def _print(k: KernelWriter, i: Instruction) -> None:
-    """Store the address of the text and the values, which the engine puts into words."""
-    text, values = (k.read(operand, 64) for operand in i.operands[2:4])
-    f = k.f
-    offset = f.sub(values, const(V64, layout.LOCAL_WINDOW))
-    local = f.offset(k.warp, k.layout.local)
-    size = const(I64, k.layout.local_bytes)
-    f.call("void", "sim_print", k.context, k.warp, k.lanes, text, offset, local, size)
-    k.write(i.operands[0], const("<32 x i32>", 1))
+        # The address of the text and the values are stored; the engine puts them into words.
+        text, values = (k.read(operand, 64) for operand in i.operands[2:4])
+        offset = k.f.sub(values, const(V64, layout.LOCAL_WINDOW))
+        local = k.f.offset(k.warp, k.layout.local)
+        size = const(I64, k.layout.local_bytes)
+        k.f.call("void", "sim_print", k.context, k.warp, k.lanes, text, offset, local, size)
+        k.write(i.operands[0], const("<32 x i32>", 1))
 
 
 def define_print(module: Module) -> None:
