@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 300.0
 """Of an ordinary launch."""
-NO_BARRIER: Final = "a barrier missing?"
-"""In reasons of the simulator that a race may explain."""
 
 
 @dataclass(slots=True)
@@ -73,7 +71,7 @@ def points_that_ran(
         (r.point["sweep"], r.point["system"], str(dict(r.point["factors"])))
         for outcome in outcomes
         for r in outcome.failures
-        if r.status not in ("wrong", "check_error") and NO_BARRIER not in r.reason
+        if r.status not in ("wrong", "check_error") and "a barrier missing?" not in r.reason
     }
     points = [p for p in expand(study, facts) if not (p.skip or p.program)]
     return smallest([p for p in points if (p.sweep, p.system, str(dict(p.factors))) not in failed])

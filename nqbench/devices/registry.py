@@ -164,7 +164,6 @@ def facts_for(spec: str) -> DeviceFacts:
 
 def list_devices() -> list[DeviceRow]:
     """Every device of this machine: GPUs, simulator models, the CPU, and why there are no GPUs."""
-    from nqbench.compiler.nvrtc import ensure_compiler
     from nqbench.devices.cuda.query import find_gpus
 
     rows: list[DeviceRow] = []
@@ -175,11 +174,7 @@ def list_devices() -> list[DeviceRow]:
             rows.append(DeviceRow(spec, "cuda", gpu.name, True, note))
     except DeviceUnavailable as absence:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
-    compiler = ""
-    try:
-        ensure_compiler()
-    except DeviceError as error:
-        compiler = str(error)
+    compiler = _compiler_absence()
     for name in model_names():
         model = load_model(name)
         also = [f" (also sim:{arch})" for arch, one in REPRESENTATIVES.items() if one == name][:1]
@@ -188,6 +183,17 @@ def list_devices() -> list[DeviceRow]:
         rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
     return rows
+
+
+def _compiler_absence() -> str:
+    """Why kernels cannot be compiled here; empty if they can."""
+    from nqbench.compiler.nvrtc import ensure_compiler
+
+    try:
+        ensure_compiler()
+    except DeviceError as error:
+        return str(error)
+    return ""
 
 
 def _split(spec: str) -> tuple[str, str]:

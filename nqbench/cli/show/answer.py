@@ -16,8 +16,6 @@ from nqbench.system.files import from_here, printable
 
 WIDTH: Final = 100
 """Columns of the screen that the answer is made for."""
-COLUMNS: Final = 4
-"""Quantities beside each other."""
 SIZES: Final = 3
 """Of the sizes, the largest: an effect with its interval takes more room."""
 ROWS: Final = 8
@@ -107,7 +105,7 @@ def _by_quantity(answer: Answer, shown: Sequence[FactorStep]) -> list[tuple[str,
         cells = [str(effect.difference) if effect else "" for effect in effects]
         if set(cells) - {"", "same"} or what.name == MODELLED:
             found.append((what.plain, cells))
-    return found[:COLUMNS]
+    return found[:4]
 
 
 def _by_size(answer: Answer, shown: Sequence[FactorStep]) -> list[tuple[str, list[str]]]:

@@ -47,7 +47,6 @@ QUARTER_TURN: Final = (1.5707963267341256, 6.077100506303966e-11, 2.022266248795
 TANH_TERMS: Final = (1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925)
 TANH_SMALL: Final = 0.0625
 """Below it, the first term of the series left out is below 1e-15 of the result."""
-UPPER_HALF: Final = ~0xFFFFFFFF
 
 
 def power_of_two_of(k: KernelWriter, x: Value) -> Value:
@@ -158,7 +157,7 @@ def _approximate(compute: Callable[..., Value]) -> Handler:
             return k.f.cast("fptrunc", value, FLOAT)
         if "ftz" in i.modifiers:
             # Of such a double only the upper half is approximated; the lower one is zero.
-            value = k.f.as_float(k.f.and_(k.f.as_number(value), const(V64, UPPER_HALF)))
+            value = k.f.as_float(k.f.and_(k.f.as_number(value), const(V64, ~0xFFFFFFFF)))
         return value
 
     return _row(approximated)
