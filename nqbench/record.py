@@ -44,6 +44,7 @@ RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 
 Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
 """Finite and not negative; a coarse clock may give 0."""
+MOST_ROUNDS: Final = 1_000_000
 Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
 """Finite: an infinity or NaN would spoil every sum."""
 Scalar = bool | int | float | str | None
@@ -107,7 +108,7 @@ class Record:
     key: str
     point: Annotated[Mapping[str, Any], PointJson]
     device: str
-    round: int
+    round: Annotated[int, Annotated[int, Ge(-1), Le(MOST_ROUNDS)]]
     status: Annotated[Status, str]
     reason: str = ""
     order: int = 0

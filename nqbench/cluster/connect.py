@@ -26,6 +26,7 @@ from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
 from nqbench.cluster.members import WAIT_S, Cluster
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.measure.worker.pool import import_path
+from nqbench.system.files import contents_of
 from nqbench.system.machine import cpu_count
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def described(path: Path, insecure: bool) -> tuple[str, dict[str, Any]]:
     from dask import config
 
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.safe_load(contents_of(path).decode())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise StudyError(f"--cluster {path} cannot be read: {_one_line(error)}") from error
     single = isinstance(data, dict) and len(data) == 1

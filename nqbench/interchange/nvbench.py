@@ -23,6 +23,7 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, Field, StrictInt, Va
 
 from nqbench.errors import InterchangeError
 from nqbench.record import LONGEST_S, Record
+from nqbench.system.files import contents_of
 from nqbench.system.suggest import shown
 
 MEAN: Final = "nv/cold/time/gpu/mean"
@@ -181,7 +182,7 @@ def read_files(paths: Sequence[Path], name: str) -> tuple[dict[str, Any], list[R
 
 def _load(path: Path) -> _Root:
     try:
-        return _Root.model_validate_json(path.read_bytes())
+        return _Root.model_validate_json(contents_of(path))
     except OSError as error:
         raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as errors:

@@ -209,9 +209,9 @@ def record_bytes(path: Path) -> bytes:
         file = path / name
         try:
             content = contents_of(file)
+            _check_sum(file, content)
             if name == RECORDS:
                 return content
-            _check_sum(file, content)
             with gzip.open(io.BytesIO(content)) as packed:
                 unpacked = packed.read(MAX_BYTES + 1)
             if len(unpacked) <= MAX_BYTES:

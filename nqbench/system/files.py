@@ -211,7 +211,7 @@ def contents_of(file: Path) -> bytes:
 def contents(path: Path) -> bytes:
     """The bytes of a file; none if it is gone, as it may be while an editor replaces it."""
     try:
-        return path.read_bytes()
+        return contents_of(path)
     except OSError:
         return b""
 

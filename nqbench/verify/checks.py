@@ -43,7 +43,7 @@ from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
 from nqbench.runs.reading import SUMS, default_out, look_through, read_manifest, sums_of
 from nqbench.study import Study, expand, load_study
-from nqbench.system.files import text
+from nqbench.system.files import contents, text
 from nqbench.system.suggest import many, shown
 from nqbench.verify.package import APPENDIX, write_appendix
 from nqbench.workloads import names as workload_names
@@ -121,6 +121,8 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
         of_files.faults.append(str(error))
         return Verified(path, (of_files,))
     of_files.faults += filter(None, [found.message(), found.damage])
+    if manifest["points"] and not found.records:
+        of_files.faults.append(f"{path} has no records, but its manifest names points")
     if others := len(found.records) - len(run.records):
         said = "superseded, or of points that the manifest does not have"
         of_files.left.append(f"{many(others, 'record')}: {said}")
@@ -385,7 +387,7 @@ def pages(run: Dataset, check: Check, done: set[Path]) -> None:
                     check.left.append(f"{file}: nothing is written under that name")
                     continue
                 check.derived += 1
-                if file.read_bytes() != written.read_bytes():
+                if contents(file) != written.read_bytes():
                     check.faults.append(_difference(file, written))
     own = default_out(run.path)
     if not any(own.glob("*")):

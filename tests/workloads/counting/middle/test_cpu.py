@@ -34,8 +34,8 @@ def test_boards_counted_whole_on_all_cores(n: int) -> None:
 
 @pytest.mark.parametrize("n", [16, 17, 20, 21])
 def test_paths_agree_on_groups_of_larger_boards(n: int) -> None:
-    """One of some thousand groups: long lists, most look-ups."""
-    step = len(groups.groups(n)) // 2
+    """A few of some thousand groups: long lists, most look-ups."""
+    step = len(groups.groups(n)) // (12 if n == 17 else 2)
     found = {counted(path, n, slice(step // 2, None, step)) for path in vectors.paths()}
     assert len(found) == 1
     assert found != {0}
