@@ -45,6 +45,7 @@ RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
 """Finite and not negative; a coarse clock may give 0."""
 MOST_ROUNDS: Final = 1_000_000
+"""Far more than a run has: `verify` looks for each round up to the last."""
 Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
 """Finite: an infinity or NaN would spoil every sum."""
 Scalar = bool | int | float | str | None

@@ -102,7 +102,8 @@ def of_kernel(
     """
     if not source.is_file():
         close = nearest_file(source, *SOURCES)
-        raise StudyError(f"there is no file {source}{f'; did you mean {close}?' if close else ''}")
+        hint = f"; did you mean {close}?" if close else ""
+        raise StudyError(f"there is no file {source}{hint}")
     words = {"--entry": entry, "--grid": grid, "--block": block}
     if missing := [name for name, word in words.items() if not word]:
         form = "--entry NAME --grid 4 --block 128 --arg 'x: float32[1024] = random'"

@@ -161,7 +161,7 @@ class Dataset:
         """The measurements in which the GPU slowed itself."""
         return [record for record in self.records if record.status == "throttled"]
 
-    @property
+    @cached_property
     def older_than(self) -> list[str]:
         """What has changed since in what its workload measures (``workloads/changes.toml``)."""
         file = Path(workloads.__file__).with_name("changes.toml")
