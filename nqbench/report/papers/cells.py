@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -39,55 +38,6 @@ PEAKS: Final = {"fp32_per_s": "fp32", "roots_per_s": "roots", "bytes_per_s": "by
 
 
 @dataclass(frozen=True, eq=False)
-class PerRound:
-    """A positive number of each round; two of them are paired by round.
-
-    ``point``  and ``what`` it is of that point, until it is calculated with
-    """
-
-    values: Mapping[int, float]
-    point: PointResult | None = None
-    what: Quantity | None = None
-
-    @property
-    def borrowed(self) -> bool:
-        """Whether its rounds are another run's, so that it counts as a constant."""
-        return self.point is not None and self.point.borrowed
-
-    def estimate(self) -> Estimate | None:
-        """Value with its interval; ``None`` without any positive value."""
-        known = [value for value in self.values.values() if value > 0]
-        return combine(known) if known else None
-
-    def __truediv__(self, other: PerRound | float) -> PerRound:
-        if not isinstance(other, PerRound):
-            return self * (1 / other)
-        if self.point is other.point and self.what == other.what and self.point is not None:
-            return PerRound({})  # a point over itself says nothing
-        mine, theirs = self._paired(other), other._paired(self)
-        shared = sorted(mine.keys() & theirs.keys())
-        if not shared and (one := self.estimate()) and (two := other.estimate()):
-            return PerRound({0: one.value / two.value})
-        return PerRound({round_: mine[round_] / theirs[round_] for round_ in shared})
-
-    def _paired(self, other: PerRound) -> Mapping[int, float]:
-        own = self.estimate()
-        constant = own and self.borrowed and not other.borrowed
-        return dict.fromkeys(other.values, own.value) if own and constant else self.values
-
-    def __mul__(self, by: float) -> PerRound:
-        return PerRound({round_: by * value for round_, value in self.values.items()})
-
-    __rmul__ = __mul__
-
-    def __rtruediv__(self, above: float) -> PerRound:
-        return PerRound({round_: above / value for round_, value in self.values.items()})
-
-
-Real.register(PerRound)  # formulas calculate with it as with a number
-
-
-@dataclass(frozen=True, eq=False)
 class PointRow:
     """What a formula is about: one point of a run, out of the ``group`` it was chosen from.
 
@@ -95,6 +45,8 @@ class PointRow:
     ``sizes``  where a formula is tried in turn; without any, at ``n``
     ``each``   the level of a column that stands for one
     ``lacks``  why formulas had no value, with the command that would measure it
+    ``at``     the round that times are of; without one, of all rounds
+    ``reads``  whose times a formula has read, and which ones
     """
 
     paper: Paper
@@ -109,20 +61,20 @@ class PointRow:
     each: object = None
     lacks: dict[str, str] = field(default_factory=dict)
     used: dict[int, None] = field(default_factory=dict)
+    at: int | None = None
+    reads: list[tuple[PointResult, Quantity]] = field(default_factory=list)
 
     def value(self, text: str, **own: Any) -> Cell:
         """A formula's value; ``None`` where something that it reads is not known."""
         formula = expressions.parse(text, CELLS)
         before = dict(self.lacks)
         for n in self.sizes or (self.n,):
-            row = replace(self, n=n, **own)
+            row = replace(self, n=n, reads=[], **own)
+            found: Cell = None
             try:
-                names = {name: row.name(name) for name in formula.names}
-                found = expressions.evaluate(formula, CELLS, names, row.functions)
+                found = row._sampled(formula)
             except StudyError as error:  # such as a division by a counter that is 0
-                found = math.nan
                 self.lacks[error.message] = ""
-            found = found.estimate() if isinstance(found, PerRound) else found
             if not missing(found):
                 self.lacks.clear()
                 self.lacks.update(before)
@@ -130,6 +82,25 @@ class PointRow:
                     self.used[n] = None
                 return found
         return None
+
+    def _sampled(self, formula: expressions.Expression) -> Any:
+        """A formula's value: of times, that of each round in which all of them were measured, so
+        that they are paired; those of another run are constants. NaN for a time over itself."""
+        names = {name: self.name(name) for name in formula.names}
+        found = expressions.evaluate(formula, CELLS, names, self.functions)
+        reads = tuple(self.reads)
+        if not reads or missing(found):
+            return found
+        if found == 1 and all(reads.count(one) > 1 for one in reads):
+            return math.nan
+        own = [one for one in reads if not one[0].borrowed] or reads
+        shared = set.intersection(*({*point.values(what)} for point, what in own))
+        values = [
+            expressions.evaluate(formula, CELLS, names, replace(self, at=at).functions)
+            for at in sorted(shared)
+        ]
+        positive = [value for value in values if value > 0]
+        return combine(positive) if positive or values else Estimate(found)
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -186,33 +157,40 @@ class PointRow:
         found = (_fact(point, name) for point in self.group)
         return max((f for f in found if isinstance(f, int | float)), default=math.nan)
 
-    def time(self, system: str = "", alike: str = "", **levels: object) -> PerRound:
+    def time(self, system: str = "", alike: str = "", **levels: object) -> float:
         """Seconds of the row's point, of one of its group, or of a system's main configuration.
 
         Only of one with the same level of the factor ``alike``, if that is given.
         """
-        return self._rounds(TIME, self.chosen(system, levels=levels), alike)
+        return self._seconds(TIME, self.chosen(system, levels=levels), alike)
 
-    def best(self, system: str = "", **levels: object) -> PerRound:
+    def best(self, system: str = "", **levels: object) -> float:
         """Seconds of a system's fastest configuration."""
-        return self._rounds(TIME, self.chosen(system or self.system, True, levels))
+        return self._seconds(TIME, self.chosen(system or self.system, True, levels))
 
     def phase(
         self, name: str, system: str = "", alike: str = "", best: int = 0, **levels: object
-    ) -> PerRound:
+    ) -> float:
         """Seconds of a phase; of a system's fastest configuration with ``best=1``."""
-        return self._rounds(quantity(name), self.chosen(system, bool(best), levels), alike)
+        return self._seconds(quantity(name), self.chosen(system, bool(best), levels), alike)
 
     def rest(self, *names: str) -> float:
         """What the phases named leave of the time; unknown where that is nothing."""
-        parts = [found.value for name in names if (found := self.phase(name).estimate())]
-        whole = self.time().estimate()
-        return (whole and max(0.0, whole.value - sum(parts))) or math.nan
+        whole = replace(self, at=None, reads=[])
+        parts = (whole.phase(name) for name in names)
+        left = whole.time() - sum(part for part in parts if not missing(part))
+        return left if left > 0 else math.nan
 
-    def _rounds(self, what: Quantity, point: PointResult | None, alike: str = "") -> PerRound:
+    def _seconds(self, what: Quantity, point: PointResult | None, alike: str = "") -> float:
         if point is None or (alike and point.level(alike) != self.level(alike)):
-            return PerRound({})
-        return PerRound(point.values(what), point, what)
+            return math.nan
+        self.reads.append((point, what))
+        values = point.values(what)
+        constant = point.borrowed and not all(one.borrowed for one, _ in self.reads)
+        if self.at is not None and not constant:
+            return values[self.at]
+        positive = [value for value in values.values() if value > 0]
+        return combine(positive).value if positive else math.nan
 
     def chosen(
         self, system: str = "", best: bool = False, levels: Mapping[str, object] | None = None
@@ -336,16 +314,12 @@ def number(cell: Cell) -> float | None:
 
 def known(*values: Any) -> Any:
     """The first value that is known."""
-    return next((value for value in values if not _unknown(value)), math.nan)
+    return next((value for value in values if not missing(value)), math.nan)
 
 
 def least(*values: Any) -> Any:
     """The least of the numbers that are known."""
-    return min((value for value in values if not _unknown(value)), default=math.nan)
-
-
-def _unknown(value: Any) -> bool:
-    return not value.values if isinstance(value, PerRound) else missing(value)
+    return min((value for value in values if not missing(value)), default=math.nan)
 
 
 # Rows.

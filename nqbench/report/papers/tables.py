@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import replace
+from itertools import compress, product
 from typing import Any, Final
 
 from nqbench.analysis.claims import judge
@@ -28,7 +28,7 @@ from nqbench.papers.forms import HereRow, PointColumn
 from nqbench.papers.schema import Paper, PaperTable, Series
 from nqbench.report.papers import cells
 from nqbench.report.papers.cells import PointRow
-from nqbench.report.table import Cell, Column, Field, Source, Table, slug, source_of, tabulate
+from nqbench.report.table import Cell, Column, Source, Table, slug, source_of, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.system.suggest import listing
 
@@ -36,6 +36,7 @@ IN_BRACKETS: Final = "in brackets: quotients of the printed numbers; the paper g
 COMPARE_RATIOS: Final = (
     "Compare the ratios: times from the paper and times measured here are not comparable"
 )
+NOTHING: Final = "not measured"
 QUOTIENT_DIGITS: Final = 3
 """Digits of a quotient of printed numbers; no printed time has more significant ones."""
 
@@ -224,42 +225,10 @@ def _here(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedCell:
-    """A printed cell and what was measured for it. Empty texts: the paper prints none.
-
-    ``missing``  why nothing was measured, and the ``command`` that would do it
-    """
-
-    series: Series
-    n: int
-    printed: str
-    printed_ratio: str
-    here: Cell = None
-    ratio: Cell = None
-    launch: str = ""
-    missing: str = ""
-    command: str = ""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing of ours stands in it."""
-        return self.here is None and self.ratio is None
-
-
-def compared(paper: Paper, run: Dataset, table: PaperTable, series: Series, n: int) -> ComparedCell:
-    """The cell of a series at a size."""
-    printed = table.printed(series.label, n)
-    quotient, formula = _quotient(paper, table, series, n) if series.ratio else ("", "")
+def _of_series(paper: Paper, run: Dataset, series: Series, n: int) -> PointRow:
+    """The row of the point that a series shows at a size."""
     row = PointRow(paper, run, series.system, n)
-    point = row.chosen(series.system, series.choose == "best", series.levels)
-    row = replace(row, point=point)
-    own = "time()" if series.quantity == "time" else f'phase("{series.quantity}")'
-    here = None if series.quantity == "ratio" else row.value(own)
-    ratio = row.value(formula) if formula and point else None
-    missing, command = next(iter(row.lacks.items()), ("", ""))
-    launch = select.launch_text(run, point) if point else ""
-    return ComparedCell(series, n, printed, quotient, here, ratio, launch, missing, command)
+    return replace(row, point=row.chosen(series.system, series.choose == "best", series.levels))
 
 
 def _quotient(paper: Paper, table: PaperTable, series: Series, n: int) -> tuple[str, str]:
@@ -285,52 +254,61 @@ def _quotient(paper: Paper, table: PaperTable, series: Series, n: int) -> tuple[
 
 
 def by_size(paper: Paper, table: PaperTable, run: Dataset) -> Table:
-    """Every printed number and quotient with ours."""
-    asked = [compared(paper, run, table, series, n) for series in table.series for n in table.sizes]
-    cells = [cell for cell in asked if not (cell.series.ours and cell.empty)]
-    if all(cell.empty for cell in cells):
-        command = next((cell.command for cell in asked if cell.command), "")
-        raise NotMeasured(cells[0].missing, command)
+    """Every printed number and quotient with ours.
+
+    Raises ``NotMeasured`` where the run has none of them.
+    """
+    lacks: dict[str, dict[str, str]] = {"not measured": {}, "beyond the paper, not measured": {}}
+    made = list(_each_size(paper, table, run, *lacks.values()))
+    if not any(here is not None or ratio is not None for _, _, _, here, _, ratio, _ in made):
+        raise NotMeasured(*next(why for some in lacks.values() for why in some.items()))
     names = {"speedup": "speed-up", "share": "share of total"}
     quotient = next((names[s.ratio.form] for s in table.series if s.ratio), "")
-    fields: list[Field[ComparedCell]] = [
-        (Column("series"), lambda cell: cell.series.label),
-        (Column("N"), lambda cell: str(cell.n)),
-    ]
-    if any(s.quantity != "ratio" for s in table.series):
-        fields.append((Column("paper", unit=table.unit), lambda cell: cell.printed))
-        fields.append((Column("here", "time", spread=True), lambda cell: cell.here))
-    if quotient:
-        here = Column(f"{quotient}, here", "ratio", spread=True)
-        fields.append((Column(f"{quotient}, paper"), lambda cell: cell.printed_ratio))
-        fields.append((here, lambda cell: cell.ratio))
-    launches = list(dict.fromkeys(cell.launch for cell in cells if cell.launch))
-    if len(launches) > 1:
-        said = Column("configuration here")
-        fields.append((said, lambda c: "not measured" if c.empty else c.launch))
-    columns, rows = tabulate(cells, *fields)
-    notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
-    notes += _notes(paper, table, asked, run)
-    return reproduced(paper, table, run, columns, rows, notes)
-
-
-def _notes(
-    paper: Paper, table: PaperTable, cells: Sequence[ComparedCell], run: Dataset
-) -> Iterator[str]:
+    timed = any(series.quantity != "ratio" for series in table.series)
+    launches = list(dict.fromkeys(str(row[-1]) for row in made if row[-1]))
+    several = [launch for launch in launches if launch != NOTHING]
+    columns = {
+        Column("series"): True,
+        Column("N"): True,
+        Column("paper", unit=table.unit): timed,
+        Column("here", "time", spread=True): timed,
+        Column(f"{quotient}, paper"): bool(quotient),
+        Column(f"{quotient}, here", "ratio", spread=True): bool(quotient),
+        Column("configuration here"): len(several) > 1,
+    }
+    notes = [f"configuration here: {several[0]}"] if len(several) == 1 else []
     if devices := ", ".join(paper.device(d).name for d in table.hardware):
-        yield f"paper: {devices}"
-    yield COMPARE_RATIOS
-    yield from _intervals(paper, run)
-    if any(cell.printed_ratio.startswith("(") for cell in cells):
-        yield IN_BRACKETS
-    if table.note:
-        yield f"on the paper: {table.note}"
-    for ours, words in ((False, "not measured"), (True, "beyond the paper, not measured")):
-        lacking = (c.missing for c in cells if c.missing and c.series.ours == ours)
-        for reason in grouped(lacking):
-            yield f"{words}: {reason}"
-    for command in dict.fromkeys(cell.command for cell in cells if cell.command):
-        yield f"`{command}` resumes and measures what is missing"
+        notes.append(f"paper: {devices}")
+    notes += [COMPARE_RATIOS, *_intervals(paper, run)]
+    notes += [IN_BRACKETS] * any(str(row[4]).startswith("(") for row in made)
+    notes.append(f"on the paper: {table.note}" if table.note else "")
+    for words, some in lacks.items():
+        notes += [f"{words}: {reason}" for reason in grouped(some)]
+    commands = dict.fromkeys(c for some in lacks.values() for c in some.values() if c)
+    notes += [f"`{command}` resumes and measures what is missing" for command in commands]
+    shown = list(columns.values())
+    rows = [compress(row, shown) for row in made]
+    return reproduced(paper, table, run, list(compress(columns, shown)), rows, notes)
+
+
+def _each_size(
+    paper: Paper, table: PaperTable, run: Dataset, lacks: dict[str, str], beyond: dict[str, str]
+) -> Iterator[tuple[Cell, ...]]:
+    """A series and a size: the printed number with ours, the quotient likewise, our launch. Why
+    ours are missing is added to ``lacks``, or to ``beyond`` where the paper has none either."""
+    for series, n in product(table.series, table.sizes):
+        row, here, ratio = _of_series(paper, run, series, n), None, None
+        if series.quantity != "ratio":
+            here = row.value(f'phase("{series.quantity}")')
+        drawn, formula = _quotient(paper, table, series, n) if series.ratio else ("", "")
+        if formula and row.point:
+            ratio = row.value(formula)
+        why = beyond if series.ours else lacks
+        why |= dict(list(row.lacks.items())[:1])
+        empty = here is None and ratio is None
+        if not (series.ours and empty):
+            printed, launch = table.printed(series.label, n), NOTHING if empty else row.launch()
+            yield series.label, str(n), printed, here, drawn, ratio, launch
 
 
 def bracketed(quotient: float) -> str:
@@ -435,8 +413,7 @@ def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Tabl
         for table in (table for table in paper.tables if table.hardware == [hw]):
             timed = [s for s in table.series if s.quantity == "time" and not s.ours]
             for series, n in product(timed, run.sizes):
-                row = PointRow(paper, run, series.system, n)
-                point = row.chosen(series.system, series.choose == "best", series.levels)
+                point = _of_series(paper, run, series, n).point
                 if point and point.values(TIME) and (printed := table.printed(series.label, n)):
                     name = select.launch_text(run, point) or point.system
                     shown = (paper.device(hw).name, f"{point.system}, {name}", n)
