@@ -39,7 +39,8 @@ STEPS: dict[str, Any] = {"n": 4096, "steps": 64, "block_size": 96}
 BOARD: dict[str, Any] = {"n": 96}
 TOUR: dict[str, Any] = {"n": 122, "iterations": 1, "block_size": 64}
 COARSE, HISTOGRAM = "fitness_schemes.gpu_coarse", "fitness.histogram"
-TILED = Case("local_search", None, {**TOUR, "kernel": "tiled", "tile_x": 4, "tile_y": 60}, 0.08)
+# NVRTC 13.0 takes a tenth of the instructions for addresses of tiles, 13.5 a sixteenth.
+TILED = Case("local_search", None, {**TOUR, "kernel": "tiled", "tile_x": 4, "tile_y": 60}, 0.12)
 CASES = [
     Case("ceilings", None, {**STEPS, "operation": "copy", "steps": 0}),
     Case("ceilings", None, {**STEPS, "operation": "read"}, 0.02),
