@@ -329,7 +329,7 @@ class DevicePart:
             if at or f"{name.partition('/')[0]}::" in text
         ]
         if names:
-            why = "needs a host compiler; include only what kernels need"
+            why = f"need{'s' * (len(names) == 1)} a host compiler; include only what kernels need"
             said.append(f"{', '.join(names)} {why}, such as cub/block/block_reduce.cuh")
         return said
 
@@ -389,13 +389,16 @@ class DevicePart:
         return ""
 
     def _part(self, file: _SourceFile, whole: Piece, line: int) -> Piece:
-        """What to leave out of a piece with an error: of a class with code of the device, one
-        member of the host; else all."""
+        """What to leave out of a piece with an error: of a class with code of the device, or from
+        which another is derived, one member of the host; else all."""
         found = members(file.text, whole, self.marks)
         here = [m for m in found if m.first_line <= line <= m.last_line and m not in file.gone]
-        if any(m.device for m in found) and here and here[-1].function and not here[-1].device:
-            return here[-1]
-        return whole
+        if not here or here[-1].device or not here[-1].function:
+            return whole
+        name = re.search(r"(\w+)\s*[:{]", file.text[whole.start : whole.end])
+        derived = name and rf":\s*(?:public\s+)?{name[1]}\b[^;]*{{"
+        needed = any(m.device for m in found) or (derived and re.search(derived, file.left))
+        return here[-1] if needed else whole
 
     def _empty(self, error: nvrtc.Rejected) -> bool:
         """Take headers of CUDA's for the host to be empty, where errors are in them."""

@@ -14,6 +14,7 @@ from nqbench.compiler.bindings import cuda_headers, load_bindings
 from nqbench.compiler.includes import included_names
 from nqbench.compiler.standins import FIRST, STANDINS, host_libraries
 from nqbench.errors import CompileError, DeviceUnavailable
+from nqbench.system.suggest import suggestion
 
 ImageKind = Literal["ptx", "cubin"]
 
@@ -28,8 +29,14 @@ _EXPLAINED: Final = {
     " texture objects",
     "the required runtime APIs are not declared": "kernels that launch kernels run only as plans"
     " with device_launch, and not in the simulator",
+    r'"__(?:shfl|any|all|ballot)\w*" is undefined': "gone since compute capability 7.0: write"
+    " __shfl_sync(mask, ...) and the like",
 }
 """What NVRTC says, and what it means."""
+_KERNEL: Final = re.compile(
+    r"\bnamespace\s+(\w+)\s*\{|([{}])"
+    r"|\b__global__(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__)(\w+)\s*\("
+)
 _NAME_MAP: Final = "__nv_name_map"  # NVRTC's name for the file in which it resolves entries
 
 
@@ -206,19 +213,36 @@ def _refusal(program: CompileRequest, status: Any, log: str) -> str:
     if errors and all(line.startswith(_NAME_MAP) for line in errors):
         reason = re.sub(rf"^{_NAME_MAP}\(\d+\): error: ", "", errors[0])
         if "cannot determine which instance" in reason:
-            return f"{where}: it is a template; write its arguments too, {program.entry}<...>"
+            said = f"write its arguments, {program.entry}<...>, or its type, (void (*)(int*))"
+            return f"{where}: it is a template or has overloads; {said}{program.entry}"
         what = "variable" if "& " in errors[-1] else "entry"
-        return f"{where}: no such {what} in {program.source.name}: {reason}"
+        hint = _nearest_kernel(program) if what == "entry" else ""
+        return f"{where}: no such {what} in {program.source.name}: {reason}{hint}"
     return sentence(program, errors) if errors else f"{where}: {log or status.name}"
+
+
+def _nearest_kernel(program: CompileRequest) -> str:
+    """Which kernel of the source may be meant: it may stand in a namespace."""
+    found, inside = [], [""]
+    for namespace, brace, kernel in _KERNEL.findall(re.sub(r"//.*", "", program.text)):
+        if kernel:
+            found.append("::".join(filter(None, (*inside, kernel))))
+        elif brace == "}":
+            inside = inside[:-1]
+        else:
+            inside.append(namespace)
+    base = program.entry.partition("<")[0]
+    whole = next((name for name in found if name.endswith(f"::{base}")), base)
+    return f"; {suggestion(whole, found)}" if found and base not in found else ""
 
 
 def sentence(program: CompileRequest, errors: list[str]) -> str:
     """What is wrong with a program, by the first errors: an undefined name is the only one, as the
     others mostly follow from it."""
-    errors = [_without_folders(program, line) for line in errors]
-    for text, meaning in _EXPLAINED.items():
-        errors = [line.replace(text, f"{text} ({meaning})") for line in errors]
+    errors = list(dict.fromkeys(_without_folders(program, line) for line in errors))
     count = 1 if errors[0].endswith("is undefined") else 3  # others follow from these
+    for text, meaning in _EXPLAINED.items():
+        errors = [line + f" ({meaning})" * bool(re.search(text, line)) for line in errors]
     shown, more = "; ".join(errors[:count]), len(errors) - count
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
 

@@ -27,6 +27,8 @@ from nqbench.simulator.rules import SectorRules, memory_rules
 
 MANY_BLOCKS: Final = 300
 """From which LLVM's optimization takes minutes (the square of their number) and saves some 8%."""
+LONG: Final = 3_000
+"""Instructions from which it takes longer than 5 s, for the same reason."""
 KEPT_FROM: Final = 100_000
 """Characters of PTX from which a whole translation is kept in the cache folder, not its object
 code alone: below, translating again is as fast as reading."""
@@ -110,7 +112,8 @@ def _translated(
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     rules = memory_rules(dict(memory))
     module = Module()
-    quick = "optnone " if len(blocks) > MANY_BLOCKS else ""
+    long = sum(len(block.instructions) for block in blocks) > LONG
+    quick = "optnone " if long or len(blocks) > MANY_BLOCKS else ""
     head = "i32 sim_warp(ptr context, ptr warp, i64 quantum)"
     f = Function(module, f"{head} {quick}noinline nounwind")
     context, warp, _ = f.parameters

@@ -133,8 +133,9 @@ class Block:
             pattern = BRACES.sub("*", name)  # whatever stands in the braces
             if keys[-1] == "function":
                 pattern = str(Path(pattern).parent / "*.py")
-            in_folder = self.folder / pattern
-            found += sorted(self.folder.glob(pattern)) if "*" in pattern else [in_folder]
+            root = Path(pattern).anchor  # of an absolute path
+            matching = Path(root or self.folder).glob(pattern.removeprefix(root))
+            found += sorted(matching) if "*" in pattern else [self.folder / pattern]
         return list(dict.fromkeys(path.resolve() for path in found))
 
 
