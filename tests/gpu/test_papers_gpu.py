@@ -21,7 +21,7 @@ from nqbench.papers.forms import Points
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import FIGURES, joint_source
+from nqbench.report.papers.write import FIGURES
 from nqbench.study import Study, load_study
 from tests.toys import run_here
 
@@ -120,7 +120,7 @@ def test_tables_and_figures(run: Run, paper: str, tables: Sequence[str]) -> None
     with styled():
         for figure in loaded.figures:
             if paper != ZHANG and figure.draw not in ("none", "grid"):  # a grid takes a profiler
-                assert FIGURES[figure.draw](loaded, figure, [found], joint_source([found]))
+                assert FIGURES[figure.draw](loaded, figure, [found])
 
 
 @pytest.mark.parametrize(

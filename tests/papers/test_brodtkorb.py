@@ -15,7 +15,7 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.cells import number, rows_of, systems_of
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import FIGURES, joint_source
+from nqbench.report.papers.write import FIGURES
 from nqbench.workloads.local_search.searches import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import MACHINE, SEARCH, V, gtx480, search_levels, value_of
@@ -105,7 +105,7 @@ def test_a_simulated_run_knows_no_limits_and_makes_no_table(paper: Paper, own: D
             reproduced_table(paper, paper.table(name), simulated)
     for figure in (f for f in paper.figures if f.draw != "none"):
         with styled(), pytest.raises(AnalysisError):
-            FIGURES[figure.draw](paper, figure, [simulated], joint_source([simulated]))
+            FIGURES[figure.draw](paper, figure, [simulated])
     counted = {"global_sectors@evaluation": 30.0, "global_requests@evaluation": 4.0}
     made.count("versions", search_levels(100, 5), {"warp_instructions": 1, **counted}, f"{V}2")
     simulated = made.data(SEARCH)

@@ -18,7 +18,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import FIGURES, joint_source
+from nqbench.report.papers.write import FIGURES
 from tests.builders import MINI, Builder
 from tests.papers.runs import FITNESS, column, fitness, fitness_levels, published, value_of
 
@@ -114,7 +114,7 @@ def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
     found = {v.claim.id: v for v in judge(paper, [simulated])}
     assert "counts and does not time" in found["coarse_max_speedup"].reason
     with pytest.raises(NotMeasured, match="counts and does not time"):
-        FIGURES["curves"](paper, paper.figures[5], [simulated], joint_source([simulated]))
+        FIGURES["curves"](paper, paper.figures[5], [simulated])
     table = reproduced_table(paper, paper.table("times"), simulated)
     assert set(column(table, "system")) == {"cpu_serial"}
     with pytest.raises(AnalysisError):

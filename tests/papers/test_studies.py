@@ -10,7 +10,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import FIGURES, joint_source
+from nqbench.report.papers.write import FIGURES
 from nqbench.study import expand, load_study
 from nqbench.workloads.counting import counts
 from tests.papers.runs import complete_run
@@ -76,7 +76,7 @@ def test_a_complete_run_fills_every_table_and_figure(paper: str, runs: dict[str,
     with styled():
         for figure in loaded.figures:
             if figure.draw != "none":
-                (drawing,) = FIGURES[figure.draw](loaded, figure, [run], joint_source([run]))
+                (drawing,) = FIGURES[figure.draw](loaded, figure, [run])
                 axes = drawing.figure.axes
                 said = [label for ax in axes for label in ax.get_legend_handles_labels()[1]]
                 said += [ax.get_title(loc="left") for ax in axes]

@@ -22,7 +22,7 @@ from nqbench.papers.schema import Known, Paper, PaperFigure
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import axis_label, sizes_axis, value_axis
 from nqbench.report.papers import cells
-from nqbench.report.table import Source, slug
+from nqbench.report.table import joint, slug, source_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,9 +70,7 @@ class Curve:
         return f"CPU beside {self.run.device_name}" if several else device
 
 
-def curves(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Dataset], source: Source
-) -> list[style.Drawing]:
+def curves(paper: Paper, figure: PaperFigure, runs: Sequence[Dataset]) -> list[style.Drawing]:
     """A panel for each run, size or height. Raises ``NotMeasured`` where no run has a height."""
     spec = figure.curves
     assert spec is not None
@@ -95,9 +93,12 @@ def curves(
             members[:0] = (c for c in theirs if spec.panels == "runs" or key(c) == own)
     sizes = sorted({c.n for members in shown.values() for c in members if c.n is not None})
     form = _Panels(paper, figure, spec, runs, systems, sizes)
+    every = [curve for members in shown.values() for curve in members]
     row_in = 4.4 if spec.across == 1 else 2.7 if len(shown) > 3 else 3.4
     drawing, axes = style.panels(len(shown), 1.3, row_in, most=spec.across)
     for ax, (own, members) in zip(axes, shown.items(), strict=True):
+        if spec.panels == "runs" and ax is not axes[0]:
+            ax.sharex(axes[0])
         for curve in members:
             style.interval_curve(ax, curve.heights, form.look(curve), form.label(curve))
         if spec.panels == "n":
@@ -107,13 +108,13 @@ def curves(
             device = cells.timed_on(mine[0].run, [p for c in mine for p in c.points])
             kind = "published" if mine[0].published else "measured"
             ax.set_title(f"{device} ({kind})", fontsize=8)
-        form.finish(ax, members)
+        form.finish(ax, members, every if spec.panels == "runs" else members)
     for ax in axes if spec.legend == "below" else axes[:1]:
         columns = 3 if spec.lines != "runs" and spec.legend == "below" else 1
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=6.5, ncols=columns, **_LEGENDS[spec.legend])
     alt = f"{figure.title[0].upper()}{figure.title[1:]}, published and measured."
-    return finished(figure, drawing, source, alt=alt, runs=runs)
+    return finished(figure, drawing, alt, [curve.run for curve in ours])
 
 
 def _curves_of(paper: Paper, run: Dataset, spec: Curves, listed: Sequence[int]) -> Iterator[Curve]:
@@ -173,15 +174,18 @@ class _Panels:
                 place * len(self.systems) + self.systems.index(curve.system)
             )
             # Devices of similar speed overlap: the larger mark shows beneath the smaller.
-            return {**series.keywords, "markersize": SMALL + 1.5 * (len(self.runs) - 1 - place)}
+            return {**series.keywords, "markersize": SMALL + 3 * (len(self.runs) - 1 - place)}
         return {**series.keywords, "markersize": SMALL, **hollow}
 
-    def finish(self, ax: Axes, drawn: Sequence[Curve]) -> None:
-        """The published marks, the lines, and both axes of a panel."""
+    def finish(self, ax: Axes, drawn: Sequence[Curve], alike: Sequence[Curve]) -> None:
+        """The published marks, the lines, and both axes of a panel: long enough for the curves of
+        all panels that are ``alike``."""
+        from matplotlib.ticker import MaxNLocator
+
         spec, height = self.spec, self.spec.y[drawn[0].y]
-        places = sorted({x for curve in drawn for x in curve.heights})
+        places = sorted({x for curve in alike for x in curve.heights})
         shown = [
-            b for c in drawn for e in c.heights.values() for b in (e.value, e.low, e.high) if b
+            b for c in alike for e in c.heights.values() for b in (e.value, e.low, e.high) if b
         ]
         if height.marks:
             marks = (mark(ax, known, places[-1]) for known in self.figure.known)
@@ -205,12 +209,15 @@ class _Panels:
             sizes_axis(ax, spec.x_label)
         else:
             ax.set_xlabel(spec.x_label)
-            if spec.x == "n":
-                ax.set_xticks(places)
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 PART_COLOURS: Final = (style.COLOURS[0], style.COLOURS[1], "#bbbbbb")
 """Of the parts of a bar, from below."""
+
+
+MANY: Final = 8
+"""Bars of a panel beyond which their numbers are smaller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +240,7 @@ class Bar:
 class BarPanel:
     """Bars by system; ``absent`` stands for a missing one. ``labels`` are the names of the parts of
     ours, ``what`` is on the axis, ``ideal`` a dotted line, ``top`` the end of the axis; ``faint``
-    bars are a model's."""
+    bars are a model's, ``run`` is where ours come from."""
 
     title: str
     bars: Mapping[str, Bar | None]
@@ -243,6 +250,7 @@ class BarPanel:
     ideal: float | None = None
     top: float | None = None
     faint: bool = False
+    run: Dataset | None = None
 
     def draw(self, ax: Axes) -> None:
         """Everything of the panel."""
@@ -283,15 +291,14 @@ class BarPanel:
             ends = style.whiskers([bar.whole])
             ax.errorbar([x], [bar.whole.value], yerr=ends, color="#222222", capsize=3)
         above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom"}
-        ax.annotate(bar.text, (x, bar.top), (0, 1.5), fontsize=6.5, **above)
+        size = 5.8 if len(self.bars) > MANY else 6.5
+        ax.annotate(bar.text, (x, bar.top), (0, 1.5), fontsize=size, **above)
         if bar.inside:
             colour = "black" if self.faint else "white"
             ax.text(x, 0, bar.inside, ha="center", va="bottom", color=colour, fontsize=7)
 
 
-def bars(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Dataset], source: Source
-) -> list[style.Drawing]:
+def bars(paper: Paper, figure: PaperFigure, runs: Sequence[Dataset]) -> list[style.Drawing]:
     """The published bars, then those of each run: stacked in parts, or a panel for each part.
 
     Raises ``NotMeasured`` where no run has a bar.
@@ -314,7 +321,8 @@ def bars(
             ax.set_visible(False)
     style.legend(drawing, next(ax for ax in reversed(axes) if ax.get_visible()))
     alt = "Bars of the programs, published and from the runs."
-    return finished(figure, drawing, source, alt=alt, runs=runs)
+    drawn = [panel.run for row in rows for panel in row if panel and panel.run]
+    return finished(figure, drawing, alt, drawn)
 
 
 _Form = list[list[BarPanel | None]]
@@ -343,7 +351,7 @@ def _stacked(
                     every[row.system] = Bar(parts, time_text(whole.value, 3), whole, inside)
             if any(every.values()):
                 title = f"{run.device_name}, N = {n} (measured)"
-                panel = BarPanel(title, every, "not\ntimed", labels, what)
+                panel = BarPanel(title, every, "not\ntimed", labels, what, run=run)
                 if run.modelled:
                     title = f"{paper.device(run.hardware(paper)).name}, N = {n} (modelled)"
                     what_modelled = replace(what, label="modelled kernel time")
@@ -395,7 +403,7 @@ def _grid(
         for n in dict.fromkeys((*figure.n, *reversed(run.sizes))):
             rows = cells.rows_of(paper, run, spec.points, [n], lacks=lacks)
             if rows and all(row.value(spec.parts[0].value) is not None for row in rows):
-                parts = [_part_panel(part, rows, f"{run.chip}, N = {n}") for part in spec.parts]
+                parts = [_part_panel(part, rows) for part in spec.parts]
                 shown.append([None if shown else theirs, *parts])
                 break
             for row in rows:
@@ -403,12 +411,13 @@ def _grid(
     return shown
 
 
-def _part_panel(part: Height, rows: Sequence[cells.PointRow], where: str) -> BarPanel:
+def _part_panel(part: Height, rows: Sequence[cells.PointRow]) -> BarPanel:
+    run = rows[0].run
     found = {row.system: cells.number(row.value(part.value)) for row in rows}
     bars = {s: None if v is None else Bar([v], f"{v:.4g}") for s, v in found.items()}
     absent = "counted by\nNsight Compute\nonly"
-    title = f"{part.label}\n{where}"
-    return BarPanel(title, bars, absent, [part.label], ideal=part.ideal, top=part.top)
+    title = f"{part.label}\n{run.chip}, N = {rows[0].n}"
+    return BarPanel(title, bars, absent, [part.label], ideal=part.ideal, top=part.top, run=run)
 
 
 def printed_on(paper: Paper, figure: PaperFigure) -> str:
@@ -419,9 +428,10 @@ def printed_on(paper: Paper, figure: PaperFigure) -> str:
 
 
 def finished(
-    figure: PaperFigure, drawing: Figure, source: Source, *, alt: str, runs: Sequence[Dataset] = ()
+    figure: PaperFigure, drawing: Figure, alt: str, runs: Sequence[Dataset]
 ) -> list[style.Drawing]:
-    """The figure with its title, the paper's number and what explains it."""
+    """The figure with its title, the paper's number and what explains it, from the runs drawn."""
+    source = joint([source_of(run) for run in runs])
     cpus = ", ".join(dict.fromkeys(cells.cpu_name(run) for run in runs))
     subtitle = figure.subtitle.replace("{cpu}", cpus)
     title = f"Figure {figure.number}: {figure.title}"

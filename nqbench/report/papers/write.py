@@ -166,19 +166,14 @@ def _figures(
 ) -> tuple[list[tuple[PaperFigure, Drawing]], dict[str, list[str]]]:
     """The paper's own figures over all runs, bars of times also over ``models`` of its own GPUs,
     and what could not be drawn, by the reason."""
-    with_times, models = (
-        [run for run in some if any(p.values(TIME) for p in run.points)] for some in (runs, models)
-    )
-    source, timed = joint_source(runs), joint_source(with_times or runs)
+    models = [run for run in models if any(p.values(TIME) for p in run.points)]
     drawn: list[tuple[PaperFigure, Drawing]] = []
     lacking: dict[str, list[str]] = {}
     with styled():
         for figure in (figure for figure in paper.figures if figure.draw != "none"):
             with _noted(lacking, _named("figure", figure)):
-                every, seen = runs, source if figure.draw == "grid" else timed
-                if figure.draw == "stacked" and models:
-                    every, seen = [*runs, *models], joint_source([*with_times, *models])
-                made = FIGURES[figure.draw](paper, figure, every, seen)
+                every = [*runs, *models] if figure.draw == "stacked" else runs
+                made = FIGURES[figure.draw](paper, figure, every)
                 drawn += [(figure, drawing) for drawing in made]
     return drawn, lacking
 

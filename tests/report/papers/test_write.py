@@ -93,7 +93,7 @@ def draw(paper_id: str, name: str, *builders: Builder) -> Drawing:
     figure = next(f for f in paper.figures if f.id == name)
     runs = [builder.data(paper_id) for builder in builders]
     with styled():
-        (drawing,) = FIGURES[figure.draw](paper, figure, runs, joint_source(runs))
+        (drawing,) = FIGURES[figure.draw](paper, figure, runs)
     return drawing
 
 
