@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.liveness import results, sources
-from nqbench.simulator.models import Chip, Model
+from nqbench.simulator.models import Model
 from nqbench.simulator.ptx import ATOMICS, WIDTHS, Instruction, Name, Register
 from nqbench.simulator.ptxas import Assembled
 from nqbench.simulator.rules import SECTOR_BITS
@@ -39,6 +39,13 @@ SECTOR_BYTES: Final = 1 << SECTOR_BITS
 OFF_CHIP: Final = ("global", "local")
 PRODUCTS: Final = ("mul", "mad", "fma")
 """Opcodes of the multiply-add lanes, of whatever type."""
+
+CACHES: Final = {"l1": "l1_shared_bytes", "l2": "l2_bytes"}
+"""Caches, from the multiprocessor on, and the fact that is 0 where there is none."""
+FREE: Final = frozenset(
+    ("l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost", "reconvergence_latency")
+)
+"""Facts that a chip may do without: it has no such thing, or nobody states it."""
 
 Float = NDArray[np.float64]
 
@@ -69,19 +76,17 @@ class Modelled:
     clocks: Mapping[str, float]
 
 
-def required(model: Model) -> Chip:
-    """The model's rates and latencies. Raises ``DeviceError`` if it does not state them all."""
-    chip = model.chip
-    free = {"l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost", "reconvergence_latency"}
-    free |= set() if chip.l1_shared_bytes else {"l1_latency", "l1_transactions_per_clock"}
-    free |= set() if chip.l2_bytes else {"l2_latency"}
-    names = (field.name for field in fields(chip) if field.name not in free)
-    if missing := [name for name in names if getattr(chip, name) is None]:
+def required(model: Model) -> Mapping[str, Any]:
+    """The model's rates and latencies by name, without those that it does not state. Raises
+    ``DeviceError`` if one of them is needed."""
+    chip = asdict(model.chip)
+    free = FREE | {f"{level}_latency" for level, size in CACHES.items() if chip[size] == 0}
+    if missing := [name for name, value in chip.items() if value is None and name not in free]:
         raise DeviceError(
             f"sim:{model.name}: the model does not state {', '.join(missing)}, which a modelled"
             " time needs; add them to its facts"
         )
-    return chip
+    return {name: value for name, value in chip.items() if value is not None}
 
 
 def work_of(
@@ -111,13 +116,14 @@ def work_of(
     warps = len(executions)
     passes, lines, again = np.zeros(warps), np.zeros(warps), np.zeros(warps)
     parted, met = np.zeros(warps), np.zeros(warps)
-    if chip.reconvergence_latency:
+    reconvergence = chip.get("reconvergence_latency", 0)
+    if reconvergence:
         parting = [block.index for block in blocks if _parts(block, assembled)]
         parted = executions[:, parting].sum(axis=1)
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
-    apart = parted * rates.step + met * (chip.reconvergence_latency or 0)
+    apart = parted * rates.step + met * reconvergence
     loaded = stored = partial = 0.0
-    held = set(chip.l1_holds or ()) if chip.l1_shared_bytes else set()
+    held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
     for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
         requests = executions[:, site.block] if site.always else counts["requests"]
@@ -137,17 +143,16 @@ def work_of(
                 partial += _partly_written(site.instruction, float(lanes.sum()), sectors)
     hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
-    memory = l2_bytes * (1 - hit2) if chip.l2_bytes else l2_bytes
-    l2_bytes += partial * SECTOR_BYTES * ((chip.l2_partial_cost or 1) - 1)
-    per_pass = chip.shared_clocks_per_pass or 1
-    per_line = 1 / (chip.l1_transactions_per_clock or 1)
-    share = hit1 if held else (hit2 if chip.l2_bytes else 0.0)
+    memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
+    l2_bytes += partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
+    per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
+    share = hit1 if held else (hit2 if chip["l2_bytes"] else 0.0)
     return KernelWork(
         share * best + (1 - share) * worst + apart + again * per_pass,
         {
             "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
-            "integer": issues @ integer / ((chip.integer_per_clock or LANES) / LANES),
-            "products": issues @ products / ((chip.float_per_clock or LANES) / LANES),
+            "integer": issues @ integer / (chip["integer_per_clock"] / LANES),
+            "products": issues @ products / (chip["float_per_clock"] / LANES),
             "memory_pipe": passes * per_pass + lines * per_line,
         },
         l2_bytes,
@@ -168,19 +173,12 @@ class Rates:
     """How fast a chip's multiprocessor issues, and when results are there. Accesses that are part
     of a wider one do not issue, and their words come with it."""
 
-    def __init__(self, chip: Chip, assembled: Assembled | None = None) -> None:
-        self.chip = chip
-        self.assembled = assembled or Assembled()
-        self.step = chip.issue_clocks or 1
-        self.issue_per_clock = (chip.schedulers or 1) * (chip.issue_width or 1) / self.step
-        self.branch, self.predicate = chip.branch_latency or 0, chip.predicate_latency or 0
-        latencies = (
-            (chip.l1_shared_bytes, chip.l1_latency),
-            (chip.l2_bytes, chip.l2_latency),
-            (1, chip.memory_latency),
-        )
-        below = [latency or 0 for there, latency in latencies if there]
-        self.off_chip = below[0], below[min(1, len(below) - 1)]
+    def __init__(self, chip: Mapping[str, Any], assembled: Assembled) -> None:
+        self.chip, self.assembled, self.step = chip, assembled, chip["issue_clocks"]
+        self.issue_per_clock = chip["schedulers"] * chip["issue_width"] / self.step
+        self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
+        below = [level for level, size in CACHES.items() if chip[size]] + 2 * ["memory"]
+        self.off_chip = [float(chip[f"{level}_latency"]) for level in below[:2]]
 
     def alone(self, instructions: Sequence[Instruction], hit: bool) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
@@ -194,7 +192,7 @@ class Rates:
                 predicates = [r for r in sources(i) if r.width == 1 and r in made]
                 start = max([start, *(made[r] + self.predicate for r in predicates)])
             issues = self.issues(i)
-            start += max(issues - 1, 0) * (self.chip.arithmetic_latency or 0)  # one after another
+            start += max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one after another
             now = start + (self.branch if branches else self.step if issues else 0)
             for register in results(i):
                 made[register] = start
@@ -219,16 +217,16 @@ class Rates:
         return int(i.opcode in PRODUCTS or float_operations(i) > 0)
 
     def _latency(self, i: Instruction, hit: bool) -> float:
-        chip = self.chip
+        shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
         if i.opcode in ("ld", "ldu", *ATOMICS):
             if "shared" in i.modifiers:
-                return chip.shared_latency or 0
+                return float(shared)
             if "param" not in i.modifiers and "const" not in i.modifiers:
                 return self.off_chip[0 if hit and i.opcode not in ATOMICS else 1]
         if i.opcode == "mov" and isinstance(i.operands[-1], Name):
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
-            return (chip.shared_latency if special else chip.arithmetic_latency) or 0
-        return chip.arithmetic_latency or 0
+            return float(shared if special else arithmetic)
+        return float(arithmetic)
 
 
 def _parts(block: BasicBlock, assembled: Assembled) -> bool:
@@ -250,19 +248,19 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     """The time of a launch whose blocks have ``warps_per_block`` warps, ``resident`` of them at a
     time on each multiprocessor."""
     chip, multiprocessors = required(model), model.facts.multiprocessors
-    hertz = 1e6 * (chip.clock_mhz or 1)
+    hertz = 1e6 * chip["clock_mhz"]
     span = makespan(work.alone, work.shared, warps_per_block, resident, multiprocessors)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),
         **{name: float(of.sum()) / multiprocessors for name, of in work.shared.items()},
-        "device_memory": work.memory_bytes / (1e9 * (chip.bandwidth_gb_per_s or 1)) * hertz,
-        "atomics": work.contended * (chip.atomic_clocks or 0),
+        "device_memory": work.memory_bytes / (1e9 * chip["bandwidth_gb_per_s"]) * hertz,
+        "atomics": work.contended * chip["atomic_clocks"],
     }
-    if chip.l2_gb_per_s:
-        clocks["l2"] = work.l2_bytes / (1e9 * chip.l2_gb_per_s) * hertz
+    if "l2_gb_per_s" in chip:
+        clocks["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
     bound = max(span, *(clocks.get(name, 0.0) for name in ("device_memory", "l2", "atomics")))
-    return Modelled(bound / hertz + 1e-6 * (chip.launch_us or 0), clocks)
+    return Modelled(bound / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
 def makespan(

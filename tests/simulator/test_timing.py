@@ -17,7 +17,7 @@ from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
 from nqbench.simulator.ptxas import Assembled
-from nqbench.simulator.timing import KernelWork, Rates, makespan, modelled, work_of
+from nqbench.simulator.timing import KernelWork, Rates, makespan, modelled, required, work_of
 from nqbench.simulator.translation import build
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import RULES, counting, ptx
@@ -77,17 +77,17 @@ def test_a_lone_warp_by_hand() -> None:
     block = next(b for b in build(text, "k", RULES).blocks if b.ending == "branch")
     assert block.closing is not None
     instructions = [*block.instructions, block.closing]
-    rates = Rates(H100.chip)
+    rates = Rates(required(H100), Assembled())
     assert rates.issue_per_clock == 4
     assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (64, 322)
     # A load that is part of a wider one does not issue, but its word is there no earlier.
     merged = Assembled(dropped={instructions[0]})
-    assert Rates(H100.chip, merged).alone(instructions[:1], True) == 24
+    assert Rates(required(H100), merged).alone(instructions[:1], True) == 24
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
-    assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
-    assert Rates(load_model("gtx560ti").chip).issue_per_clock == 2
-    assert Rates(load_model("gtx280").chip).issue_per_clock == 0.25
+    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, True) == 106
+    assert Rates(required(load_model("gtx560ti")), Assembled()).issue_per_clock == 2
+    assert Rates(required(load_model("gtx280")), Assembled()).issue_per_clock == 0.25
 
 
 def test_lanes_that_part_meet_again() -> None:

@@ -87,7 +87,7 @@ CELL: Final = 4 * ROLE + 2
 value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
 ENTRY: Final = 6
-"""Numbers about an atomic: see ``watcher._ring``."""
+"""Numbers about an atomic: see ``ordering._ring``."""
 MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
 """Numbers about a thread's copies: groups, copies; of each offset, bytes, group, instruction."""

@@ -73,7 +73,7 @@ class Chip:
     ``shared_clocks_per_pass``  clocks of one pass through the shared-memory banks
     ``l1_shared_bytes``       storage of L1 cache and shared memory per multiprocessor; 0: no L1
     ``l1_holds``              what L1 caches: ``local``, ``global``
-    ``l1_transactions_per_clock``  that an L1 cache works through
+    ``l1_transactions_per_clock``  that an L1 cache (without one: the memory pipe) works through
     ``l2_bytes``              0: no L2 cache
     ``l2_gb_per_s``           of the L2 cache; where nobody states it, nothing is bounded by it
     ``l2_partial_cost``       of writing a part of a sector in L2, in whole sectors

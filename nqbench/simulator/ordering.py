@@ -1,0 +1,261 @@
+"""What orders two accesses in the checked mode (``watcher.py``): the clocks of warps and lanes, and
+what atomics handed over. Numba compiles it into the functions that generated code calls.
+
+Two accesses are ordered if a barrier lies between them that both threads took part in:
+
+- warps have vector clocks, joined at barriers of the block (``ARRIVE``, ``RESUME``);
+- lanes of a warp have vector clocks, joined at ``__syncwarp`` (``MEET``). Votes and shuffles are no
+  memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
+  is joined at these too (``CONVERGE``);
+- threads that used the same atomic variable one after the other are ordered by it, as in a lock or
+  in a grid sync; those of different blocks if the first had a fence in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir
+
+from nqbench.simulator.codegen import watch
+from nqbench.simulator.layout import BARRIERS, Context, Warp
+
+SHARED, LOCAL, GLOBAL = range(len(watch.SPACES))
+constant: Any = np.int64
+"""Numba compiles a function for each ``int`` among its arguments, and once for all of these."""
+NOBODY: Final[int] = constant(-1)
+THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
+WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
+ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
+
+C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
+C_GRID_X, C_GRID_Y = int(Context.GRID_X), int(Context.GRID_Y)
+C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
+W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
+W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
+# fmt: off
+(FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
+ LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
+ SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS) = (
+    constant(field) for field in [*watch.Field][:-1]
+)
+# fmt: on
+
+nb: Any = numba
+types: Any = numba.types
+carray: Any = nb.carray
+P = ParamSpec("P")
+R = TypeVar("R")
+compiled: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""Compiles for the entry points below, which are cached on disk."""
+inlined: Callable[[Callable[P, R]], Callable[P, R]] = nb.njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+    forceinline=True,
+)  # fmt: skip
+"""The same for what every lane runs: a call of it would take as long as its work."""
+
+
+def _to_pointer(_context: Any, _number: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+pointer: Any = nb.extending.intrinsic(_to_pointer)
+
+
+@compiled
+def longs(h: Any, field: int, start: int = 0) -> Any:
+    return carray(pointer(h[field] + 8 * start), ENDLESS, nb.int64)
+
+
+@compiled
+def ints(h: Any, field: int, start: int = 0) -> Any:
+    return carray(pointer(h[field] + 4 * start), ENDLESS, nb.int32)
+
+
+@compiled
+def octets(address: int) -> Any:
+    return carray(pointer(address), ENDLESS, nb.uint8)
+
+
+@compiled
+def _slot(h: Any, c: Any, w: Any) -> Any:
+    """The warp's slot; a new block in it starts with fresh clocks and memory."""
+    slot = (w[W_SLOT] - c[C_SLOTS]) // c[C_SLOT_STRIDE]
+    block = w[W_X] + c[C_GRID_X] * (w[W_Y] + c[C_GRID_Y] * w[W_Z])
+    first = h[FIRST] + block * h[THREADS]
+    owners = longs(h, OWNERS)
+    if owners[slot] != first:
+        owners[slot] = first
+        warps = h[WARPS]
+        epochs = ints(h, EPOCHS, slot * warps * warps)
+        epochs[: warps * warps] = 0
+        for warp in range(warps):
+            epochs[warp * warps + warp] = 1
+        ints(h, JOINS, slot * BARRIERS * warps)[: BARRIERS * warps] = 0
+        lanes = ints(h, LANES, slot * warps * 2048)
+        lanes[: warps * 2048] = 0
+        for matrix in range(2 * warps):
+            for lane in range(32):
+                lanes[matrix * 1024 + 33 * lane] = 1
+        nbytes = c[C_SHARED_BYTES]
+        octets(h[KNOWN] + slot * nbytes)[:nbytes] = 0
+        nbytes = warps * 32 * h[LOCAL_BYTES]
+        octets(h[LOCAL_KNOWN] + slot * nbytes)[:nbytes] = 0
+        for thread in range(32 * warps if h[PENDING] else 0):
+            longs(h, PENDING, (slot * warps * 32 + thread) * watch.PENDING)[:2] = 0
+        h[CHANGES] += 1
+        longs(h, MEETINGS, 2 * slot * BARRIERS)[: 2 * BARRIERS] = 0
+    return slot
+
+
+@compiled
+def _warp_of(h: Any, thread: int) -> Any:
+    return (thread - h[FIRST]) % h[THREADS] >> 5
+
+
+@compiled
+def _met(
+    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
+    fenced: bool,
+) -> bool:  # fmt: skip
+    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
+
+    Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
+    between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
+    only what came before a fence, of either thread; unless ``fenced``, whatever came before."""
+    a = _ring(h, field, length, other)
+    far = fenced and (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
+    far = far and longs(h, FENCES)[other - h[FIRST]] <= when
+    b = _ring(h, field, length, thread)
+    for i in range(0, length * watch.ENTRY, watch.ENTRY):
+        if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
+            continue
+        if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
+            continue
+        for j in range(0, length * watch.ENTRY, watch.ENTRY):
+            if b[j] != a[i] or b[j + 1] <= a[i + 1]:
+                continue
+            if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
+                return True
+    return False
+
+
+@compiled
+def _ring(h: Any, field: int, length: int, thread: int) -> Any:
+    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
+    it only read (who only reads hands nothing over), until when what the thread did is released."""
+    number = thread - h[FIRST]
+    if field == BLOCK_RINGS:
+        number //= h[THREADS]
+    return longs(h, field, number * length * watch.ENTRY)
+
+
+@compiled
+def remember(
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, until: int
+) -> None:
+    ring = _ring(h, field, length, thread)
+    oldest = 0
+    for i in range(0, length * watch.ENTRY, watch.ENTRY):
+        # A loop that waits must not push out the rest.
+        again = reads and ring[i + 4] and ring[i] == place and ring[i + 3] == epoch
+        if again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread):
+            oldest = i
+            break
+        if ring[i + 1] < ring[oldest + 1]:
+            oldest = i
+    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
+    ring[oldest + 3], ring[oldest + 4], ring[oldest + 5] = epoch, reads, until
+    if not reads:
+        h[HANDED] = h[TIME]
+
+
+class Sight(NamedTuple):
+    """A warp and what it sees: its slot, the first thread of its block, its place in the block and
+    its epoch; where what it knows of others' epochs, and its lanes' clocks begin."""
+
+    slot: int
+    block: int
+    warp: int
+    epoch: int
+    epochs: int
+    clocks: int
+
+
+@inlined
+def sight(h: Any, c: Any, w: Any) -> Sight:
+    slot, warp, warps = _slot(h, c, w), w[W_INDEX], h[WARPS]
+    place = slot * warps + warp
+    epoch = ints(h, EPOCHS, place * warps)[warp]
+    return Sight(slot, longs(h, OWNERS)[slot], warp, epoch, place * warps, place * 2048)
+
+
+@inlined
+def _clock(h: Any, s: Sight, role: int, thread: int, of: int) -> Any:
+    """What a lane of the warp knows of another one's clock, as readers or writers do."""
+    matrix = s.clocks + 1024 * (READER <= role < UPDATER)
+    return ints(h, LANES, matrix)[(thread - s.block & 31) * 32 + (of - s.block & 31)]
+
+
+@inlined
+def ordered(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int) -> bool:
+    """Whether the access that a role of the cell describes certainly happened before now."""
+    at = cell + role
+    other = cells[at + THREAD]
+    if other < h[FIRST] or other == thread:
+        return True
+    epoch = cells[at + EPOCH]
+    if s.block <= other < s.block + h[THREADS]:
+        warp = other - s.block >> 5
+        known = ints(h, EPOCHS, s.epochs)[warp]
+        if known > epoch or (known == epoch and warp != s.warp):
+            return True
+        if warp == s.warp and _clock(h, s, role, thread, other) >= cells[at + LANE]:
+            return True
+    elif space == SHARED:
+        return True  # of the block that was in the slot before
+    return handed(h, s, cells, at, thread, fenced=True)
+
+
+@compiled
+def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, fenced: bool) -> bool:
+    """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
+    other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
+    if h[HANDED] <= when:
+        return False
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, fenced) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, fenced
+    )
+
+
+@inlined
+def note(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, where: int) -> None:
+    at = cell + role
+    cells[at + THREAD], cells[at + EPOCH] = thread, s.epoch
+    cells[at + LANE] = _clock(h, s, role, thread, thread)
+    cells[at + WHERE], cells[at + WHEN] = where, h[TIME]
+
+
+@compiled
+def join(clocks: Any, lanes: int) -> None:
+    """These lanes now know what each of them knew."""
+    for of in range(32):
+        latest = 0
+        for lane in range(32):
+            if lanes >> lane & 1:
+                latest = max(latest, clocks[lane * 32 + of])
+        for lane in range(32):
+            if lanes >> lane & 1:
+                clocks[lane * 32 + of] = latest
+    for lane in range(32):
+        if lanes >> lane & 1:
+            clocks[33 * lane] += 1
