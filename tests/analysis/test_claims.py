@@ -26,6 +26,7 @@ from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.expressions import parse
 from nqbench.papers import load_paper
 from nqbench.papers.formula import CLAIMS, with_limits
+from nqbench.report.papers.cells import PointRow
 from tests.builders import MINI, Builder, counters_of, device, interval
 from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
 
@@ -601,11 +602,16 @@ def test_the_rounds_of_a_baseline_are_no_rounds_of_the_run() -> None:
     assert "only one round" in once.sizes[0].reason
     of_gpu = {"expr": 'time("low_divergence")', "expect": "value < 2"}
     assert verdict(of_gpu, with_cpu([1.0], [8.0, 9.0, 10.0])).word == "unclear"
-    more = verdict(OVER_CPU, with_cpu([1.0, 1.0], [8.0, 8.0, 8.0, 27.0, 27.0, 27.0]))
+    cpu = [8.0, 8.0, 8.0, 27.0, 27.0, 27.0]
+    more = verdict(OVER_CPU, with_cpu([1.0, 1.0], cpu))
     low, value, high = interval(more.sizes[0].value)
     assert value == pytest.approx((8 * 27) ** 0.5)
     half = 2.571 * (6 / 5) ** 0.5 * np.log(27 / 8) / 2 / 6**0.5  # t of five degrees of freedom
-    assert (low, high) == pytest.approx((value / np.exp(half), value * np.exp(half)), rel=0.15)
+    ends = (value / np.exp(half), value * np.exp(half))
+    assert (low, high) == pytest.approx(ends, rel=0.15)
+    row = PointRow(load_paper("zhang2011"), with_cpu([1.0] * 2, cpu), "", 15)
+    in_a_table = row.value('time("cpu.somers") / time("low_divergence")')
+    assert interval(in_a_table) == pytest.approx((ends[0], value, ends[1]), rel=1e-3)
 
 
 def on_gpus(*gpus: list[float]) -> Dataset:

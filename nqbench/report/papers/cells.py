@@ -20,7 +20,7 @@ from nqbench import expressions
 from nqbench.analysis.claims import functions as claims
 from nqbench.analysis.data import select
 from nqbench.analysis.data.dataset import Dataset, PointResult, missing
-from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.estimate import Estimate, combine, welch
 from nqbench.analysis.data.for_papers import probe_value
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import Asked, NotMeasured
@@ -45,7 +45,8 @@ class PointRow:
     ``sizes``  where a formula is tried in turn; without any, at ``n``
     ``each``   the level of a column that stands for one
     ``lacks``  why formulas had no value, with the command that would measure it
-    ``at``     the round that times are of; without one, of all rounds
+    ``at``     whether times of a baseline are of one round, or the others, and of which one;
+               without it times are of all rounds
     ``reads``  whose times a formula has read, and which ones
     """
 
@@ -61,7 +62,7 @@ class PointRow:
     each: object = None
     lacks: dict[str, str] = field(default_factory=dict)
     used: dict[int, None] = field(default_factory=dict)
-    at: int | None = None
+    at: tuple[bool, int] | None = None
     reads: list[tuple[PointResult, Quantity]] = field(default_factory=list)
 
     def value(self, text: str, **own: Any) -> Cell:
@@ -85,22 +86,30 @@ class PointRow:
 
     def _sampled(self, formula: expressions.Expression) -> Any:
         """A formula's value: of times, that of each round in which all of them were measured, so
-        that they are paired; those of another run are constants. NaN for a time over itself."""
+        that they are paired. Rounds of a baseline vary by themselves. NaN for a time over itself.
+        """
         names = {name: self.name(name) for name in formula.names}
         found = expressions.evaluate(formula, CELLS, names, self.functions)
-        reads = tuple(self.reads)
-        if not reads or missing(found):
+        if not self.reads or missing(found):
             return found
-        if found == 1 and all(reads.count(one) > 1 for one in reads):
+        if found == 1 and all(self.reads.count(one) > 1 for one in self.reads):
             return math.nan
-        own = [one for one in reads if not one[0].borrowed] or reads
-        shared = set.intersection(*({*point.values(what)} for point, what in own))
-        values = [
-            expressions.evaluate(formula, CELLS, names, replace(self, at=at).functions)
-            for at in sorted(shared)
-        ]
-        positive = [value for value in values if value > 0]
-        return combine(positive) if positive or values else Estimate(found)
+        own, lent = (self._by_round(formula, names, borrowed) for borrowed in (False, True))
+        if len(own) > 1 and len(lent) > 1:
+            return welch({at: found / value for at, value in lent.items()}, own).estimate()
+        values = list((own or lent).values())
+        return combine(values) if values else Estimate(found)
+
+    def _by_round(
+        self, formula: expressions.Expression, names: Mapping[str, Any], borrowed: bool
+    ) -> dict[int, float]:
+        """A formula's positive values where the times of a baseline alone, or the others alone, are
+        of one round."""
+        reads = tuple(one for one in self.reads if one[0].borrowed == borrowed)
+        rounds = set.intersection(*({*p.values(what)} for p, what in reads)) if reads else set()
+        at = ((n, replace(self, at=(borrowed, n)).functions) for n in sorted(rounds))
+        found = {n: expressions.evaluate(formula, CELLS, names, functions) for n, functions in at}
+        return {n: value for n, value in found.items() if value > 0}
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -186,9 +195,8 @@ class PointRow:
             return math.nan
         self.reads.append((point, what))
         values = point.values(what)
-        constant = point.borrowed and not all(one.borrowed for one, _ in self.reads)
-        if self.at is not None and not constant:
-            return values[self.at]
+        if self.at is not None and self.at[0] == point.borrowed:
+            return values[self.at[1]]
         positive = [value for value in values.values() if value > 0]
         return combine(positive).value if positive else math.nan
 
