@@ -77,6 +77,16 @@ class Buffer:
         return next(words[again] for kinds, words in FILLS.items() if kind in kinds)
 
 
+def with_addresses(argument: Any, address: Callable[[str], Any]) -> Any:
+    """A scalar argument as it stands in a launch: members of a struct that point to buffers (so
+    says ``points_to`` in the metadata of their types) hold addresses."""
+    placed = argument.copy()
+    for member in argument.dtype.names or ():
+        if to := (argument.dtype[member].metadata or {}).get("points_to"):
+            placed[member] = address(to)
+    return placed
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A scalar argument that a program gives at each launch; ``dtype`` as numpy names it."""

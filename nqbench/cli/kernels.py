@@ -48,8 +48,8 @@ def check(
     from nqbench.study.asked import chosen_points, of_kernel
     from nqbench.study.packaged import SOURCES
 
-    if form not in ("", "github"):
-        raise StudyError(f"--format {form}: write --format github, or --json")
+    if form not in ("", "github") or (form and as_json):
+        raise StudyError(f"--format {form}: write --format github alone, or --json")
     simulator, file = open_simulator(device, checked=True), Path(subject)
     study: str | Study = subject
     warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer

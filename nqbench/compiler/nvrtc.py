@@ -134,7 +134,10 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
         log = _image(handle, "log").rstrip().decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            error = Rejected(_refusal(program, status, log))
+            said = _refusal(program, status, log)
+            if status.name == "NVRTC_ERROR_INVALID_OPTION":
+                raise CompileError(said)
+            error = Rejected(said)
             found = filter(None, map(_PLACE.match, log.splitlines()))
             error.errors = tuple((m[1], int(m[2]), m[0]) for m in found)
             error.log = log
@@ -232,8 +235,10 @@ def _nearest_kernel(program: CompileRequest) -> str:
         else:
             inside.append(namespace)
     base = program.entry.partition("<")[0]
+    if not found:
+        return "; the file itself has no __global__ function"
     whole = next((name for name in found if name.endswith(f"::{base}")), base)
-    return f"; {suggestion(whole, found)}" if found and base not in found else ""
+    return f"; {suggestion(whole, found)}" if base not in found else ""
 
 
 def sentence(program: CompileRequest, errors: list[str]) -> str:

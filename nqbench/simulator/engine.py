@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
+from nqbench.plan import with_addresses
 from nqbench.simulator.codegen.caches import CONTENDED, L1_WAYS, L2_WAYS, set_bytes
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
@@ -264,7 +265,7 @@ def parameter_bytes(code: Translation, arguments: tuple[Any, ...], memory: Globa
     places = zip(code.kernel.parameters.values(), arguments, strict=True)
     for number, ((offset, nbytes), argument) in enumerate(places, 1):
         if not isinstance(argument, str):
-            data = argument.tobytes()
+            data = with_addresses(argument, memory.address).tobytes()
         elif argument in memory.by_name:
             data = memory.address(argument).to_bytes(8, "little")
         else:

@@ -75,7 +75,10 @@ class Spaces:
     def _near(self, space: str, address: int) -> tuple[str, str]:
         """The buffer that an address that is wrong is near to, and in words."""
         if space == "shared":
-            return "", f"the block has {self.shared_bytes} bytes"
+            missing = "; what is `extern __shared__` needs `shared:` (--shared)"
+            return "", f"the block has {self.shared_bytes} bytes" + missing * (
+                not self.shared_bytes
+            )
         if space == "local":
             return "", f"a thread has {self.code.layout.local_bytes} bytes"
         return ("", "through a null pointer") if 0 <= address < NEAR else self.memory.near(address)

@@ -59,8 +59,6 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     elif kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN):
         finding = _access(run, kind, instruction, address)
         said = sentence(replace(finding, threads=((block, thread),)))
-        if finding.space == "shared" and not run.geometry.shared_bytes:
-            said += "; the study gives no `shared:` for what is `extern __shared__`"
     else:
         said = TEXT[kind].format(address=address, text=_text(run, address))
     if kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):

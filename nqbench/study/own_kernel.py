@@ -86,9 +86,11 @@ class FieldFile(_Short):
 
     short = ("dtype", _DTYPE)
 
-    dtype: Dtype = pydantic.Field(description=_DTYPE_MEANING)
+    dtype: Dtype = pydantic.Field("", description=_DTYPE_MEANING)
     value: NumberText | None = None
     """By default the factor or value of its name."""
+    points_to: str | None = None
+    """In place of `dtype`: the address of this buffer."""
 
 
 class VariableFile(Strict):
@@ -421,17 +423,27 @@ class _KernelChecks:
             said = "have no dtype and no value, and are not checked"
             raise self.error(f"'{name}' holds addresses, which {said}", *keys)
         for target in buffers[name]["points_to"]:
-            if target not in buffers or target == name:
-                hint = suggestion(target, [one for one in buffers if one != name])
-                said = f"'{name}' points to '{target}', which is no other buffer; {hint}"
-                raise self.error(said, *keys, "points_to")
+            self.target(name, target, *keys, "points_to")
+
+    def target(self, name: str, target: str, *keys: Key) -> None:
+        """Raise ``StudyError`` for a pointer to what is no other buffer."""
+        others = [one for one in self.kernel.block.buffers if one != name]
+        if target not in others:
+            hint = suggestion(target, others)
+            said = f"'{name}' points to '{target}', which is no other buffer; {hint}"
+            raise self.error(said, *keys)
 
     def struct(self, name: str, given: ArgumentFile) -> None:
         parts = ("fields", "value", "length", "shape", "contents")
         self.exclusive(given, parts, "arguments", name)
         for field, one in (given.fields or {}).items():
-            self.dtype(field, one.dtype, "arguments", name, "fields", field)
-            self.scalar(field, one, "arguments", name, "fields", field)
+            keys = ("arguments", name, "fields", field)
+            if one.points_to:
+                self.exclusive(one, ("value", "points_to"), *keys)
+                self.target(field, one.points_to, *keys, "points_to")
+                continue
+            self.dtype(field, one.dtype, *keys)
+            self.scalar(field, one, *keys)
 
     def scalar(self, name: str, given: ArgumentFile | FieldFile, *keys: Key) -> None:
         value = name if given.value is None else given.value

@@ -34,6 +34,7 @@ from nqbench.plan import (
     KernelPlan,
     Outputs,
     Variable,
+    with_addresses,
 )
 from nqbench.system.machine import REPEATS, timed
 from nqbench.vocabulary import of_kernel
@@ -158,7 +159,10 @@ class CudaKernel(CudaPrepared):
         """Arguments as PyCUDA packs them: a pointer for a buffer's name, else the scalar itself."""
         found = self.memory.allocations
         given = [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
-        return [a.tobytes() if isinstance(a, np.void) else a for a in given]
+        return [
+            with_addresses(a, found.__getitem__).tobytes() if isinstance(a, np.void) else a
+            for a in given
+        ]
 
     def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
         loaded = LoadedKernel(self.device, kernel, compiled, buffers)

@@ -29,7 +29,7 @@ from nqbench.multi_launch import (
     kernel_of,
     launch_arguments,
 )
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Variable
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Variable, with_addresses
 from nqbench.vocabulary import of_kernel
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
@@ -153,6 +153,8 @@ class ProgramKernel:
             None if isinstance(argument, str | Variable) else argument
             for argument in kernel.arguments
         ]
+        self._structs = [(p, a) for p, a in enumerate(kernel.arguments) if isinstance(a, np.void)]
+        self._addresses: dict[str, int | None] = {}
         self._pointers: dict[str, list[int]] = {}
         variables: dict[str, tuple[list[int], type[np.generic]]] = {}
         for place, argument in enumerate(kernel.arguments):
@@ -166,6 +168,7 @@ class ProgramKernel:
 
     def point(self, buffer: str, address: int | None) -> None:
         """Set the address of a buffer; ``None`` if it is not allocated."""
+        self._addresses[buffer] = address
         for place in self._pointers.get(buffer, ()):
             self._values[place] = address
             (self.absent.add if address is None else self.absent.discard)(buffer)
@@ -179,6 +182,8 @@ class ProgramKernel:
             )
         if len(given) != len(self._variables):
             launch_arguments(self._name, self._kernel, given)  # raises, with the names
+        for place, struct in self._structs:
+            self._values[place] = with_addresses(struct, self._addresses.__getitem__).tobytes()
         for name, places, kind in self._variables:
             try:
                 value = kind(given[name])

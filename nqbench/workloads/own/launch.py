@@ -180,13 +180,16 @@ class OwnLaunch:
         given, keys = self.block.scalars[name], self.block.keys(name)
         if "fields" not in given:
             return self._number(given, keys)
-        parts: dict[str, np.generic] = {}
+        types: list[tuple[str, Any]] = []
+        values: list[Any] = []
         for field, one in given["fields"].items():
-            form = {"dtype": one, "value": field} if isinstance(one, str) else one
-            parts[field] = self._number(form, (*keys, "fields", field))
-        struct = np.dtype([(field, part.dtype) for field, part in parts.items()], align=True)
-        made = np.zeros(1, struct)
-        made[0] = tuple(part.item() for part in parts.values())
+            form = {"value": field, **({"dtype": one} if isinstance(one, str) else one)}
+            to = {"points_to": form["points_to"]} if "points_to" in form else None
+            part = np.uint64(0) if to else self._number(form, (*keys, "fields", field))
+            types.append((field, np.dtype(part.dtype, metadata=to) if to else part.dtype))
+            values.append(part.item())
+        made = np.zeros(1, np.dtype(types, align=True))
+        made[0] = tuple(values)
         whole: np.generic = made[0]
         return whole
 

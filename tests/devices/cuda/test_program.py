@@ -18,7 +18,7 @@ from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import PINNED_BYTES, CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
 from nqbench.multi_launch import ProgramContext
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan
+from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.system.versions import PACKAGE
 from tests.devices.cuda.fake_pycuda import FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
@@ -376,3 +376,30 @@ def test_a_launch_costs_the_host_little(steps: FakeDriver) -> None:
 def many(context: ProgramContext, count: int) -> None:
     for a in range(count):
         context.launch("scale", a=a)
+
+
+def test_a_struct_holds_the_addresses_of_its_buffers(gpu: FakeDriver, tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "struct Pair { int n; int* to; };\n__global__ void writes(Pair p) { *p.to = p.n; }"
+    )
+
+    def writes(memory: dict[int, bytearray], raw: bytes) -> None:
+        words(memory, np.frombuffer(raw, "int64")[1])[0] = np.frombuffer(raw, "int32")[0]
+
+    gpu.kernels = {"writes": writes}
+    to = np.dtype("uint64", metadata={"points_to": "y"})
+    pair = np.zeros(1, np.dtype([("n", "int32"), ("to", to)], align=True))
+    pair[0] = 7, 0
+    one = Kernel(tmp_path / "k.cu", "writes", (pair[0],), (1, 1, 1), (1, 1, 1))
+    y = Buffer("y", "int32", 1, zero=True, output=True)
+    more = {field.name: getattr(one, field.name) for field in dataclasses.fields(Kernel)}
+    launched = MultiLaunchPlan({"writes": one}, (y,), "once", f"{HERE}:once")
+    for made in (KernelPlan(**more, buffers=(y,)), launched):
+        for place in (CudaDevice(0), simulator()):
+            with place.prepare(made) as found:
+                found.launch()
+                assert found.fetch()["y"].tolist() == [7]
+
+
+def once(context: ProgramContext) -> None:
+    context.launch("writes")

@@ -18,7 +18,7 @@ __global__ void misaligned(char* out) { *(int*)(out + 4 * threadIdx.x + (threadI
 
 __global__ void shared_forgotten(int* out) {
   extern __shared__ int box_of_any_size[];
-  // stops: address 0x0, the block has 0 bytes; the study gives no `shared:`
+  // stops: address 0x0, the block has 0 bytes; what is `extern __shared__` needs `shared:`
   box_of_any_size[threadIdx.x] = 1;
   out[threadIdx.x] = box_of_any_size[31 - threadIdx.x];
 }
