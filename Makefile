@@ -50,7 +50,8 @@ test-lowest: ## tests with the lowest version of each package that pyproject.tom
 	  'pytest>=8' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'jsonschema>=4.21' \
 	  'pyparsing>=3.2,<3.3' # of matplotlib, whose 3.9 uses names that are deprecated later: a warning is an error
 	$(VENV)-lowest/bin/pytest -q -n auto -o filterwarnings=default \
-	  $(addprefix tests/,analysis cli cluster compiler count devices measure runs simulator study system verify workloads)
+	  $(addprefix tests/,analysis cli cluster compiler count devices doctor examples \
+    interchange measure papers runs simulator study system verify workloads)
 
 test-gpu: setup-dev ## the tests that need a GPU
 	$(BIN)/pytest -q -rs tests/gpu
