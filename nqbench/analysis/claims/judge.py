@@ -425,7 +425,8 @@ def _verdict(
 def _cannot_be_judged(claim: Claim, form: _Form, values: Values) -> str:
     """Why no run at hand can show what the claim is about; empty if one may."""
     if claim.kind == "reported_only" and claim.today is None:
-        return "reported by the paper without a test; it is about another program"
+        why = claim.note or "it is about another program"
+        return f"reported by the paper without a test; {why}"
     have = sorted({run.compute_capability for run in values.runs})
     if 1 < form.devices > len(have):
         return (
