@@ -8,12 +8,11 @@ it would become a wrong number or a traceback.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Required, get_type_hints
 
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
@@ -34,6 +33,12 @@ CONDITIONS: Final = {
 """The statistic of a measurement's readings that tables show."""
 LONGEST_S: Final = 1e9
 """Thirty years: no launch takes longer, and ratios of such times stay finite."""
+SHORTEST_S: Final = 1e-18
+"""A billionth of a clock: what is shorter and not 0 was not measured."""
+MOST: Final = 10**30
+"""Far more than any count, size or seed; sums, products and ratios of such numbers stay finite."""
+BOUNDS: Final = ("greater_than_equal", "less_than_equal")
+"""Errors of pydantic: the type is right, the number is not."""
 SHOWN: Final = 40
 """Characters of a wrong value that a message repeats."""
 RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
@@ -42,51 +47,34 @@ RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 
 # Forms of JSON data, checked by pydantic strictly: text is never taken for a number.
 
-Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
-"""Finite and not negative; a coarse clock may give 0."""
+Seconds = Annotated[float, Ge(SHORTEST_S), Le(LONGEST_S)] | Annotated[float, Ge(0), Le(0)]
+"""A coarse clock may give 0."""
 MOST_ROUNDS: Final = 1_000_000
 """Far more than a run has: `verify` looks for each round up to the last."""
-Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
+Whole = Annotated[int, Ge(-MOST), Le(MOST)]
+Number = Whole | Annotated[float, Ge(-float(MOST)), Le(float(MOST))]
 """Finite: an infinity or NaN would spoil every sum."""
-Scalar = bool | int | float | str | None
+Scalar = bool | Number | str | None
+Json: Any = dict
+Rows: Any = list
+"""Builtin containers of forms that are made below, which a type checker cannot follow."""
 
 
-class PerSm(TypedDict):
-    """``{"per_sm": k}``."""
-
-    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
-    per_sm: int
-
-
-class OpenForm(TypedDict):
-    """A form that may have further fields."""
-
-    __pydantic_config__ = {"strict": True, "extra": "allow"}  # type: ignore[misc]  # noqa: RUF012
+def form(extra: str = "allow", /, **members: Any) -> Any:
+    """An object's form: its fields by name, those that are not ``Required`` may be missing."""
+    made = TypedDict("Form", members, total=False)  # type: ignore[misc]  # they are not known before
+    made.__pydantic_config__ = {"strict": True, "extra": extra}  # type: ignore[attr-defined]
+    return made
 
 
-LevelsJson = dict[str, Scalar | PerSm]
-
-
-class PointJson(OpenForm):
-    """A point in a record."""
-
-    study: str
-    sweep: str
-    workload: str
-    system: str | None
-    label: str
-    factors: LevelsJson
-
-
-class Range(OpenForm):
-    """A sensor's readings of one quantity during a measurement."""
-
-    min: Number
-    median: Number
-    max: Number
-
-
-TelemetryJson = dict[str, Range | list[str] | bool | int | float | str]
+LEVELS: Final = Json[str, Scalar | form("forbid", per_sm=Required[Annotated[int, Ge(1), Le(MOST)]])]
+POINT: Final = form(
+    **dict.fromkeys(("study", "sweep", "workload", "label"), Required[str]),
+    system=Required[str | None],
+    factors=Required[LEVELS],
+)
+READINGS: Final = form(min=Required[Number], median=Required[Number], max=Required[Number])
+"""A sensor's readings of one quantity during a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +95,12 @@ class Record:
     """
 
     key: str
-    point: Annotated[Mapping[str, Any], PointJson]
+    point: Annotated[Mapping[str, Any], POINT]
     device: str
     round: Annotated[int, Annotated[int, Ge(-1), Le(MOST_ROUNDS)]]
     status: Annotated[Status, str]
     reason: str = ""
-    order: int = 0
+    order: Annotated[int, Whole] = 0
     answer: str | None = None
     expected: str | None = None
     value_s: Annotated[float | None, Seconds | None] = None
@@ -121,12 +109,14 @@ class Record:
     counters: Annotated[Mapping[str, float], dict[str, Number]] = field(default_factory=dict)
     resources: Annotated[Mapping[str, Any], dict[str, Scalar]] = field(default_factory=dict)
     about: Annotated[Mapping[str, Any], dict[str, Scalar]] = field(default_factory=dict)
-    telemetry: Annotated[Mapping[str, Any], TelemetryJson] = field(default_factory=dict)
+    telemetry: Annotated[
+        Mapping[str, Any], Json[str, READINGS | list[str] | bool | Number | str]
+    ] = field(default_factory=dict)
     spent_s: Annotated[Mapping[str, float], dict[str, Seconds]] = field(default_factory=dict)
     ended_by: str = ""
     started: str = ""
     wall_s: Annotated[float, Seconds] = 0.0
-    worker: int = 0
+    worker: Annotated[int, Whole] = 0
     version: int = RECORD_VERSION
 
     def __post_init__(self) -> None:
@@ -174,7 +164,7 @@ class Record:
                 f"record version {version} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
-        fault = fault_of(record_form(), data)
+        fault = fault_of(record_form(), data) or size_fault(("point",), data["point"])
         reasons = [] if fault else data.get("telemetry", {}).get("clock_reasons", [])
         if not isinstance(reasons, list):
             fault = not_a(("telemetry", "clock_reasons"), reasons, "should be a valid list")
@@ -190,12 +180,8 @@ def record_form() -> Any:
     """The form of a record: its fields, of which those with defaults may be missing."""
     hints = get_type_hints(Record, include_extras=True)
     members = {name: getattr(hint, "__metadata__", [hint])[0] for name, hint in hints.items()}
-    for one in fields(Record):
-        if one.default is not MISSING or one.default_factory is not MISSING:
-            members[one.name] = NotRequired[members[one.name]]
-    form = TypedDict("RecordJson", members)  # type: ignore[misc]  # they are not known before
-    form.__pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[attr-defined]
-    return form
+    needed = {f.name for f in fields(Record) if f.default is f.default_factory is MISSING}
+    return form("forbid", **members | {name: Required[members[name]] for name in needed})
 
 
 def fault_of(form: type, data: object) -> str:
@@ -205,7 +191,8 @@ def fault_of(form: type, data: object) -> str:
     try:
         _adapter(form).validate_python(data)
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        # A member of a union whose type fits says more than those before it.
+        found = sorted(error.errors(include_url=False), key=lambda e: e["type"] not in BOUNDS)
     else:
         return ""
     *above, last = found[0]["loc"]
@@ -222,8 +209,16 @@ def fault_of(form: type, data: object) -> str:
         return f"lacks {_name([*path, last])}"
     if found[0]["type"] == "extra_forbidden" and not above:
         return f"has unknown fields: {', '.join(str(one['loc'][-1]) for one in found)}"
-    rule = found[0]["msg"].removeprefix("Input ")
+    rule = found[0]["msg"].removeprefix("Input ").replace(str(MOST), "1e30")
     return not_a(path, value, rule if rule.startswith("should") else "does not belong there")
+
+
+def size_fault(path: Sequence[int | str], point: Mapping[str, Any]) -> str:
+    """What is wrong with the size of a point at a path, as the end of a sentence."""
+    size = point["factors"].get("n")
+    whole = isinstance(size, int) and not isinstance(size, bool)
+    rule = "should be a whole number from 0 to 2**63 - 1"
+    return "" if whole and 0 <= size < 2**63 else not_a((*path, "factors", "n"), size, rule)
 
 
 @cache

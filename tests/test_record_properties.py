@@ -21,11 +21,11 @@ anything = settings(max_examples=25, suppress_health_check=[HealthCheck.function
 printing = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])
 texts = st.text(printing, max_size=12) | st.just("path/\udcff of no encoding")
 seconds = st.floats(1e-9, 1e6)
-names = st.sampled_from(["memory", "depth", "blocks", "n", "status", "value_s", "grösse"])
+names = st.sampled_from(["memory", "depth", "blocks", "status", "value_s", "grösse"])
 levels: st.SearchStrategy[Any] = st.one_of(
     st.integers(-5, 10**12), texts, st.builds(dict, per_sm=st.integers(1, 99))
 )
-values = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False), texts, st.booleans())
+values = st.one_of(st.integers(-(10**30), 10**30), st.floats(-1e30, 1e30), texts, st.booleans())
 points = st.fixed_dictionaries(
     {
         "study": texts,
@@ -33,7 +33,7 @@ points = st.fixed_dictionaries(
         "workload": st.just("counting"),
         "system": st.none() | texts,
         "label": texts,
-        "factors": st.dictionaries(names, levels, max_size=4),
+        "factors": st.dictionaries(names, levels, max_size=4).map(lambda f: {**f, "n": 8}),
     }
 )
 records = st.builds(
@@ -65,7 +65,7 @@ records = st.builds(
 MANIFEST: dict[str, Any] = {
     "study": {"name": "s"},
     "device": {"kind": "cuda", "facts": {"name": "d"}},
-    "points": [{"key": key, "sweep": "s", "factors": {}} for key in KEYS],
+    "points": [{"key": key, "sweep": "s", "factors": {"n": 8}} for key in KEYS],
 }
 
 

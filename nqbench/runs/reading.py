@@ -18,14 +18,33 @@ import json
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NotRequired
+from typing import Annotated, Any, Final, Required
+
+from annotated_types import Ge, Le
 
 from nqbench.errors import DamageWarning, FolderRefused, NewerRecord, StoreError
-from nqbench.record import LevelsJson, OpenForm, Record, fault_of, not_a
+from nqbench.facts import DeviceFacts
+from nqbench.record import (
+    LEVELS,
+    MOST,
+    Json,
+    Number,
+    Record,
+    Rows,
+    Scalar,
+    fault_of,
+    form,
+    not_a,
+    size_fault,
+)
 from nqbench.system.files import contents_of, harmless, text
+from nqbench.system.suggest import shown
 
 CHECKSUM: Final = b',"crc32":"%08x"}\n'
 MANIFEST_VERSION: Final = 1
@@ -44,57 +63,51 @@ KINDS: Final = ("reference", "local")
 """Runs that are part of the project, and a user's own."""
 
 
-class FactsJson(OpenForm):
-    """What a manifest must say of a device's limits."""
-
-    name: str
-    compute_capability: NotRequired[list[int]]
-
-
-class DeviceJson(OpenForm):
-    """What a manifest must say of the device."""
-
-    kind: str
-    facts: FactsJson
-    identity: NotRequired[dict[str, Any]]
-
-
-class SweepJson(OpenForm):
-    """A sweep, as far as reports read it."""
-
-    matrix: NotRequired[dict[str, Any] | None]
-    zip: NotRequired[dict[str, Any] | None]
-
-
-class StudyJson(OpenForm):
-    """What a manifest must say of the study."""
-
-    name: str
-    sweeps: NotRequired[list[SweepJson]]
-
-
-class PlannedJson(OpenForm):
-    """A point that was to be measured."""
-
-    key: str
-    sweep: str
-    study: NotRequired[str]
-    workload: NotRequired[str]
-    system: NotRequired[str | None]
-    label: NotRequired[str]
-    factors: LevelsJson
-
-
-class ManifestJson(OpenForm):
-    """A manifest: the parts without which it is of no use; there is more in it."""
-
-    study: StudyJson
-    device: DeviceJson
-    points: list[PlannedJson]
-    command: NotRequired[str | list[Any] | None]
-    protocol: NotRequired[dict[str, Any] | None]
-    environment: NotRequired[dict[str, Any] | None]
-    devices: NotRequired[list[Any]]
+Positive = Annotated[int, Ge(1), Le(MOST)]
+Amount = Annotated[int, Ge(0), Le(MOST)]
+Some = dict[str, Any]
+_SIZES: Final = {
+    one.name: Amount if one.default == 0 else Positive
+    for one in fields(DeviceFacts)
+    if one.type == "int"
+}
+_DEVICE: Final = form(
+    kind=Required[str],
+    facts=Required[form(name=Required[str], compute_capability=list[Amount], **_SIZES)],
+    identity=Some,
+    host=form(cores=Amount, logical_cores=Amount) | None,
+)
+_KERNEL: Final = form(
+    **dict.fromkeys(("arguments", "variables", "values", "check"), Some),
+    steps=list[Some],
+    factors=dict[str, list[Any] | Some],
+    metrics=Json[str, form(value=Required[Scalar]) | Scalar] | None,
+)
+_STUDY: Final = form(
+    name=Required[str],
+    sweeps=Rows[form(matrix=Some | None, zip=Some | None)],
+    kernel=_KERNEL | None,
+)
+_PLANNED: Final = form(
+    **dict.fromkeys(("key", "sweep"), Required[str]),
+    **dict.fromkeys(("study", "workload", "label"), str),
+    system=str | None,
+    factors=Required[LEVELS],
+    on=Amount,
+    program=form(device=Required[str]) | None,
+)
+_PROTOCOL: Final = form(samples=Positive, max_samples=Positive, target=Number, rounds=Amount)
+_MANIFEST: Final = form(
+    study=Required[_STUDY],
+    device=Required[_DEVICE],
+    points=Required[Rows[_PLANNED]],
+    created=str,
+    command=str | list[Any] | None,
+    protocol=_PROTOCOL | None,
+    environment=Some | None,
+    devices=Rows[_DEVICE],
+)
+"""What a manifest must say, and of what forms the parts are that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +136,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         content = contents_of(file)
         _check_sum(file, content)
-        data = harmless(json.loads(content, parse_constant=_no_number))
+        data = harmless(MANIFESTS.decode(content.decode()))
     except (FileNotFoundError, NotADirectoryError):
         raise FolderRefused(
             f"{path} is not a run folder: it has no {MANIFEST};"
@@ -142,10 +155,21 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{file} has version {version}, newer than this nqbench reads ({MANIFEST_VERSION});"
             " nothing was changed: update nqbench, or give another folder with --out"
         )
-    fault = fault_of(ManifestJson, data) or _sizes_fault(data["points"])
-    if fault:
+    if fault := fault_of(_MANIFEST, data) or _value_fault(data):
         raise StoreError(f"{file} is not a complete manifest: it {fault}; {_REMEDY}")
     return dict(data)
+
+
+def _value_fault(manifest: Mapping[str, Any]) -> str:
+    """What a form does not say: the sizes of points, and when it was made."""
+    sizes = (size_fault(("points", i), point) for i, point in enumerate(manifest["points"]))
+    if fault := next(filter(None, sizes), ""):
+        return fault
+    created = manifest.get("created")
+    with suppress(ValueError):
+        if created is None or datetime.fromisoformat(created).tzinfo:
+            return ""
+    return not_a(("created",), created, "should be a date and time with its zone")
 
 
 def _no_number(word: str) -> None:
@@ -153,12 +177,27 @@ def _no_number(word: str) -> None:
     raise ValueError(f"it holds {word}, which is not a number")
 
 
-def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
-    for number, point in enumerate(points):
-        size = point["factors"].get("n", 0)
-        if not isinstance(size, int) or isinstance(size, bool):
-            return not_a(("points", number, "factors", "n"), size, "should be a valid integer")
-    return ""
+def _number(word: str) -> float:
+    """A number that calculations can take."""
+    number = float(word) if {*word} & {*".eE"} else int(word)
+    if not -MOST <= number <= MOST:
+        raise ValueError(f"it holds {shown(word)}, which is larger than 1e30")
+    return number
+
+
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. Raises ``ValueError`` if it has a key twice: readers would differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"it has the key {shown(key)} twice")
+    return found
+
+
+MANIFESTS: Final = json.JSONDecoder(
+    parse_constant=_no_number, parse_int=_number, parse_float=_number, object_pairs_hook=once
+)
+LINES: Final = json.JSONDecoder()
 
 
 def read_records(path: Path) -> RecordFile:
@@ -192,7 +231,7 @@ def look_through(path: Path) -> RecordFile:
             records += [_parse(line)] if line else []
         except NewerRecord as error:
             raise StoreError(f"{file}:{number}: {error}; nothing was changed") from None
-        except (StoreError, ValueError) as error:
+        except (StoreError, ValueError, RecursionError) as error:
             damaged[number] = line
             first = first or f"{file}:{number}: {error}"
     more = f"; so are {len(damaged) - 1} more lines" if len(damaged) > 1 else ""
@@ -263,7 +302,7 @@ def _parse(line: bytes) -> Record:
             raise ValueError("the line is not as it was written: its checksum differs")
         content += b"}"
     try:
-        data = json.loads(content)
+        data = LINES.decode(content.decode(errors="surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     if not isinstance(data, dict):

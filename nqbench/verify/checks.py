@@ -12,12 +12,14 @@ import html
 import itertools
 import json
 import math
+import platform
 import re
 import shlex
 import statistics
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +29,11 @@ import yaml
 
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset, collect
-from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.quantities import FRACTIONS, TIME
 from nqbench.errors import FolderRefused, NqbenchError, StoreError
 from nqbench.facts import DeviceFacts
+from nqbench.measure.keys import Keys
+from nqbench.measure.manifest import ORDER, hello_of, source_hash, versions
 from nqbench.measure.sampling import Policy, sample
 from nqbench.measure.telemetry import throttled
 from nqbench.measure.variants import workload_of
@@ -41,11 +45,23 @@ from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
-from nqbench.runs.reading import SUMS, default_out, look_through, read_manifest, sums_of
+from nqbench.runs.reading import (
+    RECORDS,
+    SUMS,
+    RecordFile,
+    default_out,
+    look_through,
+    once,
+    read_manifest,
+    record_bytes,
+    sums_of,
+)
 from nqbench.study import Study, expand, load_study
-from nqbench.system.files import contents, text
+from nqbench.system.crash import summary
+from nqbench.system.files import contents, contents_of, text
 from nqbench.system.suggest import many, shown
 from nqbench.verify.package import APPENDIX, write_appendix
+from nqbench.vocabulary import COUNTERS, of_kernel, plain_name
 from nqbench.workloads import names as workload_names
 from nqbench.workloads.base import KERNEL
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -110,8 +126,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     What is wrong is in the result. Raises ``FolderRefused`` for a folder that is not a run.
     """
     of_files = Check("files")
-    listener(of_files.name)
-    files(path, of_files)
+    _make(of_files, listener, partial(files, path))
     try:
         manifest, found = read_manifest(path), look_through(path)
         run = collect(manifest, found.records, path)
@@ -120,7 +135,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     except StoreError as error:
         of_files.faults.append(str(error))
         return Verified(path, (of_files,))
-    of_files.faults += filter(None, [found.message(), found.damage])
+    of_files.faults += [*filter(None, [found.message(), found.damage]), *_twice(path, found)]
     if manifest["points"] and not found.records:
         of_files.faults.append(f"{path} has no records, but its manifest names points")
     if others := len(found.records) - len(run.records):
@@ -129,6 +144,8 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     derive: dict[str, Callable[[Dataset, Check], None]] = {
         "points": points,
         "answers": answers,
+        "counters": counters,
+        "protocol": protocol,
         "statistics": values,
         "intervals": intervals,
         "pages": partial(pages, done=done),
@@ -136,12 +153,19 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     }
     checks = [of_files, *map(Check, derive)]
     for check in checks[1:]:
-        listener(check.name)
-        try:
-            derive[check.name](run, check)
-        except NqbenchError as error:
-            check.faults.append(str(error))
+        _make(check, listener, partial(derive[check.name], run))
     return Verified(path, tuple(checks), run)
+
+
+def _make(check: Check, listener: Callable[[str], None], derive: Callable[[Check], None]) -> None:
+    """Derive what a check is about. Whatever a folder holds, the other checks are made too."""
+    listener(check.name)
+    try:
+        derive(check)
+    except NqbenchError as error:
+        check.faults.append(str(error))
+    except Exception as error:  # noqa: BLE001 (somebody else's data)
+        check.faults.append(f"the rest of this check cannot be done: {summary(error)}")
 
 
 def files(path: Path, check: Check) -> None:
@@ -152,17 +176,30 @@ def files(path: Path, check: Check) -> None:
         return
     for name, digest in known.items():
         file = path / name
-        if not file.resolve().is_relative_to(path.resolve()):
-            check.faults.append(f"{path / SUMS} names {name}, which is not in the folder")
-        elif not file.is_file():
-            check.faults.append(f"{file} is missing; {SUMS} names it")
-        else:
-            check.derived += 1
-            if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
-                check.faults.append(f"{file} is not the file that {SUMS} names")
+        try:
+            if not file.resolve().is_relative_to(path.resolve()):
+                raise ValueError("it is not in the folder")
+            content = contents_of(file)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            check.faults.append(f"{path / SUMS} names {shown(name)}, which cannot be read: {why}")
+            continue
+        check.derived += 1
+        if hashlib.sha256(content).hexdigest() != digest:
+            check.faults.append(f"{file} is not the file that {SUMS} names")
     there = {f.relative_to(path).as_posix() for f in path.rglob("*") if f.is_file()}
     if extra := sorted(there - {*known, SUMS, LOCK}):
         check.left.append(f"{SUMS} has no checksum of {', '.join(extra)}")
+
+
+def _twice(path: Path, found: RecordFile) -> Iterator[str]:
+    """Lines with a key twice, of which readers of JSON take the first or the last."""
+    for number, line in enumerate(record_bytes(path).split(b"\n")[:-1], 1):
+        if line and number not in found.damaged:
+            try:
+                json.loads(line, object_pairs_hook=once)
+            except ValueError as error:
+                yield f"{path / RECORDS}:{number}: {error}"
 
 
 def who(record: Record) -> str:
@@ -173,26 +210,30 @@ def who(record: Record) -> str:
 
 
 def points(run: Dataset, check: Check) -> None:
-    """Each record is of the point that its key names, no round is missing between others, and the
-    points follow from the study's text."""
+    """Each record is of the point that its key names and is called so, no round is missing
+    between others, and the points follow from the study's text."""
     planned = {(p["key"], p["sweep"]): p for p in run.manifest["points"]}
     rounds: dict[str, set[int]] = {}
     for record in run.records:
-        of = planned.get((record.key, record.point["sweep"]), {})
-        for name in of.keys() & {"system", "workload", "factors"}:
-            check.equal(record.point[name], of[name], f"{name} of {who(record)}")
+        own = record.point
+        of = planned.get((record.key, own["sweep"]), {})
+        for name in of.keys() & {"study", "system", "workload", "factors"}:
+            check.equal(own[name], of[name], f"{name} of {who(record)}")
+        again = Point("", own["sweep"], "", own["system"], own["factors"]).label()
+        check.equal(own["label"], again, f"the label of {who(record)}")
         if not of:
             check.faults.append(f"no point of the manifest has the key and sweep of {who(record)}")
         rounds.setdefault(record.key, set()).add(record.round)
     timed = {record.key for record in run.records if record.samples_s}
-    most = max((max(rounds[key]) for key in timed), default=0)
+    most = (run.manifest.get("protocol") or {}).get("rounds", 0)
     for key in timed:
         for lost in sorted({*range(max(rounds[key]))} - rounds[key]):
             check.faults.append(f"round {lost} of key {key} is missing; later ones are there")
+        if 0 < most < max(rounds[key]):
+            check.faults.append(f"key {key} has round {max(rounds[key])}, the protocol {most}")
     if short := sum(max(rounds[key]) < most for key in timed):
-        check.left.append(
-            f"{many(short, 'point')} with fewer rounds than others: stopped before, or removed"
-        )
+        said = f"with fewer rounds than the protocol's {most}: stopped before, or removed"
+        check.left.append(f"{many(short, 'point')} {said}")
     _expanded(run.manifest, check)
 
 
@@ -232,6 +273,40 @@ def _study(given: Mapping[str, Any]) -> Study:
     if not isinstance(data, dict):
         raise ValueError("the manifest has none")
     return load_study({name: part for name, part in data.items() if name != "report"})
+
+
+def protocol(run: Dataset, check: Check) -> None:
+    """The device has one name, and records are of it; sampling is as the study asks for; the keys
+    of points are those of all that they identify."""
+    manifest, count = run.manifest, many(len(run.manifest["points"]), "point")
+    devices = manifest.get("devices") or [manifest["device"]]
+    for device in devices:
+        name = device["facts"]["name"]
+        check.equal(name, device.get("identity", {}).get("name", name), "the name of the device")
+    specs = {"cpu", *(device.get("spec") for device in devices)}
+    for record in run.records:
+        if record.device not in specs:
+            check.faults.append(f"{who(record)} is of {record.device}, which is not the run's")
+    found, asked = manifest.get("protocol") or {}, run.study.get("measure") or {}
+    for name in ("rounds", "target", "samples"):
+        if name in found and name in asked:
+            check.equal(found[name], asked[name], f"{name} of the protocol")
+    made = manifest.get("environment") or {}
+    before = (made.get("source_sha256"), made.get("python"))
+    known = versions().items() <= made.get("packages", {}).items()
+    if not known or before != (source_hash(), platform.python_version()):
+        check.left.append(f"the keys of {count}: made by other sources or versions")
+        return
+    sampling = {name: value for name, value in found.items() if name != "rounds"}
+    keys = [Keys(hello_of(device), sampling, manifest.get(ORDER, ())) for device in devices]
+    for number, point in enumerate(manifest["points"], 1):
+        own = {name: point.get(name) for name in ("sweep", "workload", "system", "factors")}
+        if point.get("program") or own["workload"] not in workload_names():
+            check.left.append(f"the key of point {number}: it is of files of the study's own")
+        else:
+            one = Point("", **own, derived=point.get("derived", {}))
+            again = keys[point.get("on", 0)].of(one)
+            check.equal(point["key"], again, f"the key of point {number} of the manifest")
 
 
 def answers(run: Dataset, check: Check) -> None:
@@ -313,6 +388,44 @@ def values(run: Dataset, check: Check) -> None:
         for name, seen in record.telemetry.items():
             if isinstance(seen, Mapping) and not seen["min"] <= seen["median"] <= seen["max"]:
                 check.faults.append(f"{name} of {who(record)} has its median outside of its range")
+
+
+def _percent(one: str, other: str) -> Callable[[Mapping[str, float]], float]:
+    return lambda of: 100 * of[one] / (of[one] + of[other])
+
+
+FOLLOWING: Final[Mapping[str, Callable[[Mapping[str, float]], float]]] = {
+    "lane_efficiency": lambda of: of["thread_instructions"] / (32 * of["warp_instructions"]),
+    "shared_replays": lambda of: of["shared_passes"] - of["shared_requests"],
+    "local_bytes": lambda of: 32 * of["local_sectors"],
+    "global_bytes": lambda of: 32 * of["global_sectors"],
+    "dram_bytes": lambda of: of["dram_read_bytes"] + of["dram_write_bytes"],
+    "divergent_branch_percent": lambda of: 100 * of["divergent_branches"] / of["branches"],
+    "l1_hit_percent": _percent("l1_hit_sectors", "l1_miss_sectors"),
+    "l2_hit_percent": _percent("l2_hit_sectors", "l2_miss_sectors"),
+}
+"""Counters that follow from others, as ``vocabulary.toml`` explains them."""
+
+
+def counters(run: Dataset, check: Check) -> None:
+    """Counters that follow from others, and a program's over its kernels; none is below 0."""
+    for record in run.records:
+        kernels: dict[str, dict[str, float]] = {"": {}}
+        for name, value in record.counters.items():
+            plain, kernel = plain_name(name)
+            kernels.setdefault(kernel, {})[plain] = float(value)
+            if value < 0 and plain in COUNTERS:
+                check.faults.append(f"{name} of {who(record)} is {value}")
+        for kernel, found in kernels.items():
+            for name in found.keys() & FOLLOWING.keys():
+                with suppress(KeyError, ZeroDivisionError):  # a profiler has some of them
+                    again = FOLLOWING[name](found)
+                    check.equal(found[name], again, f"{of_kernel(name, kernel)} of {who(record)}")
+        total = kernels.pop("")
+        added = total.keys() - {*FRACTIONS} if kernels and record.round >= 0 else ()
+        for name in added:
+            again = sum(found.get(name, 0.0) for found in kernels.values())
+            check.equal(total[name], again, f"{name} of {who(record)}")
 
 
 def _ending(record: Record, policy: Policy) -> str:

@@ -208,7 +208,7 @@ def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
 
 A = {1: 1.00, 2: 1.02, 3: 0.99, 4: 1.01, 5: 1.03}
 B = {1: 1.03, 2: 1.04, 3: 1.03, 4: 1.02, 5: 1.06}
-WIDE = {1: 1.0, 2: 1.3, 3: 0.8}
+WIDE = {1: 1.0, 2: 1.3, 3: 0.8, 4: 1.1, 5: 0.9}
 
 
 def logs(values: dict[int, float]) -> Any:
@@ -228,7 +228,7 @@ WELCH = scipy.stats.ttest_ind(logs(WIDE), logs(A), equal_var=False)
     ids=["paired", "welch", "welch the other way"],
 )
 def test_contrasts_are_scipys_t_tests_on_logarithms(found: estimate.Contrast, truth: Any) -> None:
-    """Of unequal numbers of rounds too: the degrees of freedom are Welch and Satterthwaite's."""
+    """With as many rounds on both sides: otherwise the interval is longer (test_truth.py)."""
     assert found.p_different() == pytest.approx(truth.pvalue)
     assert found.freedom == pytest.approx(truth.df)
     bounds = truth.confidence_interval(0.95)

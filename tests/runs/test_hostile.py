@@ -126,7 +126,13 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "a long answer": (record(lambda r: r.update(answer="9" * 10**5)), 0, ""),
     "a folder above": (manifest(lambda m: [p.update(sweep=OUT) for p in m["points"]]), 0, ""),
     "a study above": (manifest(lambda m: m["study"].update(name=OUT)), 0, ""),
-    "a huge size": (manifest(lambda m: m["points"][0]["factors"].update(n=10**300)), 0, ""),
+    "a huge size": (manifest(lambda m: m["points"][0]["factors"].update(n=2**63)), 1, "from 0 to"),
+    "a huge seed": (manifest(lambda m: m.update(seed=10**300)), 1, "is larger than 1e30"),
+    "two versions": (
+        write(MANIFEST, b'{"version": 1, "version": 1}'),
+        1,
+        "the key 'version' twice",
+    ),
     "a formula": (manifest(lambda m: m["study"].update(kernel=FORMULA)), 2, "calls open(), which"),
     "a program": (manifest(lambda m: m["study"].update(text="!!python/name:os.system")), 0, ""),
 }

@@ -52,7 +52,7 @@ class Estimate:
     @property
     def distance(self) -> float:
         """Distance from 1 on a logarithmic scale, of a value from 0 to infinity."""
-        return math.inf if self.value == 0 else abs(math.log(self.value))
+        return math.inf if self.value <= 0 else abs(math.log(self.value))
 
     @property
     def noteworthy(self) -> bool:
@@ -194,7 +194,11 @@ def paired(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> C
 
 
 def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Contrast:
-    """Contrast of two runs; the degrees of freedom are Welch and Satterthwaite's."""
+    """Contrast of two runs; the degrees of freedom are Welch and Satterthwaite's.
+
+    Where one run has more rounds they are too many, and the interval too short, if the fewer rounds
+    vary more. There each side has a part in ``1 / freedom`` as in the variance, not by its square.
+    """
     logs = [np.log(list(side.values())) for side in (first, second)]
     counts = [len(x) for x in logs]
     center, fewest = float(logs[1].mean() - logs[0].mean()), min(counts)
@@ -203,7 +207,9 @@ def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Co
     squares = [float(x.var(ddof=1)) / len(x) for x in logs]
     total, freedom = sum(squares), float(fewest - 1)
     if total > 0:
-        freedom = total**2 / sum(s**2 / (n - 1) for s, n in zip(squares, counts, strict=True))
+        power = 2 if counts[0] == counts[1] else 1
+        parts = (s**power / (n - 1) for s, n in zip(squares, counts, strict=True))
+        freedom = total**power / sum(parts)
     floor = _tick(list(first.values()), list(second.values()), step_s)
     return Contrast(center, max(math.sqrt(total), floor), freedom, fewest, "welch")
 
