@@ -8,14 +8,15 @@ ablation are the main effects of its tables (``factorial.effects``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.claims.judge import STRONGER, WEAKER, judge
 from nqbench.analysis.data.dataset import Dataset, chip
-from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
 from nqbench.analysis.data.for_papers import modelled, of_own_gpu
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.factorial.effects import FactorEffect, effects
@@ -60,6 +61,28 @@ class MatrixRow:
         """What a run on a device gives."""
         measured = (*self.of("measured"), *self.of("synthetic"))
         return next((cell for cell in measured if cell.device == device), None)
+
+    def against_print(self, device: str) -> str:
+        """How what a device gives stands to what is printed: ``agrees``, ``weaker``, ``stronger``
+        as a verdict's size has it, ``reversed``; else ``no effect`` or ``unclear`` by its interval.
+        Empty where either is missing."""
+        cell, printed = self.cell(device), self.of("printed")
+        if cell is None or cell.value is None or not printed:
+            return ""
+        value, margin = cell.value.value, 1 + DEFAULT_MARGIN
+        low, high = cell.value.low or value, cell.value.high or value
+        if low <= 1 <= high or 1 / margin <= low <= high <= margin:
+            return "no effect" if 1 / margin <= low and high <= margin else "unclear"
+        words = dict(zip(DIRECTIONS, (math.inf, 0.0, 1.0), strict=True))
+        numbers = [c.value.value if c.value else words[c.printed] for c in printed]
+        alike = [p for p in numbers if p != 1 and (p > 1) == (value > 1)]
+        if not alike:
+            return "stronger" if 1 in numbers else "reversed"
+        far = max(value, 1 / value) - 1  # 10 times slower is as far as 10 times faster
+        shares = [far / (max(p, 1 / p) - 1) for p in alike if 0 < p < math.inf]
+        if shares and max(shares) < WEAKER:
+            return "weaker"
+        return "stronger" if shares and min(shares) > STRONGER else "agrees"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ their intervals.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -137,22 +137,37 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
     for device in matrix.devices:
         plain = f"{device} times as fast"
         columns.append(Column(device, "ratio", spread=True, plain=plain))
+    columns.append(Column("against print"))
     rows = []
     for row in matrix.rows:
         values = (_difference(row.cell(device)) for device in matrix.devices)
         texts = []
         for provenance in shown:
-            by_text: dict[str, list[str]] = {}  # the chips with the same words
+            told = []
             for cell in row.of(provenance):
                 text = cell.printed
                 if cell.value and cell.provenance == "printed" and cell.value.value >= 1:
                     text = f"{text}x faster"
                 elif cell.value:
                     text = times_as_fast(cell.value)
-                by_text.setdefault(text, []).append(cell.device)
-            texts.append(", ".join(f"{text} ({', '.join(on)})" for text, on in by_text.items()))
-        rows.append((row.group, row.label, row.n, *texts, *values))
+                told.append((text, cell.device))
+            texts.append(_by_text(told))
+        rows.append((row.group, row.label, row.n, *texts, *values, _against(row, matrix)))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
+
+
+def _by_text(told: Iterable[tuple[str, str]]) -> str:
+    """Each text once, with the chips that it is about."""
+    by_text: dict[str, list[str]] = {}
+    for text, chip in told:
+        by_text.setdefault(text, []).append(chip)
+    return ", ".join(f"{text} ({', '.join(on)})" for text, on in by_text.items())
+
+
+def _against(row: MatrixRow, matrix: Matrix) -> str:
+    """How what was measured stands to what is printed; by device where they differ."""
+    told = [(word, name) for name in matrix.devices if (word := row.against_print(name))]
+    return told[0][0] if len({word for word, _ in told}) == 1 else _by_text(told)
 
 
 def cells_table(matrix: Matrix, source: Source) -> Table:
@@ -182,6 +197,11 @@ def _notes(matrix: Matrix) -> Iterator[str]:
     yield (
         "±, or both bounds in brackets: 95% intervals over the rounds, as in the verdicts; a paper"
         " that prints no number is quoted in words"
+    )
+    yield (
+        "against print: agrees (80% to 125% of the effect, or the direction where no number is"
+        " printed), weaker, stronger or reversed; unclear: the interval has both directions; no"
+        " effect: it lies within 1% of 1"
     )
     studies = dict.fromkeys(run.name for _, run in matrix.runs)
     papers = [load_paper(name) for name in studies if name in paper_names()]
@@ -240,7 +260,8 @@ def _lines(rows: Sequence[MatrixRow]) -> list[_Line]:
     for group, members in groupby(rows, lambda row: row.group):
         own = list(members)
         chips = dict.fromkeys(cell.device for row in own for cell in row.of("printed"))
-        lines.append((f"{group}: {', '.join(chips)}" if chips else group, None))
+        head = group[:1].upper() + group[1:]
+        lines.append((f"{head}: {', '.join(chips)}" if chips else head, None))
         often = Counter(row.label for row in own)
         sized = {row: f", N = {row.n:,}" * (often[row.label] > 1) for row in own}
         lines += [(f"{row.label}{sized[row]}", row) for row in own]
@@ -284,7 +305,11 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
     place = blended_transform_factory(figure.transFigure, ax.transData)
     bold: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": "bold"}
     for y, (text, one) in enumerate(lines):
-        if one is None:
+        if one is not None:
+            ax.annotate(
+                _against(one, matrix), (1, y), (4, 0), xycoords=("axes fraction", "data"), **aside
+            )
+        else:
             # A grey band from the left edge on, above the lines, so that none crosses the words.
             ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=2.5, linewidth=0)
             ax.text(0.012, y, text, transform=place, in_layout=False, **bold)

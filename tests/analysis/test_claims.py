@@ -12,7 +12,7 @@ import pytest
 from nqbench.analysis.claims.bootstrap import RESAMPLES, resampled, widening
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
 from nqbench.analysis.claims.robust import NO_WAYS, by_chance, robust
-from nqbench.analysis.data.dataset import Dataset, point_ratio
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.for_papers import (
     TOTAL,
@@ -681,13 +681,11 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     own = OVER_CPU["expr"].replace("somers", 'somers", sweep="all')
     (on_its_host,) = verdict(OVER_CPU | {"expr": own}, run).sizes
     assert interval(on_its_host.value)[1] == pytest.approx(value / 20, rel=1e-3)
-    points = {p.system: p for p in run.points if p.n == 15 and p.borrowed == p.cpu}
-    ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
-    assert ratio.value == pytest.approx(value)
-    assert ratio.rounds == 3
-    beside = next(p for p in run.points if p.system == "cpu.multicore")
-    paired = point_ratio(beside, points["zhang2011.low_divergence"], TIME)
-    widths = [high / low for low, _, high in map(interval, (paired, ratio))]
+    row = PointRow(load_paper("zhang2011"), run, "", 15)
+    ratios = [
+        row.value(f'time("cpu.{s}") / time("low_divergence")') for s in ("somers", "multicore")
+    ]
+    widths = [high / low for low, _, high in map(interval, ratios)]
     assert widths[0] == pytest.approx(widths[1], rel=0.05), "the GPU's rounds, paired"
     found = verdict(OVER_CPU | {"expr": 'time("cpu.multicore") / time("cpu.somers")'}, run)
     said = "cpu.multicore on host CPU (cpu); cpu.somers on Xeon (cpu), 64 logical cores"

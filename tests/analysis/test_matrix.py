@@ -16,6 +16,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, effects_matrix
 from nqbench.errors import AnalysisError
 from nqbench.papers import paper_names
+from nqbench.papers.schema import DIRECTIONS
 from nqbench.runs.reading import recorded_runs
 from tests.builders import H100, MINI, TRUTH, Builder, counters_of, device, factorial
 from tests.papers.runs import STEPS, levels, zhang
@@ -157,6 +158,36 @@ def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
     row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
     values = [cell.value.value for cell in measured(row) if cell.value]
     assert values == pytest.approx([10 / 3, 2, 10 / 3], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("printed", "low", "value", "high", "word"),
+    [
+        ("2.0 3.0", 2.1, 2.2, 2.3, "agrees"),  # between those of two GPUs
+        ("2.0 0.9", 3.0, 3.2, 3.4, "stronger"),
+        ("1.08", 1.016, 1.018, 1.020, "weaker"),
+        ("0.1", 0.02, 0.02, 0.02, "stronger"),  # 50 times slower, not 10
+        ("0.1", 0.3, 0.3, 0.3, "weaker"),
+        ("faster", 1.2, 1.3, 1.4, "agrees"),
+        ("slower", 1.2, 1.3, 1.4, "reversed"),
+        ("1.5", 0.7, 0.75, 0.8, "reversed"),
+        ("1.5", 0.9, 1.1, 1.3, "unclear"),
+        ("1.5", 0.995, 1.0, 1.005, "no effect"),
+        ("as fast", 0.5, 0.6, 0.7, "stronger"),
+        ("", 1.2, 1.3, 1.4, ""),
+    ],
+)
+def test_what_is_measured_agrees_with_print_or_not(
+    printed: str, low: float, value: float, high: float, word: str
+) -> None:
+    texts = [printed] if printed in DIRECTIONS else printed.split()
+    cells = [
+        MatrixCell("GTX", "printed", None if t in DIRECTIONS else Estimate(float(t)), 16, t)
+        for t in texts
+    ]
+    found = MatrixCell("H100", "measured", Estimate(value, low, high, 3), 16)
+    row = MatrixRow("Paper 2011", "step", "a step", 16, (*cells, found))
+    assert (row.against_print("H100"), row.against_print("H200")) == (word, "")
 
 
 @pytest.mark.parametrize(

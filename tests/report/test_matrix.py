@@ -39,7 +39,7 @@ def matrix() -> Matrix:
 def test_a_row_says_at_a_glance_who_found_what(matrix: Matrix) -> None:
     table = matrix_table(matrix, SOURCE)
     assert [c.heading for c in table.columns] == [
-        *("source", "change", "N", "printed", "H100 PCIe", "H200")
+        *("source", "change", "N", "printed", "H100 PCIe", "H200", "against print")
     ]
     rows = {(row[0], row[1]): row for row in table.texts()}
     shared = rows["Zhang 2011", "work space in shared memory, not L1"]

@@ -401,14 +401,9 @@ def missing(value: Any) -> bool:
 def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
     """Value of ``one`` over that of ``two``, paired by round.
 
-    A borrowed value is a constant: the interval is that of the other one's rounds. Without a common
-    round the ratio of the two values has no interval. Both must have a value.
+    Without a common round the ratio of the two values has no interval. Both must have a value.
     """
     first, second = one.values(what), two.values(what)
-    if one.borrowed and not two.borrowed:
-        first = dict.fromkeys(second, one.value(what))
-    elif two.borrowed and not one.borrowed:
-        second = dict.fromkeys(first, two.value(what))
     ratios = [first[r] / second[r] for r in sorted(set(first) & set(second))]
     if ratios:
         return combine(ratios, exact=what.exact)
