@@ -427,7 +427,8 @@ class _KernelChecks:
 
     def target(self, name: str, target: str, *keys: Key) -> None:
         """Raise ``StudyError`` for a pointer to what is no other buffer."""
-        others = [one for one in self.kernel.block.buffers if one != name]
+        own = name if keys[:2] == ("arguments", name) else ""  # a field may have a buffer's name
+        others = [one for one in self.kernel.block.buffers if one != own]
         if target not in others:
             hint = suggestion(target, others)
             said = f"'{name}' points to '{target}', which is no other buffer; {hint}"
