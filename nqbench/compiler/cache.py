@@ -38,7 +38,7 @@ def cache_key(parts: Iterable[bytes | str]) -> str:
 
 def read_entry(key: str) -> Compiled | None:
     """The stored entry, or ``None`` if it is missing or damaged."""
-    body = kept(_name(key))
+    body = kept(f"kernels/{key[:2]}/{key}")
     if body is None:
         return None
     line, _, image = body.partition(b"\n")
@@ -49,8 +49,4 @@ def read_entry(key: str) -> Compiled | None:
 def write_entry(key: str, entry: Compiled) -> bool:
     """Store an entry; ``False`` if the folder cannot be written (compiling works without)."""
     about = {"symbol": entry.symbol, "log": entry.log, "variables": dict(entry.variables)}
-    return keep(_name(key), json.dumps(about).encode() + b"\n" + entry.image)
-
-
-def _name(key: str) -> str:
-    return f"kernels/{key[:2]}/{key}"
+    return keep(f"kernels/{key[:2]}/{key}", json.dumps(about).encode() + b"\n" + entry.image)

@@ -65,7 +65,7 @@ def compile_many(
     """
     if not requests:
         return []
-    nvrtc.ensure_compiler()
+    compiler_version()
     results: list[Compiled | CompileError] = []
 
     def compiled(request: CompileRequest) -> Compiled | CompileError:

@@ -71,12 +71,10 @@ _DECLARED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file, ``text[start:end]``; lines count from 1."""
+    """A part of a file, ``text[start:end]``."""
 
     start: int
     end: int
-    first_line: int
-    last_line: int
     function: bool
     device: bool
 
@@ -138,7 +136,6 @@ class _Cutter:
         self.marks = marks
         self.part = start, len(text) if end is None else end
         self.found: list[Piece] = []
-        self.line, self.counted = 1, 0
         self._begin(start)
 
     def _begin(self, at: int) -> None:
@@ -207,15 +204,8 @@ class _Cutter:
         if not self.function and not self.assigned:
             text = _ATTRIBUTES.sub("", _code(self.text[self.start : end]))
             self.function = "{" not in text and _DECLARED.fullmatch(text) is not None
-        first = self._line_of(self.start)
-        last = self._line_of(end)
-        self.found.append(Piece(self.start, end, first, last, self.function, self.device))
+        self.found.append(Piece(self.start, end, self.function, self.device))
         self._begin(end)
-
-    def _line_of(self, at: int) -> int:
-        self.line += self.text.count("\n", self.counted, at)
-        self.counted = at
-        return self.line
 
 
 def _code(text: str, gone: Collection[str] = ("comment", "directive")) -> str:
@@ -231,9 +221,12 @@ class _SourceFile:
     pieces: list[Piece]
     gone: set[Piece]
 
-    def at(self, line: int) -> Piece | None:
-        """The piece on a line: the last one to begin there or before."""
-        found = [p for p in self.pieces if p.first_line <= line <= p.last_line]
+    def at(self, line: int, among: Sequence[Piece] | None = None) -> Piece | None:
+        """The piece on a line, by default of all: the last one to begin there or before."""
+        lines = self.text.split("\n")[:line]
+        end = len("\n".join(lines))
+        pieces = self.pieces if among is None else among
+        found = [p for p in pieces if p.start <= end and p.end > end - len(lines[-1])]
         return found[-1] if found else None
 
     @property
@@ -392,13 +385,13 @@ class DevicePart:
         """What to leave out of a piece with an error: of a class with code of the device, or from
         which another is derived, one member of the host; else all."""
         found = members(file.text, whole, self.marks)
-        here = [m for m in found if m.first_line <= line <= m.last_line and m not in file.gone]
-        if not here or here[-1].device or not here[-1].function:
+        here = file.at(line, [member for member in found if member not in file.gone])
+        if here is None or here.device or not here.function:
             return whole
         name = re.search(r"(\w+)\s*[:{]", file.text[whole.start : whole.end])
         derived = name and rf":\s*(?:public\s+)?{name[1]}\b[^;]*{{"
         needed = any(m.device for m in found) or (derived and re.search(derived, file.left))
-        return here[-1] if needed else whole
+        return here if needed else whole
 
     def _empty(self, error: nvrtc.Rejected) -> bool:
         """Take headers of CUDA's for the host to be empty, where errors are in them."""

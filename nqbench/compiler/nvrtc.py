@@ -22,8 +22,6 @@ _TOOLS: Final = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)"
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
 _PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
-LEAN_GROUPS: Final = "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"
-"""Keeps cooperative_groups.h from including CUDA's C++ library: 0.3 s instead of 5."""
 _EXPLAINED: Final = {
     "texture is not a template": "texture references are not in CUDA 12 and later; use loads or"
     " texture objects",
@@ -84,23 +82,21 @@ def _version() -> tuple[int, int]:
 
 @functools.cache
 def compiler_version() -> str:
-    """Full version of NVRTC, e.g. ``13.0.88``. Part of every cache key and every record."""
+    """Full version of NVRTC, e.g. ``13.0.88``. Part of every cache key and every record.
+
+    Raises ``DeviceUnavailable`` with the command that installs it."""
     nvrtc = _nvrtc()
     major, minor = _version()
     # nvrtcVersion hides the build number, on which code generation depends; PTX names it.
-    program = _checked(nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], []), "create a program")
-    _checked(nvrtc.nvrtcCompileProgram(program, 0, []), "compile an empty program")
+    try:
+        made = nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], [])
+        program = _checked(made, "create a program")
+        _checked(nvrtc.nvrtcCompileProgram(program, 0, []), "compile an empty program")
+    except CompileError as error:
+        raise DeviceUnavailable(f"NVRTC is installed but does not work: {error}") from error
     found = _TOOLS.search(_image(program, "ptx"))
     nvrtc.nvrtcDestroyProgram(program)
     return found.group(1).decode() if found else f"{major}.{minor}"
-
-
-def ensure_compiler() -> str:
-    """Version of the compiler; raises ``DeviceUnavailable`` with the command that installs it."""
-    try:
-        return compiler_version()
-    except CompileError as error:
-        raise DeviceUnavailable(f"NVRTC is installed but does not work: {error}") from error
 
 
 @functools.cache
@@ -170,7 +166,8 @@ def _options(program: CompileRequest) -> list[str]:
         own.append("--std=c++17")
     folders = (program.source.parent, *program.include, *cuda_headers())
     own += [f"--include-path={folder}" for folder in folders]
-    own.append(LEAN_GROUPS)
+    # cooperative_groups.h does not include CUDA's C++ library then: 0.3 s instead of 5.
+    own.append("-D_CG_LIMIT_INCLUDED_DEPENDENCIES")
     if sys.platform == "linux":
         own.append("--device-int128")  # nvcc has it anyway
     if program.kind == "cubin":

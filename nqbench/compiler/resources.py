@@ -48,10 +48,10 @@ def resources_of(compiled: Compiled) -> Resources:
     Functions that the kernel calls without inlining add their spills. Raises ``CompileError`` if
     the log holds no such report, as for PTX.
     """
-    lines = _section(compiled.log, compiled.symbol)
-    text = "\n".join(lines)
+    _, *parts = _ENTRY.split(compiled.log)  # a source may hold several kernels
+    text = dict(zip(parts[::2], parts[1::2], strict=True)).get(compiled.symbol, "")
     frames = [tuple(map(int, found)) for found in _STACK.findall(text)]
-    used = next((line for line in lines if _USED.search(line)), "")
+    used = next((line for line in text.splitlines() if _USED.search(line)), "")
     if not frames or not used:
         raise CompileError(
             f"the compiler's log holds no report about kernel {compiled.symbol};"
@@ -65,19 +65,6 @@ def resources_of(compiled: Compiled) -> Resources:
         spill_load_bytes=sum(frame[2] for frame in frames),
         static_shared_bytes=_first(_SHARED, used),
     )
-
-
-def _section(log: str, symbol: str) -> list[str]:
-    """The log's lines about one kernel; a source may hold several."""
-    lines: list[str] = []
-    inside = False
-    for line in log.splitlines():
-        entry = _ENTRY.search(line)
-        if entry:
-            inside = entry.group(1) == symbol
-        if inside:
-            lines.append(line)
-    return lines
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int:

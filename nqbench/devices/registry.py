@@ -187,10 +187,10 @@ def list_devices() -> list[DeviceRow]:
 
 def _compiler_absence() -> str:
     """Why kernels cannot be compiled here; empty if they can."""
-    from nqbench.compiler.nvrtc import ensure_compiler
+    from nqbench.compiler.nvrtc import compiler_version
 
     try:
-        ensure_compiler()
+        compiler_version()
     except DeviceError as error:
         return str(error)
     return ""

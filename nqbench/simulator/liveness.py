@@ -3,11 +3,11 @@ copies are kept; which buffer or variable an access reaches, as far as the code 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from nqbench.compiler.signature import demangled
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 
@@ -220,10 +220,5 @@ def _bases(
 
 
 def readable(symbol: str) -> str:
-    """A variable's own name out of a mangled one, which ends with it and its length."""
-    for match in re.finditer(r"\d+", symbol):
-        for start in range(match.start(), match.end()):
-            name = symbol[match.end() :]
-            if int(symbol[start : match.end()]) == len(name):
-                return name
-    return symbol
+    """A variable's own name out of a mangled one."""
+    return demangled(symbol).rpartition("::")[2] or symbol

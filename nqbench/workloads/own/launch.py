@@ -109,11 +109,7 @@ class OwnLaunch:
 
     def text(self, keys: Keys, text: str) -> str:
         """A text with its parts in braces replaced: ``transpose<{tile}, {n // 2}>``."""
-
-        def filled(match: re.Match[str]) -> str:
-            return in_cuda(self.value(keys, match[1]))
-
-        return BRACES.sub(filled, text)
+        return BRACES.sub(lambda match: in_cuda(self.value(keys, match[1])), text)
 
     # The launch.
 
