@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nqbench.compiler.occupancy import occupancy
 from nqbench.plan import CachePreference
-from nqbench.simulator.models import load_model, model_names
+from nqbench.simulator.models import load_model
 
 CASES = Path(__file__).parent / "occupancy_cases.csv"
 
@@ -37,21 +35,3 @@ def test_agrees_with_nvidias_calculator_and_by_hand() -> None:
         fixed = replace(facts, shared_carveouts=())
         both = {occupancy(fixed, 16, 4096, block, c) for c in get_args(CachePreference)}
         assert len(both) == 1, row
-
-
-@given(
-    model=st.sampled_from(model_names()),
-    registers=st.integers(0, 255),
-    shared=st.integers(0, 240_000),
-    block=st.integers(1, 1024),
-    more=st.sampled_from(["registers", "shared_bytes"]),
-)
-def test_more_of_anything_never_helps(
-    model: str, registers: int, shared: int, block: int, more: str
-) -> None:
-    facts = load_model(model).facts
-    less: dict[str, Any] = {"registers": registers, "shared_bytes": shared, "block_size": block}
-    got = occupancy(facts, **less)
-    assert 0 <= got.fraction <= 1
-    fuller = less | {more: less[more] + 1}
-    assert occupancy(facts, **fuller).blocks_per_multiprocessor <= got.blocks_per_multiprocessor

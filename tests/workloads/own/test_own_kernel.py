@@ -186,7 +186,7 @@ def test_a_kernel_without_a_check_is_warned_of(folder: Path) -> None:
 
 
 def test_what_can_change_the_number_is_measured_again(folder: Path) -> None:
-    changes: dict[str, Any] = {"kernel/check/seen": {"function": "check.py:seen"}}
+    changes: dict[str, Any] = {"kernel/check/seen": {"function": f"{folder / 'check.py'}:seen"}}
     measured(folder, changes)
     keys = {record.key for record in measured(folder, changes)["records"]}
     assert len(keys) == 4, "nothing has changed, so nothing is measured again"
