@@ -16,7 +16,7 @@ from typing import Literal
 
 from nqbench.analysis.claims.judge import STRONGER, WEAKER, judge
 from nqbench.analysis.data.dataset import Dataset, chip
-from nqbench.analysis.data.estimate import DEFAULT_MARGIN, Estimate
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.for_papers import modelled, of_own_gpu
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.factorial.effects import FactorEffect, effects
@@ -64,15 +64,14 @@ class MatrixRow:
 
     def against_print(self, device: str) -> str:
         """How what a device gives stands to what is printed: ``agrees``, ``weaker``, ``stronger``
-        as a verdict's size has it, ``reversed``; else ``no effect`` or ``unclear`` by its interval.
-        Empty where either is missing."""
+        as a verdict's size has it, ``reversed``, or ``unclear`` where its interval has both
+        directions. Empty where either is missing."""
         cell, printed = self.cell(device), self.of("printed")
         if cell is None or cell.value is None or not printed:
             return ""
-        value, margin = cell.value.value, 1 + DEFAULT_MARGIN
-        low, high = cell.value.low or value, cell.value.high or value
-        if low <= 1 <= high or 1 / margin <= low <= high <= margin:
-            return "no effect" if 1 / margin <= low and high <= margin else "unclear"
+        value = cell.value.value
+        if (cell.value.low or value) <= 1 <= (cell.value.high or value):
+            return "unclear"
         words = dict(zip(DIRECTIONS, (math.inf, 0.0, 1.0), strict=True))
         numbers = [c.value.value if c.value else words[c.printed] for c in printed]
         alike = [p for p in numbers if p != 1 and (p > 1) == (value > 1)]

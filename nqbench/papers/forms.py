@@ -134,8 +134,7 @@ class Curves(_FormPart):
     ``x``          a factor, ``n`` among them, with its words and axis
     ``panels``     a panel for each run, size or height
     ``lines``      the lines in a panel: systems, runs, or sizes
-    ``published``  whether the paper's times have a ``panel`` of their own or are in each one; of
-                   the sizes ``published_n`` alone, if that is given
+    ``published``  whether the paper's times have a ``panel`` of their own or are in each one
     ``across``     panels beside each other; ``legend`` where the lines are named
     """
 
@@ -147,7 +146,6 @@ class Curves(_FormPart):
     panels: Literal["runs", "n", "y"] = "y"
     lines: Literal["systems", "runs", "n"] = "runs"
     published: Literal["none", "panel", "overlay"] = "none"
-    published_n: list[int] = []
     across: int = 2
     legend: Literal["inside", "right", "below"] = "below"
 

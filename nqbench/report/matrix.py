@@ -7,7 +7,7 @@ their intervals.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -143,31 +143,23 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
         values = (_difference(row.cell(device)) for device in matrix.devices)
         texts = []
         for provenance in shown:
-            told = []
+            by_text: dict[str, list[str]] = {}  # the chips with the same words
             for cell in row.of(provenance):
                 text = cell.printed
                 if cell.value and cell.provenance == "printed" and cell.value.value >= 1:
                     text = f"{text}x faster"
                 elif cell.value:
                     text = times_as_fast(cell.value)
-                told.append((text, cell.device))
-            texts.append(_by_text(told))
+                by_text.setdefault(text, []).append(cell.device)
+            texts.append(", ".join(f"{text} ({', '.join(on)})" for text, on in by_text.items()))
         rows.append((row.group, row.label, row.n, *texts, *values, _against(row, matrix)))
     return Table("effects", TITLE, tuple(columns), tuple(rows), source, tuple(_notes(matrix)))
 
 
-def _by_text(told: Iterable[tuple[str, str]]) -> str:
-    """Each text once, with the chips that it is about."""
-    by_text: dict[str, list[str]] = {}
-    for text, chip in told:
-        by_text.setdefault(text, []).append(chip)
-    return ", ".join(f"{text} ({', '.join(on)})" for text, on in by_text.items())
-
-
 def _against(row: MatrixRow, matrix: Matrix) -> str:
-    """How what was measured stands to what is printed; by device where they differ."""
-    told = [(word, name) for name in matrix.devices if (word := row.against_print(name))]
-    return told[0][0] if len({word for word, _ in told}) == 1 else _by_text(told)
+    """How what was measured stands to what is printed; where devices differ, of each in turn."""
+    words = [word for name in matrix.devices if (word := row.against_print(name))]
+    return words[0] if len({*words}) == 1 else ", ".join(words)
 
 
 def cells_table(matrix: Matrix, source: Source) -> Table:
@@ -200,8 +192,7 @@ def _notes(matrix: Matrix) -> Iterator[str]:
     )
     yield (
         "against print: agrees (80% to 125% of the effect, or the direction where no number is"
-        " printed), weaker, stronger or reversed; unclear: the interval has both directions; no"
-        " effect: it lies within 1% of 1"
+        " printed), weaker, stronger, reversed, or unclear: the interval has both directions"
     )
     studies = dict.fromkeys(run.name for _, run in matrix.runs)
     papers = [load_paper(name) for name in studies if name in paper_names()]

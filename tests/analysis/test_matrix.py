@@ -167,12 +167,9 @@ def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
         ("2.0 0.9", 3.0, 3.2, 3.4, "stronger"),
         ("1.08", 1.016, 1.018, 1.020, "weaker"),
         ("0.1", 0.02, 0.02, 0.02, "stronger"),  # 50 times slower, not 10
-        ("0.1", 0.3, 0.3, 0.3, "weaker"),
         ("faster", 1.2, 1.3, 1.4, "agrees"),
         ("slower", 1.2, 1.3, 1.4, "reversed"),
-        ("1.5", 0.7, 0.75, 0.8, "reversed"),
         ("1.5", 0.9, 1.1, 1.3, "unclear"),
-        ("1.5", 0.995, 1.0, 1.005, "no effect"),
         ("as fast", 0.5, 0.6, 0.7, "stronger"),
         ("", 1.2, 1.3, 1.4, ""),
     ],

@@ -80,7 +80,7 @@ def curves(paper: Paper, figure: PaperFigure, runs: Sequence[Dataset]) -> list[s
     if not ours:
         cells.refuse(runs[0], next(iter(systems), ""), "nothing to draw")
     run = cells.published_run(paper, figure.data, printed_on(paper, figure))
-    theirs = list(_curves_of(paper, run, spec, spec.published_n or figure.n))
+    theirs = list(_curves_of(paper, run, spec, figure.n))
     keys: dict[str, Callable[[Curve], object]] = {
         "runs": lambda curve: curve.run, "n": lambda curve: curve.n, "y": lambda curve: curve.y
     }  # fmt: skip
