@@ -153,21 +153,27 @@ template <Middle C, unsigned Threads> struct Ranking {
 
     // All threads of the block.
     __device__ void make(const Members<C> sides[2], Half useful) {
-        const unsigned lane = lane_number();
+        static_assert(Threads / kWarp % 2 == 0);  // a warp looks at one side
+        const unsigned lane = lane_number(), warp = threadIdx.x / kWarp;
         for (unsigned i = threadIdx.x; i < 2 * kBits; i += Threads) (&often[0][0])[i] = 0;
         __syncthreads();
-        for (unsigned part = threadIdx.x / kWarp; part < 2 * kSample / kWarp;
-             part += Threads / kWarp) {
-            const Members<C> side = part % 2 ? sides[1] : sides[0];
-            const unsigned number = part / 2 * kWarp + lane, taken = min(side.size, kSample);
-            Half half = number < taken ? side.list[number * (side.size / taken)] : 0;
-            if (number >= taken || !side.take(half)) half = 0;
-            if (!__any_sync(kAllLanes, half != 0)) continue;
+        const Members<C> side = warp % 2 ? sides[1] : sides[0];
+        const unsigned taken = min(side.size, kSample);
+        unsigned found[2] = {0, 0};  // of the bits `lane` and `lane` + 32
+        for (unsigned number = warp / 2 * kWarp; number < taken; number += Threads / 2) {
+            const bool there = number + lane < taken;
+            Half half = there ? side.list[(number + lane) * (side.size / taken)] : 0;
+            if (!there || !side.take(half)) half = 0;
+            unsigned column[2] = {0, 0};
+#pragma unroll
             for (unsigned bit = 0; bit < kBits; ++bit) {
-                const unsigned count = __popc(__ballot_sync(kAllLanes, half >> bit & 1));
-                if (lane == 0 && count != 0) atomicAdd(&often[part % 2][bit], count);
+                const unsigned with = __ballot_sync(kAllLanes, half >> bit & 1);
+                if (lane == bit % kWarp) column[bit / kWarp] = with;
             }
+            found[0] += __popc(column[0]), found[1] += __popc(column[1]);
         }
+        atomicAdd(&often[warp % 2][lane], found[0]);
+        if (lane + kWarp < kBits) atomicAdd(&often[warp % 2][lane + kWarp], found[1]);
         __syncthreads();
         for (unsigned bit = threadIdx.x; bit < kBits; bit += Threads) {
             unsigned before = 0;

@@ -2,7 +2,8 @@
 // share no bit (groups.py). Kernels: of halves.cuh, cells.cuh, order.cuh, and `join`.
 #include "order.cuh"
 
-constexpr unsigned kJoinThreads = 512;
+constexpr unsigned kJoinThreads = 128;
+constexpr unsigned kTogether = 4;  // tiles of lower halves of a warp
 
 // 32 lower halves as tables: lane i of table k has, in bit b, whether half b has one of the
 // diagonals 5 k + j for which bit j of i is set. A lane looks up its own upper half by shuffles.
@@ -22,12 +23,13 @@ template <unsigned Blocks> struct Tables {
             of[k] = table;
         }
     }
-    // The lower halves that the upper half of this lane meets on none of the blocks from `First` on.
-    template <unsigned First> __device__ unsigned free(Half half) const {
+    // The lower halves that an upper half meets on none of the blocks from `First` on, of which
+    // `parts` are the diagonals.
+    template <unsigned First> __device__ unsigned free(const unsigned (&parts)[Blocks]) const {
         unsigned blocked = 0;
 #pragma unroll
         for (unsigned k = First; k < Blocks; ++k)
-            blocked |= __shfl_sync(kAllLanes, of[k], unsigned(half >> (5 * k)));
+            blocked |= __shfl_sync(kAllLanes, of[k], parts[k]);
         return ~blocked;
     }
 };
@@ -42,13 +44,13 @@ struct Words {
     }
 };
 
-// The number of the highest bit of `bits`, which is cleared: the lowest one costs an instruction more
-// on the pipe that also counts bits.
-__device__ __forceinline__ unsigned take_last(unsigned& bits) {
-    const unsigned bit = 31 - __clz(bits);
-    bits ^= 1u << bit;
-    return bit;
-}
+template <unsigned Value> struct Number {
+    static constexpr unsigned value = Value;
+};
+
+// The number of the highest bit; the lowest one costs an instruction more on the pipe that also
+// counts bits.
+__device__ __forceinline__ unsigned last_of(unsigned bits) { return 31 - __clz(bits); }
 
 struct Lists {
     const Half* upper;
@@ -59,90 +61,129 @@ struct Lists {
     unsigned uppers, lowers, useful;
 };
 
-// Pairs of this lane's upper halves, in the first `to` tiles, with tile `lower` of the others.
-template <Middle C, unsigned Blocks>
-__device__ Half with_tile(const Lists& lists, unsigned lower, unsigned to) {
+// Pairs of this lane's upper halves with some tiles of the others, from `first` on: what is looked up
+// of an upper tile serves all of them.
+template <Middle C, unsigned Blocks, unsigned kTables>
+__device__ Half with_tiles(const Lists& lists, unsigned first) {
     constexpr unsigned kSkipped = Blocks > 1 ? kOrBits / 5 : 0;  // blocks that the OR may answer
     constexpr Half kCommon = (Half(1) << kOr) - 1;
-    const unsigned lane = lane_number(), first = lower * kWarp;
-    const bool there = first + lane < lists.lowers;
-    const Half below = there ? lists.lower[first + lane] : 0;
-    const unsigned inside = __ballot_sync(kAllLanes, below >> kWeight & 1);  // of `exact` cells
-    Tables<Blocks> tables;
-    if constexpr (C.pairs == PairTest::shuffle) tables.make(below, there);
-    const Words words{lists.lower + first, min(kWarp, lists.lowers - first)};
-    const Half mask = C.masks == Masks::none ? 0 : lists.lower_masks[lower];
-    unsigned count = 0;  // of at most 2^22 tiles
+    const unsigned lane = lane_number(), to = (lists.uppers + kWarp - 1) / kWarp;
+    Tables<Blocks> tables[kTables];
+    Half mask[kTables], inside[kTables];  // the second of `exact` cells
+#pragma unroll
+    for (unsigned k = 0; k < kTables; ++k) {
+        const unsigned own = (first + k) * kWarp + lane;
+        const bool there = own < lists.lowers;
+        const Half below = there ? lists.lower[own] : 0;
+        inside[k] = __ballot_sync(kAllLanes, below >> kWeight & 1);
+        mask[k] = 0;
+        if (C.masks != Masks::none && (first + k) * kWarp < lists.lowers)
+            mask[k] = lists.lower_masks[first + k];
+        if constexpr (C.pairs == PairTest::shuffle) tables[k].make(below, there);
+    }
+    const Words words{lists.lower + first * kWarp, min(kWarp, lists.lowers - first * kWarp)};
+    unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = lists.upper + lane;
-    const auto test = [&](const Half* tiles, unsigned tile, bool skip) {
-        const Half half = __ldg(tiles + tile * kWarp);
-        unsigned free;
-        if constexpr (C.pairs == PairTest::words) free = words.free(half);
-        else if (skip) free = tables.template free<kSkipped>(half);
-        else free = tables.template free<0>(half);
+    // With the lower tiles for which `tested` has the bit `one` of the upper tile.
+    const auto test = [&](Half half, const unsigned (&tested)[kTables], unsigned one,
+                          auto skipped) {
         const unsigned weight = half >> kWeight;
-        if constexpr (C.exact()) {
-            if (weight != 0) count += __popc(free) + (weight == 2 ? __popc(free & inside) : 0);
-        } else {
-            count += __popc(free) * weight;
+        unsigned found = 0, twice = 0, parts[Blocks];
+#pragma unroll
+        for (unsigned k = 0; k < Blocks; ++k) {
+            parts[k] = unsigned(half >> (5 * k));
+            asm volatile("" : "+r"(parts[k]));  // once for all tables
         }
+#pragma unroll
+        for (unsigned k = 0; k < kTables; ++k) {
+            if ((tested[k] & one) == 0) continue;
+            unsigned free;
+            if constexpr (C.pairs == PairTest::words) free = words.free(half);
+            else free = tables[k].template free<decltype(skipped)::value>(parts);
+            found += __popc(free);
+            if constexpr (C.exact()) twice += __popc(free & inside[k]);
+        }
+        if constexpr (C.exact()) count += weight != 0 ? found + (weight - 1) * twice : 0;
+        else count += found * weight;
     };
     const auto test_32 = [&](unsigned base) {
-        Half other = kOrMask << kOr;
-        if (base + lane < to) other = C.masks == Masks::none ? 0 : lists.upper_masks[base + lane];
-        const bool meets = base + lane >= to || (mask & other & kCommon) != 0;
-        const Half* const at = own + base * kWarp;
-        unsigned tested = ~__ballot_sync(kAllLanes, meets);
-        if constexpr (C.masks == Masks::and_or && C.pairs == PairTest::shuffle && kSkipped > 0) {
-            unsigned light = tested & __ballot_sync(kAllLanes, (mask & other) >> kOr == 0);
-            tested ^= light;
-            while (light != 0) test(at, take_last(light), true);
+        const bool there = base + lane < to;
+        const Half other = there && C.masks != Masks::none ? lists.upper_masks[base + lane] : 0;
+        unsigned tested[kTables], any = 0;
+        Half heavy = 0;
+#pragma unroll
+        for (unsigned k = 0; k < kTables; ++k) {
+            const bool free = there && (mask[k] & other & kCommon) == 0;
+            tested[k] = __ballot_sync(kAllLanes, free);
+            any |= tested[k];
+            if (free) heavy |= mask[k] & other;
         }
-        while (tested != 0) test(at, take_last(tested), false);
+        const auto test_all = [&](unsigned tiles, auto skipped) {
+            if (tiles == 0) return;
+            unsigned ahead = last_of(tiles);
+            Half half = __ldg(own + (base + ahead % kWarp) * kWarp);
+            while (tiles != 0) {  // the next tile is on its way while this one is tested
+                const unsigned one = 1u << ahead;
+                tiles ^= one;
+                ahead = last_of(tiles);
+                const Half next = __ldg(own + (base + ahead % kWarp) * kWarp);
+                test(half, tested, one, skipped);
+                half = next;
+            }
+        };
+        if constexpr (C.masks == Masks::and_or && C.pairs == PairTest::shuffle && kSkipped > 0) {
+            const unsigned light = any & __ballot_sync(kAllLanes, heavy >> kOr == 0);
+            any ^= light;
+            test_all(light, Number<kSkipped>{});
+        }
+        test_all(any, Number<0>{});
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
         bool may = base + lane * kWarp < to;
-        if (C.masks != Masks::none && may)
-            may = (mask & lists.upper_tops[base / kWarp + lane] & kCommon) == 0;
-        unsigned tops = __ballot_sync(kAllLanes, may);
-        while (tops != 0) test_32(base + take_last(tops) * kWarp);
+        if (C.masks != Masks::none && may) {
+            const Half other = lists.upper_tops[base / kWarp + lane] & kCommon;
+            may = false;
+#pragma unroll
+            for (unsigned k = 0; k < kTables; ++k) may |= (mask[k] & other) == 0;
+        }
+        for (unsigned tops = __ballot_sync(kAllLanes, may); tops != 0;) {
+            const unsigned top = 31 - __clz(tops);
+            tops ^= 1u << top;
+            test_32(base + top * kWarp);
+        }
     }
     return count;
 }
 
-// `next` is the tile of lower halves that the warps of a block take next.
+// One of `parts` of the pairs of a cell, for a warp.
 template <Middle C, unsigned Blocks>
-__device__ Half join_lists(const Lists& lists, unsigned* next) {
+__device__ Half join_part(const Lists& lists, unsigned part, unsigned parts) {
     constexpr unsigned kLeast =
         C.pairs == PairTest::shuffle && 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
+    constexpr unsigned kAtOnce = C.pairs == PairTest::shuffle ? kTogether : 1;
     if constexpr (Blocks > kLeast) {
-        if (lists.useful <= 5 * (Blocks - 1)) return join_lists<C, Blocks - 1>(lists, next);
+        if (lists.useful <= 5 * (Blocks - 1)) return join_part<C, Blocks - 1>(lists, part, parts);
     }
-    const unsigned uppers = (lists.uppers + kWarp - 1) / kWarp;
-    const unsigned lowers = (lists.lowers + kWarp - 1) / kWarp;
     Half count = 0;
-    for (;;) {
-        unsigned lower = 0;
-        if (lane_number() == 0) lower = atomicAdd(next, 1);
-        lower = __shfl_sync(kAllLanes, lower, 0);
-        if (lower >= lowers) return count;
-        count += with_tile<C, Blocks>(lists, lower, uppers);
-    }
+    for (unsigned first = part * kAtOnce; first * kWarp < lists.lowers; first += parts * kAtOnce)
+        count += with_tiles<C, Blocks, kAtOnce>(lists, first);
+    return count;
 }
 
-// Blocks count the pairs of the cells of a round.
+// Warps count the pairs of the cells of a round; a cell has `parts`, so that all end together.
 template <Middle C>
-__global__ void __launch_bounds__(kJoinThreads, 4)
-    join(unsigned first, unsigned groups, unsigned capacity, unsigned round, unsigned* counts,
-         const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
-         const unsigned* spilled, Half* sums) {
-    __shared__ unsigned next;
-    const unsigned all = cells_of(counts, groups, capacity, round);
-    for (unsigned number; (number = next_ticket(counts + kJoined)) < all;) {
-        const Pair pair = pairs[number];
+__global__ void __launch_bounds__(kJoinThreads, 6)
+    join(unsigned first, unsigned groups, unsigned capacity, unsigned round, unsigned parts,
+         unsigned* counts, const Half* ordered, const Half* masks, const Half* tops,
+         const Pair* pairs, const unsigned* spilled, Half* sums) {
+    const unsigned all = cells_of(counts, groups, capacity, round) * parts;
+    for (;;) {
+        unsigned number = 0;
+        if (lane_number() == 0) number = atomicAdd(counts + kJoined, 1);
+        number = any_of_warp(number);
+        if (number >= all) return;
+        const Pair pair = pairs[number / parts];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[first + pair.group]) continue;
-        if (threadIdx.x == 0) next = 0;
-        __syncthreads();
         const Lists lists{ordered + size_t(pair.tile[0]) * kWarp,
                           ordered + size_t(pair.tile[1]) * kWarp,
                           masks + pair.tile[0],
@@ -152,7 +193,7 @@ __global__ void __launch_bounds__(kJoinThreads, 4)
                           pair.size[1],
                           pair.useful};
         const Half found =
-            block_sum<kJoinThreads>(join_lists<C, (2 * C.n - 2 + 4) / 5>(lists, &next));
-        if (threadIdx.x == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
+            warp_sum(join_part<C, (2 * C.n - 2 + 4) / 5>(lists, number % parts, parts));
+        if (lane_number() == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
     }
 }

@@ -3,16 +3,18 @@
 // The bits of all words are permuted so that the most decisive come first, those that only one side
 // has are dropped, and the words are sorted by the position of their first bits in a Gray code:
 // neighbours differ in few bits, so that the AND of 32 of them has many. A list that is too long for
-// shared memory is sorted piece by piece.
+// shared memory is sorted in pieces, and then as many keys at a time as fit, from all pieces.
 #pragma once
 
 #include "cells.cuh"
 
 constexpr unsigned kOrderThreads = 512;
-constexpr unsigned kMostStaged = 8192;  // halves in shared memory, of both sides or a piece
-constexpr unsigned kStep = 2 * kOrderThreads;
+constexpr unsigned kMostStaged = 8192;  // halves in shared memory
+constexpr unsigned kAhead = 4;          // halves of a thread that are under way
+constexpr unsigned kStep = kAhead * kOrderThreads;
 constexpr unsigned kKey = 48;  // first bit of a permuted word's place in the order
 constexpr unsigned kKeyBits = 12;
+constexpr unsigned kKeys = 1u << kKeyBits;
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
 constexpr unsigned kOrBits = 5;
@@ -92,14 +94,23 @@ __device__ __forceinline__ unsigned next_place(unsigned* filled) {
     return begin + __popc(active & ((1u << lane_number()) - 1));
 }
 
-template <Middle C> struct Sorter {
-    unsigned bins[1u << kKeyBits];
-    unsigned short order[kMostStaged];
+// Sorted pieces of a list in global memory, each with the ends of its keys.
+struct Pieces {
+    static constexpr unsigned kWords = kMostStaged + kKeys * sizeof(unsigned short) / sizeof(Half);
+    Half* words;
+    unsigned room;
+    __device__ Half* of(unsigned piece) const { return words + size_t(piece) * kWords; }
+    __device__ unsigned short* ends(unsigned piece) const {
+        return reinterpret_cast<unsigned short*>(of(piece) + kMostStaged);
+    }
+};
 
-    // Writes staged words in order, the last tile filled with words without weight, and the mask of
-    // each tile: what all of its words have in common, and the OR of its first block.
-    __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) {
-        const unsigned bits = min(kKeyBits, 31 - __clz(size | 32));
+template <Middle C> struct Sorter {
+    unsigned bins[kKeys];
+    unsigned short order[kMostStaged + kWarp];
+
+    // Finds the order of staged words by so many bits of their keys; `bins` are the ends of the keys.
+    __device__ void sort(const Half* stage, unsigned size, unsigned bits) {
         const auto key = [&](unsigned i) -> unsigned {
             if constexpr (C.order == Order::none) return (i << bits) / size;
             return unsigned(stage[i] >> (kKey + kKeyBits - bits)) & ((1u << bits) - 1);
@@ -112,6 +123,10 @@ template <Middle C> struct Sorter {
         for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
             order[atomicAdd(bins + key(i), 1)] = i;
         __syncthreads();
+    }
+    // Writes the first words of the order, the last tile filled with words without weight, and the
+    // mask of each tile: what all of its words have in common, and the OR of its first block.
+    __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += kOrderThreads) {
             const bool there = base + lane < size;
@@ -121,6 +136,14 @@ template <Middle C> struct Sorter {
             const Half first = any_of_warp(unsigned(half & kOrMask));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
+        __syncthreads();
+    }
+    __device__ void keep(const Half* stage, unsigned size, const Pieces& pieces, unsigned piece) {
+        sort(stage, size, kKeyBits);
+        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
+            pieces.of(piece)[i] = stage[order[i]];
+        for (unsigned i = threadIdx.x; i < kKeys; i += kOrderThreads)
+            pieces.ends(piece)[i] = bins[i];
         __syncthreads();
     }
 };
@@ -144,117 +167,143 @@ template <Middle C> struct Orderer {
     Ranking<C, kOrderThreads> ranking;
     Permutation<C> permute;
     Sorter<C> sorter;
-    Half seen[2];
-    unsigned filled, tile;
+    unsigned filled, keys, tile;
 
-    // Finds what diagonals the members of a side have, and stages them behind the others, as far as
-    // there is room; returns how many there are with the others. Without `room` it counts none.
-    __device__ unsigned scan(const Members<C>& side, Half* stage, unsigned room) {
-        Half own = 0;
-        side.template each<kOrderThreads>([&](Half half) {
-            if (!side.take(half)) return;
-            own |= half;
-            if (room == 0) return;
-            const unsigned place = next_place(&filled);
-            if (place < room) stage[place] = half;
-        });
-        own = any_of_warp(own);
-        if (lane_number() == 0 && own != 0) atomicOr(&seen[side.lower], own);
+    // Stages the members of a side, permuted, and keeps what does not fit in pieces; returns how many
+    // members there are. If there is a piece all are in pieces; more than there is room for are not
+    // kept.
+    __device__ unsigned read(const Members<C>& side, Half* stage, unsigned staged,
+                             const Pieces& pieces, unsigned& made) {
+        unsigned read = 0;
+        made = 0;
         __syncthreads();
-        const unsigned found = filled;
-        __syncthreads();
-        return found;
-    }
-    // Orders a list that does not fit into the stage; returns how many members it has.
-    __device__ unsigned write_pieces(const Members<C>& side, Half* stage, unsigned staged, Half* to,
-                                     Half* masks) {
-        unsigned written = 0;
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
-        for (unsigned base = threadIdx.x;; base += kStep) {
-            const bool ended = base - threadIdx.x >= side.size;
-            const unsigned size = filled;
+        for (unsigned base = 0;; base += kStep) {
+            const unsigned size = filled, left = base < side.size ? side.size - base : 0;
             __syncthreads();
-            if (ended || size + kStep > staged) {
-                const unsigned sorted = ended ? size : size / kWarp * kWarp;
-                sorter.write(stage, sorted, to + written, masks + written / kWarp);
-                written += sorted;
-                const Half left = threadIdx.x < size - sorted ? stage[sorted + threadIdx.x] : 0;
-                __syncthreads();
-                if (threadIdx.x < size - sorted) stage[threadIdx.x] = left;
-                if (threadIdx.x == 0) filled = size - sorted;
+            if (left ? size + min(left, kStep) > staged : made > 0 && size > 0) {
+                if (made < pieces.room) sorter.keep(stage, size, pieces, made);
+                read += size, ++made;
+                if (threadIdx.x == 0) filled = 0;
                 __syncthreads();
             }
-            if (ended) return written;
+            if (left == 0) return made > 0 ? read : size;
+            Half half[kAhead];
 #pragma unroll
-            for (unsigned i = base; i < base + kStep; i += kOrderThreads) {
-                if (i >= side.size) continue;
-                Half half = side.list[i];
-                if (side.take(half)) stage[next_place(&filled)] = permute(half);
+            for (unsigned k = 0; k < kAhead; ++k) {
+                const unsigned i = base + k * kOrderThreads + threadIdx.x;
+                if (i < side.size) half[k] = side.list[i];
+            }
+#pragma unroll
+            for (unsigned k = 0; k < kAhead; ++k) {
+                const unsigned i = base + k * kOrderThreads + threadIdx.x;
+                if (i < side.size && side.take(half[k]))
+                    stage[next_place(&filled)] = permute(half[k]);
             }
             __syncthreads();
         }
     }
+    // Stages the words of some keys of some pieces behind the others.
+    __device__ void gather(const Pieces& pieces, unsigned piece, unsigned end, unsigned from,
+                           unsigned to, Half* stage) {
+        const unsigned lane = lane_number();
+        for (piece += threadIdx.x / kWarp; piece < end; piece += kOrderThreads / kWarp) {
+            const unsigned short* ends = pieces.ends(piece);
+            const unsigned begin = from ? ends[from - 1] : 0, size = ends[to - 1] - begin;
+            unsigned place = 0;
+            if (lane == 0) place = atomicAdd(&filled, size);
+            place = __shfl_sync(kAllLanes, place, 0);
+#pragma unroll 4
+            for (unsigned i = lane; i < size; i += kWarp)
+                stage[place + i] = pieces.of(piece)[begin + i];
+        }
+        __syncthreads();
+    }
+    // Writes the `size` words of all pieces in order.
+    __device__ void merge(const Pieces& pieces, unsigned made, unsigned size, Half* stage,
+                          unsigned staged, Half* to, Half* masks) {
+        constexpr unsigned kOwn = kKeys / kOrderThreads;
+        unsigned upto[kOwn] = {};  // words up to keys of this thread
+        for (unsigned piece = 0; piece < made; ++piece)
+            for (unsigned i = 0; i < kOwn; ++i)
+                upto[i] += pieces.ends(piece)[i * kOrderThreads + threadIdx.x];
+        if (threadIdx.x == 0) filled = 0;
+        unsigned written = 0;
+        for (unsigned from = 0; written < size;) {
+            __syncthreads();
+            const unsigned most = written + filled + staged - kWarp;
+            if (threadIdx.x == 0) keys = 0;
+            __syncthreads();
+            unsigned fit = 0;
+            for (unsigned i = 0; i < kOwn; ++i) fit += upto[i] <= most;
+            fit = warp_all(fit, [](unsigned a, unsigned b) { return a + b; });
+            if (lane_number() == 0) atomicAdd(&keys, fit);
+            __syncthreads();
+            const unsigned end = max(keys, from + 1);
+            const unsigned together =
+                keys > from ? made : 1;  // one key of a piece fits in any case
+            for (unsigned piece = 0; piece < made; piece += together) {
+                gather(pieces, piece, piece + together, from, end, stage);
+                const unsigned found = filled, rest = written + found == size ? 0 : found % kWarp;
+                sorter.sort(stage, found, kKeyBits);
+                sorter.write(stage, found - rest, to + written, masks + written / kWarp);
+                const bool kept = threadIdx.x < rest;
+                const Half half = kept ? stage[sorter.order[found - rest + threadIdx.x]] : 0;
+                __syncthreads();
+                if (kept) stage[threadIdx.x] = half;
+                if (threadIdx.x == 0) filled = rest;
+                written += found - rest;
+                __syncthreads();
+            }
+            from = end;
+        }
+    }
 };
 
-// Blocks order the lists of the cells of a round, and take what they need of the `tiles` of `ordered`.
+// Blocks order the lists of the cells of a round, and take what they need of the `tiles` of `ordered`,
+// and share the room for `pieces`.
 template <Middle C>
 __global__ void __launch_bounds__(kOrderThreads, 2)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
           const unsigned* list_of, const unsigned* sizes, const Half* useful, Half* halves,
           unsigned dealt, unsigned end, Cell* cells, unsigned capacity, unsigned* counts,
           unsigned* spilled, unsigned round, unsigned staged, unsigned tiles, Half* ordered,
-          Half* masks, Half* tops, Pair* pairs) {
+          Half* masks, Half* tops, Pair* pairs, Half* scratch, unsigned pieces) {
     const Batch batch{first,  groups, at,  room,  middle,   list_of, sizes,  useful,
                       halves, dealt,  end, cells, capacity, counts,  spilled};
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
     const unsigned all = cells_of(counts, groups, capacity, round);
+    if (blockIdx.x >= all) return;
+    const unsigned share = pieces / min(gridDim.x, all);
+    const Pieces kept{scratch + size_t(blockIdx.x) * share * Pieces::kWords, share};
     for (unsigned number; (number = next_ticket(counts + kOrdered)) < all;) {
         const Cell cell = cell_of<C>(batch, round, number);
-        Pair pair{cell.group, 0, {0, 0}, {0, 0}};
-        if (threadIdx.x == 0) {
-            pairs[number] = pair;
-            own.filled = 0, own.seen[0] = own.seen[1] = 0;
-        }
+        Pair pair{cell.group, unsigned(__popcll(cell.useful)), {0, 0}, {0, 0}};
+        if (threadIdx.x == 0) pairs[number] = pair;
         if (min(cell.size[0], cell.size[1]) == 0) continue;
-        __syncthreads();
-        Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
-        const unsigned most = C.odd() && !cell.dealt ? kKept * staged : staged;
-        const unsigned kept = cell.size[0] + cell.size[1] <= most ? staged : 0;
-        unsigned uppers = 0, members = staged + 1;
-        Half both = cell.useful;
-        if (C.odd() || cell.dealt || kept) {  // else all that were listed are members
-            uppers = own.scan(sides[0], stage, kept);
-            members = own.scan(sides[1], stage, kept);
-            if (kept && (uppers == 0 || members == uppers)) continue;
-            both &= own.seen[0] & own.seen[1];
-        }
-        const bool fits = kept && members <= staged;
-        if (fits) sides[0] = {stage, uppers}, sides[1] = {stage + uppers, members - uppers};
-        own.ranking.make(sides, both);
+        const Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
+        own.ranking.make(sides, cell.useful);
         own.permute.make(own.ranking.place);
-        pair.useful = __popcll(both);
         bool found_room = true;
 #pragma unroll
         for (unsigned side = 0; side < 2; ++side) {
-            unsigned size = sides[side].size;
+            if (!found_room) continue;
+            unsigned made;
+            const unsigned size = own.read(sides[side], stage, staged, kept, made);
             const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
-            __syncthreads();
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
             const unsigned begin = own.tile;
-            found_room &= begin + needed <= tiles;
+            found_room = begin + needed <= tiles && made <= share;
             if (!found_room) continue;
             Half* const to = ordered + size_t(begin) * kWarp;
-            if (fits) {
-                Half* const staged_side = stage + (side ? uppers : 0);
-                for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
-                    staged_side[i] = own.permute(staged_side[i]);
-                __syncthreads();
-                own.sorter.write(staged_side, size, to, masks + begin);
-            } else {
-                size = own.write_pieces(sides[side], stage, staged, to, masks + begin);
+            if (made > 0) {
+                own.merge(kept, made, size, stage, staged, to, masks + begin);
+            } else if (size > 0) {
+                own.sorter.sort(stage, size, min(kKeyBits, 31 - __clz(size | 32)));
+                own.sorter.write(stage, size, to, masks + begin);
             }
             mask_tops(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
             pair.tile[side] = begin, pair.size[side] = size;

@@ -33,8 +33,11 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_THREADS: Final = 512  # kDealThreads, kOrderThreads, kJoinThreads
-_BLOCKS: Final = 4
+_THREADS: Final = 512  # kDealThreads, kOrderThreads
+_JOIN_THREADS: Final = 128  # kJoinThreads
+_PART: Final = 3072
+"""Halves of the longest list of a cell to each of its parts that warps join."""
+_BLOCKS: Final = 2
 """Blocks of a multiprocessor, which take cells until none is left: as many as fit at most."""
 _CUT_HALVES: Final = 16384
 """A cell with a longer list is cut."""
@@ -50,7 +53,8 @@ those of cells, which are ordered."""
 _LEAST_CELLS: Final = 1 << 14
 """There is room for, of few groups with long lists."""
 _STAGED: Final = 8192  # kMostStaged
-_LEAST_STAGED: Final = 1056  # kStep and a tile
+_STEP: Final = 2048  # kStep
+_PIECE_WORDS: Final = 8192 + 1024  # Pieces::kWords
 _ORDER_BYTES: Final = 38_912
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -106,15 +110,22 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     count = len(groups_of.groups(n, symmetry)) if n < 20 else _about(n, symmetry)
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
-    staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD)
-    if staged < _LEAST_STAGED:
+    staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
+    if staged < _STEP + _WARP:
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"]
     if device.memory_bytes:
         arena = min(arena, device.memory_bytes // 96)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
-    return {"groups": count, "batch": batch, "room": room, "staged": staged}
+    # A queen of the middle row leaves a quarter of a list, and an exact column less.
+    most = room // (4 if n % 2 else 8 if _exact(levels) else 1)
+    parts = max(1, (min(most, _CUT_HALVES) if levels["split"] else most) // _PART)
+    pieces = _BLOCKS * device.multiprocessors * (-(-room // (staged - _STEP)) + 1)
+    return {
+        **{"groups": count, "batch": batch, "room": room, "staged": staged},
+        **{"parts": parts, "pieces": pieces},
+    }
 
 
 def _about(n: int, symmetry: Symmetry) -> int:
@@ -217,6 +228,7 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
+        Buffer("scratch", "uint64", int(numbers["pieces"]) * _PIECE_WORDS),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
         Buffer("spilled", "uint32", groups, zero=True),
@@ -250,7 +262,7 @@ def _kernels(
     def kernel(
         name: str, blocks: int, *arguments: Argument | Variable, threads: int = _THREADS
     ) -> Kernel:
-        shared = int(numbers["staged"]) * _WORD if name == "order" else 0
+        shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
         grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
         return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
@@ -258,8 +270,10 @@ def _kernels(
     blocks = _BLOCKS * multiprocessors
     found = {
         "join": kernel(
-            *("join", blocks, first, groups, capacity, rounds, "counts", "ordered", "masks"),
-            *("tops", "pairs", "spilled", "sums"),
+            *("join", 8 * multiprocessors, first, groups, capacity, rounds),
+            *(np.uint32(numbers["parts"]), "counts", "ordered", "masks", "tops", "pairs"),
+            *("spilled", "sums"),
+            threads=_JOIN_THREADS,
         ),
         "quarters": kernel(
             *("quarters", -(-sum(sets) // _QUARTER_THREADS), "quarter_sets", np.uint32(sets[0])),
@@ -275,6 +289,7 @@ def _kernels(
         "order": kernel(
             *("order", blocks, *batch, rounds, np.uint32(numbers["staged"])),
             *(np.uint32(numbers["tiles"]), "ordered", "masks", "tops", "pairs"),
+            *("scratch", np.uint32(numbers["pieces"])),
         ),
     }
     if rounds:
