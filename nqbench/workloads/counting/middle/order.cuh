@@ -13,8 +13,9 @@ constexpr unsigned kMostStaged = 8192;  // halves in shared memory
 constexpr unsigned kAhead = 4;          // halves of a thread that are under way
 constexpr unsigned kStep = kAhead * kOrderThreads;
 constexpr unsigned kKey = 48;  // first bit of a permuted word's place in the order
-constexpr unsigned kKeyBits = 12;
-constexpr unsigned kKeys = 1u << kKeyBits;
+constexpr unsigned kKeyBits = 14;
+constexpr unsigned kBinBits = 10;  // a bin has 8 halves or more
+constexpr unsigned kBins = 1u << kBinBits;
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
 constexpr unsigned kOrBits = 5;
@@ -65,7 +66,7 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Replaces `count` numbers, a power of two, by the sums of those before. All threads of the block.
+// Replaces `count` numbers by the sums of those before. All threads of the block.
 template <unsigned Threads> __device__ void sum_up(unsigned* bins, unsigned count) {
     constexpr unsigned kWarps = Threads / kWarp;
     __shared__ unsigned of_warps[kWarps];
@@ -94,9 +95,9 @@ __device__ __forceinline__ unsigned next_place(unsigned* filled) {
     return begin + __popc(active & ((1u << lane_number()) - 1));
 }
 
-// Sorted pieces of a list in global memory, each with the ends of its keys.
+// Sorted pieces of a list in global memory, each with the ends of its bins.
 struct Pieces {
-    static constexpr unsigned kWords = kMostStaged + kKeys * sizeof(unsigned short) / sizeof(Half);
+    static constexpr unsigned kWords = kMostStaged + kBins * sizeof(unsigned short) / sizeof(Half);
     Half* words;
     unsigned room;
     __device__ Half* of(unsigned piece) const { return words + size_t(piece) * kWords; }
@@ -106,22 +107,29 @@ struct Pieces {
 };
 
 template <Middle C> struct Sorter {
-    unsigned bins[kKeys];
+    unsigned bins[kBins];
     unsigned short order[kMostStaged + kWarp];
 
-    // Finds the order of staged words by so many bits of their keys; `bins` are the ends of the keys.
-    __device__ void sort(const Half* stage, unsigned size, unsigned bits) {
-        const auto key = [&](unsigned i) -> unsigned {
-            if constexpr (C.order == Order::none) return (i << bits) / size;
-            return unsigned(stage[i] >> (kKey + kKeyBits - bits)) & ((1u << bits) - 1);
+    // Finds the order of `size` staged halves, of which `word` makes what is sorted, by so many bits of
+    // their keys, of which `count` values from `low` on occur; `bins` become the ends of the keys.
+    template <class Word>
+    __device__ void sort(Half* stage, unsigned size, unsigned bits, unsigned low, unsigned count,
+                         Word word) {
+        const auto bin = [&](unsigned i) -> unsigned {
+            if constexpr (C.order == Order::none) return i * count / size;
+            const unsigned key = stage[i] << (64 - kKey - kKeyBits) >> (64 - bits);
+            return key > low ? key - low : 0;  // lower ones are left of the keys before
         };
-        for (unsigned i = threadIdx.x; i < 1u << bits; i += kOrderThreads) bins[i] = 0;
+        for (unsigned i = threadIdx.x; i < count; i += kOrderThreads) bins[i] = 0;
         __syncthreads();
-        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads) atomicAdd(bins + key(i), 1);
+        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads) {
+            stage[i] = word(stage[i]);
+            atomicAdd(bins + bin(i), 1);
+        }
         __syncthreads();
-        sum_up<kOrderThreads>(bins, 1u << bits);
+        sum_up<kOrderThreads>(bins, count);
         for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
-            order[atomicAdd(bins + key(i), 1)] = i;
+            order[atomicAdd(bins + bin(i), 1)] = i;
         __syncthreads();
     }
     // Writes the first words of the order, the last tile filled with words without weight, and the
@@ -136,14 +144,6 @@ template <Middle C> struct Sorter {
             const Half first = any_of_warp(unsigned(half & kOrMask));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
-        __syncthreads();
-    }
-    __device__ void keep(const Half* stage, unsigned size, const Pieces& pieces, unsigned piece) {
-        sort(stage, size, kKeyBits);
-        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
-            pieces.of(piece)[i] = stage[order[i]];
-        for (unsigned i = threadIdx.x; i < kKeys; i += kOrderThreads)
-            pieces.ends(piece)[i] = bins[i];
         __syncthreads();
     }
 };
@@ -167,44 +167,54 @@ template <Middle C> struct Orderer {
     Ranking<C, kOrderThreads> ranking;
     Permutation<C> permute;
     Sorter<C> sorter;
-    unsigned filled, keys, tile;
+    unsigned filled, fitting, tile;
 
-    // Stages the members of a side, permuted, and keeps what does not fit in pieces; returns how many
-    // members there are. If there is a piece all are in pieces; more than there is room for are not
-    // kept.
+    __device__ void sort_members(Half* stage, unsigned size, unsigned bits) {
+        sorter.sort(stage, size, bits, 0, 1u << bits, [&](Half half) { return permute(half); });
+    }
+    // Stages the members of a side, and keeps what does not fit in pieces; returns how many members
+    // there are. If there is a piece all are in pieces, those that there is room for.
     __device__ unsigned read(const Members<C>& side, Half* stage, unsigned staged,
                              const Pieces& pieces, unsigned& made) {
         unsigned read = 0;
         made = 0;
-        __syncthreads();
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         for (unsigned base = 0;; base += kStep) {
-            const unsigned size = filled, left = base < side.size ? side.size - base : 0;
+            const unsigned size = filled;
+            const unsigned left = base < side.size ? side.size - base : 0;
+            const bool full = left ? size + min(left, kStep) > staged : made > 0 && size > 0;
             __syncthreads();
-            if (left ? size + min(left, kStep) > staged : made > 0 && size > 0) {
-                if (made < pieces.room) sorter.keep(stage, size, pieces, made);
+            if (full) {
+                sort_members(stage, size, kBinBits);
+                if (made < pieces.room) {
+                    for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
+                        pieces.of(made)[i] = stage[sorter.order[i]];
+                    for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads)
+                        pieces.ends(made)[i] = sorter.bins[i];
+                }
                 read += size, ++made;
-                if (threadIdx.x == 0) filled = 0;
-                __syncthreads();
             }
             if (left == 0) return made > 0 ? read : size;
+            if (threadIdx.x == 0) filled = (full ? 0 : size) + (C.odd() ? 0 : min(left, kStep));
+            __syncthreads();
             Half half[kAhead];
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
-                const unsigned i = base + k * kOrderThreads + threadIdx.x;
-                if (i < side.size) half[k] = side.list[i];
+                const unsigned i = k * kOrderThreads + threadIdx.x;
+                if (i < left) half[k] = side.list[base + i];
             }
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
-                const unsigned i = base + k * kOrderThreads + threadIdx.x;
-                if (i < side.size && side.take(half[k]))
-                    stage[next_place(&filled)] = permute(half[k]);
+                const unsigned i = k * kOrderThreads + threadIdx.x;
+                if (i >= left || !side.take(half[k])) continue;
+                const unsigned place = C.odd() ? next_place(&filled) : (full ? 0 : size) + i;
+                stage[place] = half[k];
             }
             __syncthreads();
         }
     }
-    // Stages the words of some keys of some pieces behind the others.
+    // Stages the words of the bins `from` to `to` of some pieces behind the others.
     __device__ void gather(const Pieces& pieces, unsigned piece, unsigned end, unsigned from,
                            unsigned to, Half* stage) {
         const unsigned lane = lane_number();
@@ -223,30 +233,32 @@ template <Middle C> struct Orderer {
     // Writes the `size` words of all pieces in order.
     __device__ void merge(const Pieces& pieces, unsigned made, unsigned size, Half* stage,
                           unsigned staged, Half* to, Half* masks) {
-        constexpr unsigned kOwn = kKeys / kOrderThreads;
-        unsigned upto[kOwn] = {};  // words up to keys of this thread
+        constexpr unsigned kOwn = kBins / kOrderThreads;
+        unsigned upto[kOwn] = {};  // words up to bins of this thread
         for (unsigned piece = 0; piece < made; ++piece)
             for (unsigned i = 0; i < kOwn; ++i)
                 upto[i] += pieces.ends(piece)[i * kOrderThreads + threadIdx.x];
+        __syncthreads();
         if (threadIdx.x == 0) filled = 0;
         unsigned written = 0;
         for (unsigned from = 0; written < size;) {
             __syncthreads();
             const unsigned most = written + filled + staged - kWarp;
-            if (threadIdx.x == 0) keys = 0;
+            if (threadIdx.x == 0) fitting = 0;
             __syncthreads();
-            unsigned fit = 0;
-            for (unsigned i = 0; i < kOwn; ++i) fit += upto[i] <= most;
-            fit = warp_all(fit, [](unsigned a, unsigned b) { return a + b; });
-            if (lane_number() == 0) atomicAdd(&keys, fit);
+            unsigned own = 0;
+            for (unsigned i = 0; i < kOwn; ++i) own += upto[i] <= most;
+            own = warp_all(own, [](unsigned a, unsigned b) { return a + b; });
+            if (lane_number() == 0) atomicAdd(&fitting, own);
             __syncthreads();
-            const unsigned end = max(keys, from + 1);
-            const unsigned together =
-                keys > from ? made : 1;  // one key of a piece fits in any case
+            const unsigned end = max(fitting, from + 1);
+            const unsigned together = fitting > from ? made : 1;  // a bin of a piece always fits
+            const unsigned more = min(kKeyBits - kBinBits, __clz(end - from - 1) - (32 - kBinBits));
             for (unsigned piece = 0; piece < made; piece += together) {
                 gather(pieces, piece, piece + together, from, end, stage);
                 const unsigned found = filled, rest = written + found == size ? 0 : found % kWarp;
-                sorter.sort(stage, found, kKeyBits);
+                sorter.sort(stage, found, kBinBits + more, from << more, (end - from) << more,
+                            [](Half half) { return half; });
                 sorter.write(stage, found - rest, to + written, masks + written / kWarp);
                 const bool kept = threadIdx.x < rest;
                 const Half half = kept ? stage[sorter.order[found - rest + threadIdx.x]] : 0;
@@ -302,7 +314,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
             if (made > 0) {
                 own.merge(kept, made, size, stage, staged, to, masks + begin);
             } else if (size > 0) {
-                own.sorter.sort(stage, size, min(kKeyBits, 31 - __clz(size | 32)));
+                own.sort_members(stage, size, min(kBinBits, 28 - __clz(size | 256)));
                 own.sorter.write(stage, size, to, masks + begin);
             }
             mask_tops(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);

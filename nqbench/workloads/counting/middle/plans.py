@@ -54,8 +54,8 @@ _LEAST_CELLS: Final = 1 << 14
 """There is room for, of few groups with long lists."""
 _STAGED: Final = 8192  # kMostStaged
 _STEP: Final = 2048  # kStep
-_PIECE_WORDS: Final = 8192 + 1024  # Pieces::kWords
-_ORDER_BYTES: Final = 38_912
+_PIECE_WORDS: Final = 8192 + 256  # Pieces::kWords
+_ORDER_BYTES: Final = 26_624
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
     8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506,
