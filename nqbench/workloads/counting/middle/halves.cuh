@@ -2,8 +2,7 @@
 // flipped, so that one list serves both sides, and with odd N all queens of the middle row.
 //
 // A half board is one word of 2 N bits: the diagonals that it attacks in the row below, those towards
-// larger columns in the low N bits. From bit 53 on stands the column of its last row's queen (`exact`
-// alone asks for it), from 58 on the first row with a queen in a middle column.
+// larger columns in the low N bits. From bit 58 on stands the first row with a queen in the middle column.
 #pragma once
 
 #include "../../warp.cuh"
@@ -23,10 +22,6 @@ struct Middle {
     Symmetry symmetry;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
-    // Whether a cell is made for every column of the queen of the middle rows that is farthest out.
-    __host__ __device__ constexpr bool exact() const {
-        return symmetry == Symmetry::middle && !odd();
-    }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
     __host__ __device__ constexpr unsigned outer() const { return half() / 2; }
     __host__ __device__ constexpr unsigned inner() const { return half() - outer(); }
@@ -38,9 +33,6 @@ using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
 using Span = uint2;     // the first quarter of a set of columns, and the one after the last
 
-constexpr unsigned kColumn = 53;
-constexpr unsigned kAnyColumn = 31;
-constexpr unsigned kLast = 27;  // of a quarter's `falling`: the column of its last row's queen
 constexpr unsigned kRow = 58;
 constexpr unsigned kAnyRow = 15;
 constexpr unsigned kCrossed = 29;
@@ -48,15 +40,7 @@ constexpr unsigned kNowhere = 7;
 constexpr unsigned kQuarterThreads = 128;
 constexpr unsigned kStaged = 256;  // halves of a warp
 constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
-enum Count {
-    kTaken,
-    kDealt,
-    kOrdered,
-    kJoined,
-    kCells,
-    kTickets = kCells + 6,
-    kCounts = kTickets + 5
-};
+enum Count { kTaken, kOrdered, kJoined, kCounts };
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
 
@@ -74,37 +58,43 @@ __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
     return sum - value;
 }
 
-// The placements of `Rows` rows on a set of columns that attack none of their own, depth first;
-// without `to` they are only counted.
-template <Middle C, unsigned Rows> struct Placer {
-    Quarter* to;
-    unsigned count = 0;
+// Calls `use` with the placements of `Rows` rows on a set of columns that attack none of their own,
+// depth first: those whose first two queens are in these columns.
+template <Middle C, unsigned Rows, class Use> struct Placer {
+    Use use;
+    unsigned nowhere;  // for a row with a queen in a middle column
+    unsigned first = ~0u, second = ~0u;
     // `rising` are the diagonals that this row meets, `falling` those that the first row met.
     template <unsigned Row>
-    __device__ void place(unsigned left, unsigned rising, unsigned falling, unsigned crossed) {
+    __device__ void place(unsigned left, unsigned rising, Half falling, unsigned crossed) {
         constexpr unsigned kMiddle = 1u << C.n / 2 | 1u << (C.n - 1) / 2;
-        for (unsigned open = left & ~(rising | falling >> Row); open != 0; open &= open - 1) {
-            const unsigned queen = open & -open, up = rising | queen, down = falling | queen << Row;
-            const unsigned first = crossed == kNowhere && (queen & kMiddle) ? Row : crossed;
-            if constexpr (Row + 1 < Rows) {
-                place<Row + 1>(left ^ queen, up << 1, down, first);
-            } else {
-                const unsigned column = C.exact() ? 31 - __clz(queen) : 0;
-                if (to != nullptr) to[count] = {up | first << kCrossed, down | column << kLast};
-                ++count;
-            }
+        unsigned open = left & ~(rising | unsigned(falling >> Row));
+        if constexpr (Row < 2) open &= Row == 0 ? first : second;
+        for (; open != 0; open &= open - 1) {
+            const unsigned queen = open & -open, up = rising | queen;
+            const Half down = falling | Half(queen) << Row;
+            const unsigned row = crossed == nowhere && (queen & kMiddle) ? Row : crossed;
+            if constexpr (Row + 1 < Rows) place<Row + 1>(left ^ queen, up << 1, down, row);
+            else use(up, down, row);
         }
     }
 };
+template <Middle C, unsigned Rows, class Use>
+__device__ void place(unsigned set, unsigned nowhere, Use use, unsigned first = ~0u,
+                      unsigned second = ~0u) {
+    Placer<C, Rows, Use>{use, nowhere, first, second}.template place<0>(set, 0, 0, nowhere);
+}
 
 template <Middle C, unsigned Rows>
 __device__ void list_quarters(unsigned set, Span* span, Quarter* boards, unsigned* made) {
-    Placer<C, Rows> placer{nullptr};
-    placer.template place<0>(set, 0, 0, kNowhere);
-    const unsigned begin = atomicAdd(made, placer.count);
-    *span = {begin, begin + placer.count};
-    placer = {boards + begin};
-    placer.template place<0>(set, 0, 0, kNowhere);
+    unsigned count = 0;
+    place<C, Rows>(set, kNowhere, [&](unsigned, Half, unsigned) { ++count; });
+    const unsigned begin = atomicAdd(made, count);
+    *span = {begin, begin + count};
+    place<C, Rows>(set, kNowhere,
+                   [&, at = begin](unsigned rising, Half falling, unsigned row) mutable {
+                       boards[at++] = {rising | row << kCrossed, unsigned(falling)};
+                   });
 }
 
 // A thread lists the quarters on a set of columns: on those for the border, of which there are
@@ -132,48 +122,18 @@ template <Middle C> struct Lister {
     __device__ Half word(unsigned rising, unsigned falling) const {
         return ((rising & C.board()) << 1 & C.board()) | Half((falling & C.board()) >> 1) << C.n;
     }
-    __device__ Half about(unsigned crossed, unsigned column) const {
-        return Half(crossed) << kRow | Half(C.exact() ? column : 0) << kColumn;
-    }
-    // Every half below the placements of the first two rows that this lane takes, depth first.
+    // Every half below the placements of the first two rows that this lane takes.
     __device__ void walk(unsigned set, const unsigned* columns) {
-        unsigned left[C.half()], rising[C.half()], falling[C.half()], open[C.half()];
-        unsigned first[C.half()];  // row with a queen in a middle column
-        constexpr unsigned kMiddle = 1u << C.half() | 1u << (C.n - 1) / 2;
-        first[0] = kOuter + kNowhere;
-        for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x) {
-            const unsigned second = 1u << columns[prefix / C.half()];
-            unsigned row = 0;
-            left[0] = set, rising[0] = falling[0] = 0;
-            open[0] = 1u << columns[prefix % C.half()];
-            for (;;) {
-                if (open[row] == 0) {
-                    if (row-- == 0) break;
-                    continue;
-                }
-                const unsigned queen = open[row] & -open[row];
-                open[row] ^= queen;
-                unsigned crossed = first[row];
-                if (crossed == kOuter + kNowhere && (queen & kMiddle)) crossed = row;
-                const unsigned up = rising[row] | queen, down = falling[row] | queen;
-                if (row + 1 == C.half()) {
-                    add(up, down, about(crossed, 31 - __clz(queen)));
-                    continue;
-                }
-                left[row + 1] = left[row] & ~queen;
-                ++row;
-                first[row] = crossed;
-                rising[row] = up << 1, falling[row] = down >> 1;
-                open[row] = left[row] & ~(rising[row] | falling[row]);
-                if (row == 1) open[row] &= second;
-            }
-        }
-    }
-    __device__ void add(unsigned rising, unsigned falling, Half about) {
-        const Half half = word(rising, falling);
-        seen |= half;
-        const unsigned place = atomicAdd(found, 1);
-        if (place < room) halves[place] = half | about;
+        for (unsigned prefix = threadIdx.x; prefix < C.half() * C.half(); prefix += blockDim.x)
+            place<C, C.half()>(
+                set, kOuter + kNowhere,
+                [&](unsigned rising, Half falling, unsigned row) {
+                    const Half half = word(rising, unsigned(falling >> (C.half() - 1)));
+                    seen |= half;
+                    const unsigned place = atomicAdd(found, 1);
+                    if (place < room) halves[place] = half | Half(row) << kRow;
+                },
+                1u << columns[prefix % C.half()], 1u << columns[prefix / C.half()]);
     }
     // All pairs of two quarters: a lane has one below, and tries 32 above it.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
@@ -210,13 +170,12 @@ template <Middle C> struct Lister {
         base = __shfl_sync(kAllLanes, base, 0);
         for (unsigned place = own_place; hits != 0; hits &= hits - 1, ++place) {
             const Quarter other = __ldg(boards + first + __ffs(hits) - 1);
-            const unsigned falling = C.exact() ? other.y % (1u << kLast) : other.y;
             const Half half = word((other.x << kInner) | own.x,
-                                   (falling >> (C.half() - 1)) | (own.y >> (kInner - 1)));
+                                   (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
             const unsigned row = other.x >> kCrossed;
             seen |= half;
             const unsigned crossed = row != kNowhere ? row : kOuter + (own.x >> kCrossed);
-            put(base, place, half | about(crossed, own.y >> kLast));
+            put(base, place, half | Half(crossed) << kRow);
         }
         __syncwarp();
         for (unsigned place = lane; place < min(total, kStaged); place += kWarp)

@@ -69,13 +69,12 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
     constexpr Half kCommon = (Half(1) << kOr) - 1;
     const unsigned lane = lane_number(), to = (lists.uppers + kWarp - 1) / kWarp;
     Tables<Blocks> tables[kTables];
-    Half mask[kTables], inside[kTables];  // the second of `exact` cells
+    Half mask[kTables];
 #pragma unroll
     for (unsigned k = 0; k < kTables; ++k) {
         const unsigned own = (first + k) * kWarp + lane;
         const bool there = own < lists.lowers;
         const Half below = there ? lists.lower[own] : 0;
-        inside[k] = __ballot_sync(kAllLanes, below >> kWeight & 1);
         mask[k] = 0;
         if (C.masks != Masks::none && (first + k) * kWarp < lists.lowers)
             mask[k] = lists.lower_masks[first + k];
@@ -88,7 +87,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
     const auto test = [&](Half half, const unsigned (&tested)[kTables], unsigned one,
                           auto skipped) {
         const unsigned weight = half >> kWeight;
-        unsigned found = 0, twice = 0, parts[Blocks];
+        unsigned found = 0, parts[Blocks];
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
             parts[k] = unsigned(half >> (5 * k));
@@ -101,10 +100,8 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
             if constexpr (C.pairs == PairTest::words) free = words.free(half);
             else free = tables[k].template free<decltype(skipped)::value>(parts);
             found += __popc(free);
-            if constexpr (C.exact()) twice += __popc(free & inside[k]);
         }
-        if constexpr (C.exact()) count += weight != 0 ? found + (weight - 1) * twice : 0;
-        else count += found * weight;
+        count += found * weight;
     };
     const auto test_32 = [&](unsigned base) {
         const bool there = base + lane < to;
@@ -170,13 +167,13 @@ __device__ Half join_part(const Lists& lists, unsigned part, unsigned parts) {
     return count;
 }
 
-// Warps count the pairs of the cells of a round; a cell has `parts`, so that all end together.
+// Warps count the pairs of the cells; a cell has `parts`, so that all end together.
 template <Middle C>
-__global__ void __launch_bounds__(kJoinThreads, 6)
-    join(unsigned first, unsigned groups, unsigned capacity, unsigned round, unsigned parts,
-         unsigned* counts, const Half* ordered, const Half* masks, const Half* tops,
-         const Pair* pairs, const unsigned* spilled, Half* sums) {
-    const unsigned all = cells_of(counts, groups, capacity, round) * parts;
+__global__ void __launch_bounds__(kJoinThreads, 768 / kJoinThreads)
+    join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
+         const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
+         const unsigned* spilled, Half* sums) {
+    const unsigned all = (groups << cuts) * parts;
     for (;;) {
         unsigned number = 0;
         if (lane_number() == 0) number = atomicAdd(counts + kJoined, 1);

@@ -1,4 +1,4 @@
-// Orders the two lists of a cell so that neighbours share their most decisive diagonals.
+// Orders the two lists of a group so that neighbours share their most decisive diagonals.
 //
 // The bits of all words are permuted so that the most decisive come first, those that only one side
 // has are dropped, and the words are sorted by the position of their first bits in a Gray code:
@@ -157,7 +157,7 @@ __device__ inline void mask_tops(const Half* masks, unsigned tiles, Half* tops) 
     }
 }
 
-// The ordered lists of a cell, in tiles from the begin of `ordered`, and how many diagonals they use.
+// The ordered lists of a group or cell, in tiles from the begin of `ordered`, and how many diagonals they use.
 struct Pair {
     unsigned group, useful;
     unsigned tile[2], size[2];
@@ -167,6 +167,7 @@ template <Middle C> struct Orderer {
     Ranking<C, kOrderThreads> ranking;
     Permutation<C> permute;
     Sorter<C> sorter;
+    Members<C> sides[2];
     unsigned filled, fitting, tile;
 
     __device__ void sort_members(Half* stage, unsigned size, unsigned bits) {
@@ -174,8 +175,9 @@ template <Middle C> struct Orderer {
     }
     // Stages the members of a side, and keeps what does not fit in pieces; returns how many members
     // there are. If there is a piece all are in pieces, those that there is room for.
-    __device__ unsigned read(const Members<C>& side, Half* stage, unsigned staged,
+    __device__ unsigned read(const Members<C> side, Half* stage, unsigned staged,
                              const Pieces& pieces, unsigned& made) {
+        const bool all = !C.odd() && (side.needs | side.lacks) == 0;  // are members
         unsigned read = 0;
         made = 0;
         if (threadIdx.x == 0) filled = 0;
@@ -196,7 +198,8 @@ template <Middle C> struct Orderer {
                 read += size, ++made;
             }
             if (left == 0) return made > 0 ? read : size;
-            if (threadIdx.x == 0) filled = (full ? 0 : size) + (C.odd() ? 0 : min(left, kStep));
+            const unsigned there = full ? 0 : size;
+            if (threadIdx.x == 0) filled = there + (all ? min(left, kStep) : 0);
             __syncthreads();
             Half half[kAhead];
 #pragma unroll
@@ -208,8 +211,7 @@ template <Middle C> struct Orderer {
             for (unsigned k = 0; k < kAhead; ++k) {
                 const unsigned i = k * kOrderThreads + threadIdx.x;
                 if (i >= left || !side.take(half[k])) continue;
-                const unsigned place = C.odd() ? next_place(&filled) : (full ? 0 : size) + i;
-                stage[place] = half[k];
+                stage[all ? there + i : next_place(&filled)] = half[k];
             }
             __syncthreads();
         }
@@ -273,43 +275,55 @@ template <Middle C> struct Orderer {
     }
 };
 
-// Blocks order the lists of the cells of a round, and take what they need of the `tiles` of `ordered`,
-// and share the room for `pieces`.
+// Blocks order the lists of groups, each cut into cells by so many diagonals, take what they need of the
+// `tiles` of `ordered`, and share the room for `pieces`. Groups that find no room are `spilled`.
 template <Middle C>
 __global__ void __launch_bounds__(kOrderThreads, 2)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
-          const unsigned* list_of, const unsigned* sizes, const Half* useful, Half* halves,
-          unsigned dealt, unsigned end, Cell* cells, unsigned capacity, unsigned* counts,
-          unsigned* spilled, unsigned round, unsigned staged, unsigned tiles, Half* ordered,
-          Half* masks, Half* tops, Pair* pairs, Half* scratch, unsigned pieces) {
-    const Batch batch{first,  groups, at,  room,  middle,   list_of, sizes,  useful,
-                      halves, dealt,  end, cells, capacity, counts,  spilled};
+          const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
+          unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
+          Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, unsigned pieces) {
+    const Batch batch{first, groups, at, room, middle, list_of, sizes, useful, halves};
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
-    const unsigned all = cells_of(counts, groups, capacity, round);
+    const unsigned all = groups << cuts;
     if (blockIdx.x >= all) return;
     const unsigned share = pieces / min(gridDim.x, all);
     const Pieces kept{scratch + size_t(blockIdx.x) * share * Pieces::kWords, share};
     for (unsigned number; (number = next_ticket(counts + kOrdered)) < all;) {
-        const Cell cell = cell_of<C>(batch, round, number);
-        Pair pair{cell.group, unsigned(__popcll(cell.useful)), {0, 0}, {0, 0}};
-        if (threadIdx.x == 0) pairs[number] = pair;
-        if (min(cell.size[0], cell.size[1]) == 0) continue;
-        const Members<C> sides[2] = {{batch, cell, 0}, {batch, cell, 1}};
-        own.ranking.make(sides, cell.useful);
+        const unsigned group = number >> cuts, cell = number & ((1u << cuts) - 1);
+        if (threadIdx.x < 2) own.sides[threadIdx.x].make(batch, group, threadIdx.x);
+        __syncthreads();
+        Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
+        bool found_room = max(own.sides[0].size, own.sides[1].size) <= room;
+        Pair pair{group, 0, {0, 0}, {0, 0}};
+        if (threadIdx.x == 0) {
+            pairs[number] = pair;
+            if (!found_room) spilled[first + group] = 1;
+        }
+        if (!found_room || cell >> min(cuts, __popcll(both)) != 0) continue;
+        for (unsigned ranked = 0; ranked < 1 + (cuts > 0); ++ranked) {
+            if (ranked > 0) {
+                if (threadIdx.x < 2) own.sides[threadIdx.x].cut(own.ranking.place, cuts, cell);
+                __syncthreads();
+                for (unsigned bit = 0; bit < 2 * C.n; ++bit)
+                    if (own.ranking.place[bit] < cuts) both &= ~(Half(1) << bit);
+                __syncthreads();
+            }
+            own.ranking.make(own.sides, both);
+        }
         own.permute.make(own.ranking.place);
-        bool found_room = true;
-#pragma unroll
-        for (unsigned side = 0; side < 2; ++side) {
-            if (!found_room) continue;
+        pair.useful = __popcll(both);
+#pragma unroll 1
+        for (unsigned side = 0; side < 2 && found_room; ++side) {
             unsigned made;
-            const unsigned size = own.read(sides[side], stage, staged, kept, made);
+            const unsigned size = own.read(own.sides[side], stage, staged, kept, made);
             const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
             const unsigned begin = own.tile;
             found_room = begin + needed <= tiles && made <= share;
-            if (!found_room) continue;
+            if (!found_room) break;
             Half* const to = ordered + size_t(begin) * kWarp;
             if (made > 0) {
                 own.merge(kept, made, size, stage, staged, to, masks + begin);
@@ -318,10 +332,11 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
                 own.sorter.write(stage, size, to, masks + begin);
             }
             mask_tops(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
-            pair.tile[side] = begin, pair.size[side] = size;
+            if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
+            else pair.tile[1] = begin, pair.size[1] = size;
         }
         if (threadIdx.x != 0) continue;
         if (found_room) pairs[number] = pair;
-        else spilled[first + cell.group] = 1;
+        else spilled[first + group] = 1;
     }
 }

@@ -33,25 +33,19 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_THREADS: Final = 512  # kDealThreads, kOrderThreads
+_ORDER_THREADS: Final = 512  # kOrderThreads
 _JOIN_THREADS: Final = 128  # kJoinThreads
 _PART: Final = 3072
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_BLOCKS: Final = 2
-"""Blocks of a multiprocessor, which take cells until none is left: as many as fit at most."""
-_CUT_HALVES: Final = 16384
-"""A cell with a longer list is cut."""
-_EXACT_FROM_N, _EXACT_N = 20, 22
-"""Even boards where `symmetry: middle` saves more than it costs, up to the largest that has it."""
+_ORDER_BLOCKS, _JOIN_BLOCKS = 2, 6
+"""Blocks of a multiprocessor, which take groups until none is left: as many as fit at most."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_COUNTS: Final = 15  # kCounts
-_CELL_WORDS, _PAIR_WORDS = 8, 6
+_COUNTS: Final = 3  # kCounts
+_PAIR_WORDS: Final = 6
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch as they are listed, by kind of device: 8 GB, and up to six times as much for
-those of cells, which are ordered."""
-_LEAST_CELLS: Final = 1 << 14
-"""There is room for, of few groups with long lists."""
+"""Halves of a batch as they are listed, by kind of device: 8 GB, and as much for those that are
+ordered."""
 _STAGED: Final = 8192  # kMostStaged
 _STEP: Final = 2048  # kStep
 _PIECE_WORDS: Final = 8192 + 256  # Pieces::kWords
@@ -88,17 +82,16 @@ def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
     if not MIN_N <= n <= MAX_N:
         said = f"n: {n} is outside {MIN_N} to {MAX_N}, the boards of system {MIDDLE}"
         raise InfeasibleError(f"{said}; use frontier.lookahead", "n")
-    exact = n % 2 or _EXACT_FROM_N <= n <= _EXACT_N
-    own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if exact else "quarter"}
+    own = {**SYSTEMS[MIDDLE], "symmetry": "middle" if n % 2 else "quarter"}
     levels = applied(FACTORS, own, explicit, MIDDLE)
     if levels["split"] == "auto":
-        levels["split"] = 0  # what cuts save of `join`, they cost (docs/count.md)
+        levels["split"] = 0  # what it saves of `join`, more halves to order cost (docs/count.md)
     symmetry = levels["symmetry"]
     if symmetry not in groups_of.SYMMETRIES:
         said = f"symmetry: {symmetry} is not one of system {MIDDLE}"
         raise InfeasibleError(f"{said}, which takes {', '.join(groups_of.SYMMETRIES)}", "symmetry")
-    if symmetry == "middle" and n % 2 == 0 and n > _EXACT_N:
-        said = f"symmetry: middle at n: {n} has no room in a word for the column of a queen"
+    if symmetry == "middle" and n % 2 == 0:
+        said = f"symmetry: middle at n: {n} is not there: it filters the lists of odd boards"
         raise InfeasibleError(f"{said}; use symmetry: quarter", "symmetry")
     return levels
 
@@ -118,10 +111,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         arena = min(arena, device.memory_bytes // 96)
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
-    # A queen of the middle row leaves a quarter of a list, and an exact column less.
-    most = room // (4 if n % 2 else 8 if _exact(levels) else 1)
-    parts = max(1, (min(most, _CUT_HALVES) if levels["split"] else most) // _PART)
-    pieces = _BLOCKS * device.multiprocessors * (-(-room // (staged - _STEP)) + 1)
+    # A queen of the middle row leaves a quarter of a list.
+    parts = max(1, room // (4 if n % 2 else 1) // _PART)
+    pieces = _ORDER_BLOCKS * device.multiprocessors * (-(-room // (staged - _STEP)) + 1)
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "pieces": pieces},
@@ -145,38 +137,20 @@ def make_plan(
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
     sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
     most = max(len(sets) for sets, _ in sides)
-    exact, rounds, cells = _exact(levels), _rounds(levels), _cells(levels, batch)
-    # A queen of the middle row leaves a quarter of a list. Halves are in several of the cells that
-    # a rule makes. The lists of a cell begin at a multiple of 32 tiles where they are ordered.
+    # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
+    # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
     halves = (3 * batch // 2 + 1 if n % 2 else 2 * batch) * room
-    tiles = -(-halves * (1 + exact) // _WARP**2) * _WARP + 2 * min(cells, 8 * batch + 4096) * _WARP
-    dealt = halves * (2 * exact + (1 if n % 2 else 2) * rounds) // (2 * _WARP) + 2 * cells
-    numbers |= {"batch": batch, "lists": most, "tiles": tiles, "dealt": dealt, "cells": cells}
+    cuts = number(levels, "split")
+    tiles = -(-halves * (1 + cuts) // _WARP**2) * _WARP + 2 * (batch << cuts) * _WARP
+    numbers |= {"batch": batch, "lists": most, "tiles": tiles, "cuts": cuts}
     return MultiLaunchPlan(
         _kernels(levels, numbers, device.multiprocessors),
         (*_inputs(n, found, sides), *_work_space(levels, numbers, len(found))),
         "counting.middle",
         f"{__name__}:count",
-        (found, batch, room, [len(s) for s, _ in sides], rounds),
+        (found, batch, room, [len(s) for s, _ in sides]),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
-
-
-def _exact(levels: Mapping[str, Level]) -> bool:
-    """Whether a group has a cell for every column of the deciding queen (``Middle::exact``)."""
-    return levels["symmetry"] == "middle" and number(levels, "n") % 2 == 0
-
-
-def _rounds(levels: Mapping[str, Level]) -> int:
-    """How often cells are made of others."""
-    return _exact(levels) + number(levels, "split")
-
-
-def _cells(levels: Mapping[str, Level], groups: int) -> int:
-    """Cells that there is room for in each round."""
-    exact, n, split = _exact(levels), number(levels, "n"), number(levels, "split")
-    most = groups * (n if exact else 1)
-    return max(_LEAST_CELLS, (16 if exact else 64) * split * most) if split else most
 
 
 def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -203,7 +177,6 @@ def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
         "middle": found[:, 2].astype(np.uint32),
-        "columns": found[:, :2].astype(np.uint32).reshape(-1),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
         "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
@@ -216,15 +189,14 @@ Numbers = Mapping[str, int | float | str]
 
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
-    n, cells, rounds = number(levels, "n"), int(numbers["cells"]), _rounds(levels) + 1
+    n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
     return [
         Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
         Buffer("boards", "uint32", 2 * sum(perm(n, rows) for rows in _quarters(n)) + 2 * _AT_ONCE),
         Buffer("made", "uint32", 1),
-        Buffer("halves", "uint64", lists * room + _WARP * int(numbers["dealt"])),
+        Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
         Buffer("useful", "uint64", lists),
-        Buffer("cells", "uint32", _CELL_WORDS * rounds * cells),
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
@@ -244,79 +216,55 @@ def _word(name: str, level: str) -> str:
 def _kernels(
     levels: Mapping[str, Level], numbers: Numbers, multiprocessors: int
 ) -> dict[str, Kernel]:
-    n, rounds = number(levels, "n"), np.uint32(_rounds(levels))
-    capacity = np.uint32(numbers["cells"])
+    n, cuts = number(levels, "n"), np.uint32(numbers["cuts"])
     config = ", ".join([str(n), *(_word(name, str(levels[name])) for name in _CONFIG)])
-    first, groups, at, room, count, made = (
-        Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count", "round")
-    )
-    dealt = int(numbers["lists"]) * int(numbers["room"]) // _WARP
-    batch = (
-        *(first, groups, at, room, "middle", "list_of", "sizes", "useful", "halves"),
-        *(np.uint32(dealt), np.uint32(dealt + int(numbers["dealt"])), "cells", capacity),
-        *("counts", "spilled"),
+    first, groups, at, room, count = (
+        Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count")
     )
     sets = [comb(n, rows) for rows in _quarters(n)]
     inner = np.uint32(sets[0] if len(sets) > 1 else 0)
 
-    def kernel(
-        name: str, blocks: int, *arguments: Argument | Variable, threads: int = _THREADS
-    ) -> Kernel:
+    def kernel(name: str, blocks: int, threads: int, *arguments: Argument | Variable) -> Kernel:
         shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
         grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
         return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
 
-    blocks = _BLOCKS * multiprocessors
-    found = {
+    return {
         "join": kernel(
-            *("join", 8 * multiprocessors, first, groups, capacity, rounds),
+            *("join", _JOIN_BLOCKS * multiprocessors, _JOIN_THREADS, first, groups, cuts),
             *(np.uint32(numbers["parts"]), "counts", "ordered", "masks", "tops", "pairs"),
             *("spilled", "sums"),
-            threads=_JOIN_THREADS,
         ),
         "quarters": kernel(
-            *("quarters", -(-sum(sets) // _QUARTER_THREADS), "quarter_sets", np.uint32(sets[0])),
-            *(np.uint32(sum(sets)), "spans", "boards", "made"),
-            threads=_QUARTER_THREADS,
+            *("quarters", -(-sum(sets) // _QUARTER_THREADS), _QUARTER_THREADS, "quarter_sets"),
+            *(np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "made"),
         ),
         "list": kernel(
-            *("list", int(numbers["lists"]), "sets", "binomials", "picks"),
-            *(np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner, "boards", first, count, room),
-            *("halves", "sizes", "useful", "counts"),
-            threads=128 if n < 21 else 512,  # Middle::list_threads
+            *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
+            *("sets", "binomials", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner),
+            *("boards", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
-            *("order", blocks, *batch, rounds, np.uint32(numbers["staged"])),
-            *(np.uint32(numbers["tiles"]), "ordered", "masks", "tops", "pairs"),
-            *("scratch", np.uint32(numbers["pieces"])),
+            *("order", _ORDER_BLOCKS * multiprocessors, _ORDER_THREADS, first, groups, at, room),
+            *("middle", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
+            *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
+            *("tops", "pairs", "scratch", np.uint32(numbers["pieces"])),
         ),
     }
-    if rounds:
-        longest_kept = np.uint32(_CUT_HALVES)
-        found["cut"] = kernel("cut", blocks, *batch, "columns", made, longest_kept)
-    return found
 
 
 def count(
-    context: ProgramContext,
-    groups: Groups,
-    batch: int,
-    room: int,
-    lists: Sequence[int],
-    rounds: int,
+    context: ProgramContext, groups: Groups, batch: int, room: int, lists: Sequence[int]
 ) -> None:
     """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups for
-    whose lists or cells there was no room; these are counted again, alone and with more.
-    ``lists``: how many each batch has; ``rounds``: how often cells are made of others.
+    whose lists there was no room; these are counted again, alone and with more. ``lists``: how many
+    each batch has.
     """
 
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
-        source = {**of_batch, "at": at, "room": room}
-        for made in range(rounds):
-            context.launch("cut", **source, round=made)
-        context.launch("order", **source)
+        context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
     for name in ("spilled", "sums", "made", "boards"):  # reads go a little beyond a list
