@@ -349,8 +349,6 @@ class KernelLauncher:
         own = choice.levels if choice.system == MIDDLE else {}
         for path, levels in enumerate([own, CHECK_HALVES][: 1 + again]):
             given = {**levels, "n": board.n}
-            # A group has as many solutions on every device.
-            given["symmetry"] = "middle" if board.n % 2 else "quarter"
             yield path, plans.make_plan(given, self.device.facts, board.jobs[begin:end])
 
     def _launch(self, plan: KernelPlan | MultiLaunchPlan) -> tuple[int, float]:

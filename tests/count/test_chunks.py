@@ -176,7 +176,7 @@ def test_a_file_of_half_boards_goes_on_as_it_was_begun(
     assert all("pairs of half boards" in line for line in log.read_text().splitlines()[1:])
     if n == 8:  # which the simulator takes whole
         log.write_text("\n".join(lines[:4]) + "\n")
-        chosen = KernelChoice("9.0", "middle", 18, levels={"symmetry": "middle"})
+        chosen = KernelChoice("9.0", "middle", 18)
         found = count_in_chunks(n, FourLaunches(KernelLauncher("sim:mini", chosen), n), log)
         assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
         assert '"again": "a test of all pairs on sim:mini"' in log.read_text()

@@ -42,13 +42,18 @@ def test_every_level_counts_the_same(device: CudaDevice, levels: str) -> None:
     run(COUNTING, device, {"n": int(n), **dict(zip(words[::2], words[1::2], strict=True))}, SYSTEM)
 
 
-@pytest.mark.parametrize("symmetry", ["quarter", "middle"])
 @pytest.mark.parametrize("split", range(5))
-def test_every_split_counts_the_same(
-    device: CudaDevice, split: int, symmetry: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("n", [17, 18])
+def test_every_split_counts_the_same(device: CudaDevice, n: int, split: int) -> None:
+    run(COUNTING, device, {"n": n, "split": split}, SYSTEM)
+
+
+@pytest.mark.parametrize("n", [18, 19])
+def test_lists_in_many_pieces_are_ordered_whole(
+    device: CudaDevice, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "_CUT_HALVES", 2000)
-    run(COUNTING, device, {"n": 18, "split": split, "symmetry": symmetry}, SYSTEM)
+    monkeypatch.setattr(plans, "_STAGED", 2080)
+    run(COUNTING, device, {"n": n}, SYSTEM)
 
 
 @pytest.mark.parametrize("n", [20, 21, 22, 23])
