@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_request
+from nqbench.compiler.compiled import Compiled
 from nqbench.compiler.nvrtc import CompileRequest
 
 

@@ -1,4 +1,10 @@
-"""The CUDA libraries that cuda-bindings calls: how they are loaded, and their pip packages."""
+"""The CUDA libraries that cuda-bindings calls: loading them, their pip packages, and linking.
+
+A kernel that launches kernels itself is linked with CUDA's device runtime by nvJitLink, which like
+NVRTC needs no driver and no GPU. The runtime is a static library (``libcudadevrt.a``) from a pip
+package or a CUDA toolkit. A missing library is a ``CompileError``: it concerns such kernels only,
+and a study continues with the others.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.errors import NqbenchError
+from nqbench.errors import CompileError, NqbenchError
 from nqbench.system.versions import installed
 
 PACKAGES: Final = {"nvrtc": "nvidia-cuda-nvrtc", "nvjitlink": "nvidia-nvjitlink"}
@@ -21,6 +27,8 @@ _FILES: Final = {"nvrtc": "libnvrtc.so.", "nvjitlink": "libnvJitLink.so."}
 _ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
 _USUAL_ROOT: Final = Path("/usr/local/cuda")
 _INCLUDES: Final = ("include", "include/cccl", "targets/*/include", "targets/*/include/cccl")
+LIBRARY: Final = "libcudadevrt.a"
+_FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a toolkit
 
 
 def load_bindings(name: str, first_call: str, missing: type[NqbenchError], what: str) -> Any:
@@ -96,3 +104,63 @@ def _load_cuda_12(package: str, prefix: str) -> None:
         return
     for file in found:
         ctypes.CDLL(str(file.locate()))
+
+
+def device_runtime() -> Path:
+    """The device runtime's library. Raises ``CompileError`` with how to install it."""
+    places = (root.glob(f"{name}/{LIBRARY}") for root in cuda_roots() for name in _FOLDERS)
+    found = next((path for found in places for path in sorted(found)), None)
+    if found is None:
+        (package,) = requirements("nvidia-cuda-runtime")
+        raise CompileError(
+            f"a kernel that launches kernels needs CUDA's device runtime ({LIBRARY}), which is not"
+            f" here; install it with {sys.executable} -m pip install '{package}', or set CUDA_HOME"
+            " to a CUDA toolkit"
+        )
+    return found
+
+
+@functools.cache
+def linker_version() -> str:
+    """Version of nvJitLink, e.g. ``13.0``. Raises ``CompileError`` if it is not installed."""
+    major, minor = _nvjitlink().version()
+    return f"{major}.{minor}"
+
+
+def link(image: bytes, symbol: str, arch: str) -> bytes:
+    """Link a relocatable cubin with the device runtime; an executable cubin comes back.
+
+    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's message, or with
+    how to install the linker or the library if one is missing.
+    """
+    nvjitlink, library = _nvjitlink(), device_runtime()
+    handle = nvjitlink.create(1, [f"-arch={arch}"])
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.CUBIN, image, len(image), symbol)
+        nvjitlink.add_file(handle, nvjitlink.InputType.LIBRARY, str(library))
+        nvjitlink.complete(handle)
+        linked = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, linked)
+        return bytes(linked)
+    except nvjitlink.nvJitLinkError as error:
+        raise CompileError(
+            f"kernel {symbol} cannot be linked with {library} for {arch} by nvJitLink"
+            f" {linker_version()}: {_message_of(nvjitlink, handle) or error}"
+        ) from error
+    finally:
+        nvjitlink.destroy(handle)
+
+
+@functools.cache
+def _nvjitlink() -> Any:
+    what = "a kernel that launches kernels needs CUDA's linker nvJitLink, which"
+    return load_bindings("nvjitlink", "version", CompileError, what)
+
+
+def _message_of(nvjitlink: Any, handle: int) -> str:
+    size = nvjitlink.get_error_log_size(handle)
+    if size <= 1:
+        return ""
+    raw = bytearray(size)
+    nvjitlink.get_error_log(handle, raw)
+    return " ".join(bytes(raw).rstrip(b"\0").decode(errors="replace").split())

@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from nqbench.compiler import nvjitlink, nvrtc
+from nqbench.compiler import bindings, nvrtc
 from nqbench.compiler.bindings import cuda_headers
-from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
+from nqbench.compiler.compiled import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.host import DevicePart
-from nqbench.compiler.includes import find_headers, read_source
+from nqbench.compiler.includes import STANDINS, find_headers, read_source
 from nqbench.compiler.nvrtc import CompileRequest, ImageKind, compiler_version
-from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel
 from nqbench.system.machine import cpu_count
@@ -124,7 +123,7 @@ def compile_request(request: CompileRequest) -> Compiled:
         said = f"kernel {request.entry} is only declared there; name the file that has its body"
         raise CompileError(f"{source.name}: {said} under `source:`")
     if request.device_launch and request.kind == "cubin":
-        image = nvjitlink.link(image, symbol, request.arch)
+        image = bindings.link(image, symbol, request.arch)
     made = Compiled(image, symbol, log, symbols)
     write_entry(key, made)
     return made
@@ -143,8 +142,8 @@ def _linking(request: CompileRequest) -> tuple[str, ...]:
         return ()
     if request.kind == "ptx":
         return (RELOCATABLE,)
-    runtime = hashlib.sha256(nvjitlink.device_runtime().read_bytes()).hexdigest()
-    return (RELOCATABLE, nvjitlink.linker_version(), runtime)
+    runtime = hashlib.sha256(bindings.device_runtime().read_bytes()).hexdigest()
+    return (RELOCATABLE, bindings.linker_version(), runtime)
 
 
 def _check(request: CompileRequest) -> None:

@@ -17,8 +17,7 @@ from typing import Final
 
 from nqbench.compiler import nvrtc
 from nqbench.compiler.bindings import cuda_headers, requirements
-from nqbench.compiler.includes import Header, included_names
-from nqbench.compiler.standins import STANDINS, host_libraries, whole_cub
+from nqbench.compiler.includes import STANDINS, Header, host_libraries, included_names, whole_cub
 from nqbench.errors import CompileError
 
 ROUNDS: Final = 24

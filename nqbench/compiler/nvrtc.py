@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from nqbench.compiler.bindings import cuda_headers, load_bindings
-from nqbench.compiler.includes import included_names
-from nqbench.compiler.standins import FIRST, STANDINS, host_libraries
+from nqbench.compiler.includes import FIRST, STANDINS, host_libraries, included_names
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.system.suggest import suggestion
 

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_many, cubin_request
-from nqbench.compiler.occupancy import occupancy
-from nqbench.compiler.resources import resources_of
+from nqbench.compiler.compiled import Compiled, occupancy, resources_of
 from nqbench.errors import CompileError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel

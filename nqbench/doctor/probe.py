@@ -137,9 +137,9 @@ def compiler() -> dict[str, Any]:
 
 def linker() -> dict[str, Any]:
     """nvJitLink and the device runtime, which a kernel that launches kernels is linked with."""
-    from nqbench.compiler import nvjitlink
+    from nqbench.compiler import bindings
 
-    return {"version": nvjitlink.linker_version(), "runtime": str(nvjitlink.device_runtime())}
+    return {"version": bindings.linker_version(), "runtime": str(bindings.device_runtime())}
 
 
 def pycuda() -> dict[str, Any]:

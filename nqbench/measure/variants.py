@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from nqbench.compiler.occupancy import Occupancy, occupancy
+from nqbench.compiler.compiled import Occupancy, occupancy
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CommandPlan, KernelPlan, Outputs, Plan
@@ -152,7 +152,7 @@ def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPl
 def _taken(plan: KernelPlan, facts: DeviceFacts) -> tuple[int, int]:
     """Registers per thread and static shared bytes per block, by the compiler."""
     from nqbench.compiler.compile import compile_kernel
-    from nqbench.compiler.resources import resources_of
+    from nqbench.compiler.compiled import resources_of
 
     found = resources_of(compile_kernel(plan, facts.arch))
     return found.registers, found.static_shared_bytes

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from nqbench import multi_launch
 from nqbench.compiler.compile import compile_kernel
-from nqbench.compiler.occupancy import occupancy, shared_storage
-from nqbench.compiler.resources import resources_of
+from nqbench.compiler.compiled import occupancy, resources_of, shared_storage
 from nqbench.compiler.signature import check_arguments
 from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout

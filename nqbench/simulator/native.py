@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 
-from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
+from nqbench.compiler.compiled import Compiled, cache_key, read_entry, write_entry
 from nqbench.system.versions import installed
 
 OPTIMISATION_LEVEL: Final = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
+from nqbench.compiler.compiled import Compiled, cache_key, read_entry, write_entry
 from nqbench.simulator import cfg, liveness, native, parser
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.barriers import BarrierSite, release

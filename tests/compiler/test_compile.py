@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from nqbench.compiler import nvrtc
-from nqbench.compiler.cache import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.compile import compile_kernel, compile_many
+from nqbench.compiler.compiled import Compiled, cache_key, parameter_sizes, read_entry, write_entry
 from nqbench.compiler.nvrtc import CompileRequest
-from nqbench.compiler.resources import parameter_sizes
 from nqbench.compiler.signature import check_arguments
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.plan import KernelPlan

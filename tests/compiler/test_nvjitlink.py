@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from nqbench.compiler import bindings
-from nqbench.compiler import nvjitlink as linking
 from nqbench.compiler.compile import compile_many
 from nqbench.compiler.nvrtc import CompileRequest
 from nqbench.compiler.static import static_report
@@ -37,9 +36,9 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv(CACHE_ENVIRONMENT, str(tmp_path / "cache"))
     path = tmp_path / "nested.cu"
     path.write_text(NESTED, encoding="utf-8")
-    linking._nvjitlink.cache_clear()
+    bindings._nvjitlink.cache_clear()
     yield path
-    linking._nvjitlink.cache_clear()
+    bindings._nvjitlink.cache_clear()
 
 
 def elf_type(image: bytes) -> int:
@@ -103,17 +102,17 @@ def test_a_missing_runtime_is_a_sentence_and_a_row_of_its_own(
 
 def test_a_toolkit_serves_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_libraries(monkeypatch, tmp_path)
-    library = tmp_path / "cuda" / "targets" / "x86_64-linux" / "lib" / linking.LIBRARY
+    library = tmp_path / "cuda" / "targets" / "x86_64-linux" / "lib" / bindings.LIBRARY
     library.parent.mkdir(parents=True)
     library.write_bytes(b"!<arch>\n")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    assert linking.device_runtime() == library
+    assert bindings.device_runtime() == library
 
 
 def test_a_missing_linker_is_a_sentence(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
     monkeypatch.delattr("cuda.bindings.nvjitlink", raising=False)
-    linking.linker_version.cache_clear()
+    bindings.linker_version.cache_clear()
     with pytest.raises(CompileError, match="nvJitLink, which cannot be loaded") as caught:
         compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
     assert "\n" not in str(caught.value)
@@ -122,9 +121,9 @@ def test_a_missing_linker_is_a_sentence(source: Path, monkeypatch: pytest.Monkey
 def test_what_the_linker_refuses_is_told_in_its_words(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damaged = tmp_path / linking.LIBRARY
+    damaged = tmp_path / bindings.LIBRARY
     damaged.write_bytes(b"no archive at all")
-    monkeypatch.setattr(linking, "device_runtime", lambda: damaged)
+    monkeypatch.setattr(bindings, "device_runtime", lambda: damaged)
     with pytest.raises(CompileError, match=r"cannot be linked with .*libcudadevrt\.a for sm_90"):
         compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
 
@@ -132,11 +131,11 @@ def test_what_the_linker_refuses_is_told_in_its_words(
 def test_another_runtime_is_linked_anew(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = linking.device_runtime()
-    other = tmp_path / linking.LIBRARY
+    real = bindings.device_runtime()
+    other = tmp_path / bindings.LIBRARY
     other.write_bytes(real.read_bytes())
     compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
-    monkeypatch.setattr(linking, "device_runtime", lambda: other)
+    monkeypatch.setattr(bindings, "device_runtime", lambda: other)
     assert compile_cubin(source, "parent<4>", "sm_90", device_launch=True).cached  # the same bytes
     raw = bytearray(real.read_bytes())
     raw[TIME_OF_FIRST_MEMBER] = raw[TIME_OF_FIRST_MEMBER] ^ 1  # another digit: still an archive

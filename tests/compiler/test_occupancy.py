@@ -9,7 +9,7 @@ from typing import cast, get_args
 
 import pytest
 
-from nqbench.compiler.occupancy import occupancy
+from nqbench.compiler.compiled import occupancy
 from nqbench.plan import CachePreference
 from nqbench.simulator.models import load_model
 

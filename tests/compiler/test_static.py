@@ -8,7 +8,7 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from nqbench.compiler.resources import resources_of
+from nqbench.compiler.compiled import resources_of
 from nqbench.compiler.static import static_report
 from nqbench.errors import CompileError, DeviceUnavailable, StudyError
 from nqbench.measure.launch import static_rows

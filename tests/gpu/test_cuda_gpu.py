@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.compiler.occupancy import occupancy
-from nqbench.compiler.resources import resources_of
+from nqbench.compiler.compiled import occupancy, resources_of
 from nqbench.devices.cuda.driver import LoadedCopy
 from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT, CudaKernel
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.compiler.cache import Compiled
 from nqbench.compiler.compile import compile_kernel
+from nqbench.compiler.compiled import Compiled
 from nqbench.devices.registry import SimDevice
 from nqbench.plan import Buffer, Kernel, KernelPlan
 from nqbench.simulator import engine, launching

@@ -12,7 +12,7 @@ from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import bottlenecks
-from nqbench.compiler.occupancy import occupancy
+from nqbench.compiler.compiled import occupancy
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.variants import matched

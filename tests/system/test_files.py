@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.cluster.host import alone
-from nqbench.compiler.cache import Compiled, read_entry, write_entry
+from nqbench.compiler.compiled import Compiled, read_entry, write_entry
 from nqbench.errors import DeviceError
 from nqbench.system import files
 from nqbench.system.files import CACHE_ENVIRONMENT, cache_folder, kept_json, replacing, written

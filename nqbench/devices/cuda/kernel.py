@@ -15,10 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.cache import Compiled
-from nqbench.compiler.nvjitlink import linker_version
-from nqbench.compiler.occupancy import occupancy
-from nqbench.compiler.resources import resources_of
+from nqbench.compiler.bindings import linker_version
+from nqbench.compiler.compiled import Compiled, occupancy, resources_of
 from nqbench.device import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.gpu import ABANDONED, DEFAULT_CARVEOUT, Gpu, late

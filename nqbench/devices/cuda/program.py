@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.cache import Compiled
+from nqbench.compiler.compiled import Compiled
 from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.gpu import Gpu, late

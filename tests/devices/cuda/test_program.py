@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.compiler.nvjitlink import linker_version
+from nqbench.compiler.bindings import linker_version
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import PINNED_BYTES, CudaProgram
