@@ -129,7 +129,7 @@ def claims(
     ),
     matrix: bool = option(
         "--matrix",
-        "Instead what each change is worth: printed by the papers, measured, simulated; by"
+        "Instead what each change is worth: printed by the papers, modelled, measured; by"
         " device. Default: every run under results/.",
         False,
     ),

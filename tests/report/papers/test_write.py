@@ -125,6 +125,7 @@ def test_curves_mark_what_is_published() -> None:
     pools = draw("zhang2011", "figure_6", zhang(rounds=3))
     left, right = all_kernels.figure.axes
     assert len(left.lines) == 7
+    assert (left.get_xlim(), left.get_ylim()) == (right.get_xlim(), right.get_ylim())
     assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
     assert "GTX480 (published)" in "".join(drawn(all_kernels))
     assert np.asarray(right.lines[0].get_ydata())[0] == pytest.approx(0.012, rel=0.01)
