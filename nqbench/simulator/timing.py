@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import add, sub
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -56,21 +57,21 @@ class KernelWork:
 
     ``alone``    clocks of the warp on an idle multiprocessor
     ``shared``   clocks that it takes of each thing that its multiprocessor shares, by name
-    ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory, of all warps
-    ``contended``  atomics on the word of global memory that has most
+    ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory
+    ``contended``  atomics of the launch on the word of global memory that has most
     """
 
     alone: Float
     shared: Mapping[str, Float]
-    l2_bytes: float
-    memory_bytes: float
+    l2_bytes: Float
+    memory_bytes: Float
     contended: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
     """Seconds, and the clocks behind them: ``makespan`` of the warps, the longest warp's
-    ``alone``, and what each bound would take by itself."""
+    ``alone``, and what each shared thing would take by itself."""
 
     seconds: float
     clocks: Mapping[str, float]
@@ -122,7 +123,7 @@ def work_of(
         parted = executions[:, parting].sum(axis=1)
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
     apart = parted * rates.step + met * reconvergence
-    loaded = stored = partial = 0.0
+    loaded, stored, partial = np.zeros(warps), np.zeros(warps), np.zeros(warps)
     held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
     for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
@@ -133,14 +134,16 @@ def work_of(
         elif site.space in OFF_CHIP:
             lines += counts[code.rules.transactions]
             again += counts[code.rules.transactions] - requests
-            sectors = float(counts["sectors"].sum())
+            sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
                 continue
             stored += sectors * SECTOR_BYTES
-            if site.instruction.opcode == "st":
+            if site.instruction.opcode == "st" and sectors.any():
                 lanes = block_counts[:, site.block, 1] if site.always else counts["lanes"]
-                partial += _partly_written(site.instruction, float(lanes.sum()), sectors)
+                total = float(sectors.sum())
+                share = _partly_written(site.instruction, float(lanes.sum()), total) / total
+                partial += share * sectors
     hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
     memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
@@ -249,74 +252,91 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     time on each multiprocessor."""
     chip, multiprocessors = required(model), model.facts.multiprocessors
     hertz = 1e6 * chip["clock_mhz"]
-    span = makespan(work.alone, work.shared, warps_per_block, resident, multiprocessors)
+    together = {"device_memory": work.memory_bytes / (1e9 * chip["bandwidth_gb_per_s"]) * hertz}
+    if "l2_gb_per_s" in chip:
+        together["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
+    span = makespan(work.alone, work.shared, together, warps_per_block, resident, multiprocessors)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),
         **{name: float(of.sum()) / multiprocessors for name, of in work.shared.items()},
-        "device_memory": work.memory_bytes / (1e9 * chip["bandwidth_gb_per_s"]) * hertz,
+        **{name: float(of.sum()) for name, of in together.items()},
         "atomics": work.contended * chip["atomic_clocks"],
     }
-    if "l2_gb_per_s" in chip:
-        clocks["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
-    bound = max(span, *(clocks.get(name, 0.0) for name in ("device_memory", "l2", "atomics")))
-    return Modelled(bound / hertz + 1e-6 * chip["launch_us"], clocks)
+    return Modelled(max(span, clocks["atomics"]) / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
 def makespan(
     alone: Float,
     shared: Mapping[str, Float],
+    together: Mapping[str, Float],
     warps_per_block: int,
     resident: int,
     multiprocessors: int,
 ) -> float:
-    """Clocks until the last warp has ended.
+    """Clocks until the last warp has ended. ``together``: clocks that each warp takes of each thing
+    that all multiprocessors share.
 
     A multiprocessor whose warps, each at its own speed, would use something shared ``f`` > 1 times
-    as fast as it works slows all of them down by ``f``. Its next block starts when one has ended.
+    as fast as it works slows all of them down by ``f``; so does the chip all its multiprocessors.
+    The next block of a multiprocessor starts when one has ended.
     """
-    rates = np.stack([of / np.maximum(alone, 1) for of in shared.values()], axis=1)
-    blocks = len(alone) // warps_per_block
-    crew = [_Multiprocessor(rates.shape[1]) for _ in range(multiprocessors)]
-    waiting = iter(range(blocks))
-    left = np.full(blocks, warps_per_block)
+    uses = [*shared.values(), *together.values()]
+    rates = np.stack([of / np.maximum(alone, 1) for of in uses], axis=1).tolist()
+    crew = [_Multiprocessor(len(shared), len(together)) for _ in range(multiprocessors)]
+    waiting = iter(range(len(alone) // warps_per_block))
+    left = [warps_per_block] * (len(alone) // warps_per_block)
+    takes: list[float] = alone.tolist()
 
     def start(on: _Multiprocessor) -> None:
         block = next(waiting, None)
         if block is not None:
             for warp in range(block * warps_per_block, (block + 1) * warps_per_block):
-                on.used += rates[warp]
-                heapq.heappush(on.ends, (on.progress + alone[warp], warp))
+                on.used = [*map(add, on.used, rates[warp])]
+                heapq.heappush(on.ends, (on.progress + takes[warp], warp))
 
     for _ in range(max(resident, 1)):
         for on in crew:
             start(on)
+    asked = [0.0] * len(together)
+    for on in crew:
+        asked = on.settle(asked)
     events = [(on.next_end(), number) for number, on in enumerate(crew) if on.ends]
     heapq.heapify(events)
-    now = 0.0
+    clocks = before = 0.0
     while events:
-        now, number = heapq.heappop(events)
-        on = crew[number]
+        now, number = events[0]
+        clocks += (now - before) * max(1.0, *asked)
+        on, before = crew[number], now
         on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
-        on.used -= rates[warp]
+        on.used = [*map(sub, on.used, rates[warp])]
         left[warp // warps_per_block] -= 1
         if not left[warp // warps_per_block]:
             start(on)
+        asked = on.settle(asked)
         if on.ends:
-            heapq.heappush(events, (on.next_end(), number))
-    return now
+            heapq.heapreplace(events, (on.next_end(), number))
+        else:
+            heapq.heappop(events)
+    return clocks
 
 
 class _Multiprocessor:
     """One multiprocessor and its warps, by the ``progress`` (clocks at full speed) at which they
-    end."""
+    end. Its clock ``now`` stands still while the chip slows it down."""
 
-    def __init__(self, resources: int) -> None:
+    def __init__(self, own: int, chip: int) -> None:
         self.now = self.progress = 0.0
-        self.used = np.zeros(resources)
+        self.slower, self.own = 1.0, own
+        self.used, self.asks = [0.0] * (own + chip), [0.0] * chip
         self.ends: list[tuple[float, int]] = []
+
+    def settle(self, asked: list[float]) -> list[float]:
+        """Its warps have changed: what all multiprocessors now ask of what the chip shares."""
+        self.slower = max(1.0, *self.used[: self.own])
+        before, self.asks = self.asks, [use / self.slower for use in self.used[self.own :]]
+        return [all_ - old + new for all_, old, new in zip(asked, before, self.asks, strict=True)]
 
     def next_end(self) -> float:
         """When its next warp ends."""
-        slower = max(1.0, float(self.used.max(initial=0.0)))
-        return self.now + (self.ends[0][0] - self.progress) * slower
+        return self.now + (self.ends[0][0] - self.progress) * self.slower
