@@ -1,5 +1,7 @@
 // Kernels whose order of speed is known: benchmarks/rankings.py has the order and where it is from.
 
+#include <cuda_fp16.h>
+
 #define EDGE 32
 #define ROWS 8
 
@@ -251,4 +253,188 @@ __global__ void remainders(const unsigned* in, unsigned* out, Word by) {
     Word x = in[i];
     for (int k = 0; k < 64; k++) x = 5 * (Masked ? x & (by - 1) : x % by) + (x >> 3) + k;
     out[i] = (unsigned)x;
+}
+
+// From here on: sets that were written down before the model of time saw them.
+
+// Forces of bodies on each body: of structs, of an array of places, of tiles of it.
+
+struct Body {
+    float x, y, z, vx, vy, vz;
+};
+
+__device__ void attract(float3& force, float x, float y, float z) {
+    const float near = rsqrtf(x * x + y * y + z * z + 1e-9f), pull = near * near * near;
+    force.x += x * pull, force.y += y * pull, force.z += z * pull;
+}
+
+extern "C" __global__ void bodies_structs(const Body* p, float* out, int others) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float3 force = {0, 0, 0};
+    for (int j = 0; j < others; j++)
+        attract(force, p[j].x - p[i].x, p[j].y - p[i].y, p[j].z - p[i].z);
+    out[i] = force.x + force.y + force.z;
+}
+
+extern "C" __global__ void bodies_arrays(const float4* p, float* out, int others) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const float4 own = p[i];
+    float3 force = {0, 0, 0};
+    for (int j = 0; j < others; j++) {
+        const float4 other = p[j];
+        attract(force, other.x - own.x, other.y - own.y, other.z - own.z);
+    }
+    out[i] = force.x + force.y + force.z;
+}
+
+template <int Unrolled>
+__global__ void bodies_tiles(const float4* p, float* out, int others) {
+    __shared__ float3 tile[256];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const float4 own = p[i];
+    float3 force = {0, 0, 0};
+    for (int first = 0; first < others; first += 256) {
+        const float4 other = p[first + threadIdx.x];
+        tile[threadIdx.x] = {other.x, other.y, other.z};
+        __syncthreads();
+#pragma unroll Unrolled
+        for (int j = 0; j < 256; j++)
+            attract(force, tile[j].x - own.x, tile[j].y - own.y, tile[j].z - own.z);
+        __syncthreads();
+    }
+    out[i] = force.x + force.y + force.z;
+}
+
+// A sparse matrix with as many words in each row, by a thread for each row: rows one after the
+// other, or columns.
+
+template <bool Columns>
+__global__ void sparse(const float* words, const int* at, const float* x, float* y, int each) {
+    const int row = blockIdx.x * blockDim.x + threadIdx.x, rows = gridDim.x * blockDim.x;
+    float sum = 0;
+    for (int k = 0; k < each; k++) {
+        const int i = Columns ? k * rows + row : row * each + k;
+        sum += words[i] * x[at[i]];
+    }
+    y[row] = sum;
+}
+
+// Sums of halves, one, two or eight to a thread; and inner products by atomics.
+
+extern "C" __global__ void halves_1(const __half* a, const __half* b, __half* c) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = __hadd(a[i], b[i]);
+}
+
+extern "C" __global__ void halves_2(const __half2* a, const __half2* b, __half2* c) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = __hadd2(a[i], b[i]);
+}
+
+extern "C" __global__ void halves_8(const float4* a, const float4* b, float4* c) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float4 x = a[i];
+    const float4 y = b[i];
+    for (int k = 0; k < 4; k++) {
+        __half2* part = (__half2*)&x + k;
+        *part = __hadd2(*part, *((const __half2*)&y + k));
+    }
+    c[i] = x;
+}
+
+extern "C" __global__ void product_half(const __half* a, const __half* b, __half* sum) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(sum, __hmul(a[i], b[i]));
+}
+
+extern "C" __global__ void product_half2(const __half2* a, const __half2* b, __half2* sum) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(sum, __hmul2(a[i], b[i]));
+}
+
+// Tokens and their places: a thread for each token, for each channel, for four channels.
+
+extern "C" __global__ void encode_tokens(const int* in, const float* words, const float* places,
+                                         float* out, int channels) {
+    const int token = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int c = 0; c < channels; c++)
+        out[token * channels + c] = words[in[token] * channels + c] + places[token * channels + c];
+}
+
+template <typename Word>
+__global__ void encode(const int* in, const Word* words, const Word* places, Word* out,
+                       int channels) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, token = i / channels;
+    Word x = words[in[token] * channels + i % channels];
+    const Word y = places[i];
+    for (int k = 0; k < sizeof(Word) / 4; k++) ((float*)&x)[k] += ((const float*)&y)[k];
+    out[i] = x;
+}
+
+// Rows of mean 0 and variance 1: a thread for each, a warp for each that reads them three times,
+// twice.
+
+extern "C" __global__ void normal_thread(const float* in, float* out, int n) {
+    const float* row = in + (blockIdx.x * blockDim.x + threadIdx.x) * n;
+    float* to = out + (blockIdx.x * blockDim.x + threadIdx.x) * n;
+    float mean = 0, variance = 0;
+    for (int i = 0; i < n; i++) mean += row[i];
+    mean /= n;
+    for (int i = 0; i < n; i++) variance += (row[i] - mean) * (row[i] - mean);
+    const float by = rsqrtf(variance / n + 1e-5f);
+    for (int i = 0; i < n; i++) to[i] = (row[i] - mean) * by;
+}
+
+__device__ float sum_of_warp(float x) {
+    for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
+    return x;
+}
+
+template <bool Once>
+__global__ void normal_warp(const float* in, float* out, int n) {
+    const int number = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    const float* row = in + number * n;
+    float sum = 0, squares = 0;
+    for (int i = lane; i < n; i += 32) sum += row[i], squares += Once ? row[i] * row[i] : 0;
+    const float mean = sum_of_warp(sum) / n;
+    if (!Once)
+        for (int i = lane; i < n; i += 32) squares += (row[i] - mean) * (row[i] - mean);
+    const float variance = sum_of_warp(squares) / n - (Once ? mean * mean : 0);
+    const float by = rsqrtf(variance + 1e-5f);
+    for (int i = lane; i < n; i += 32) out[number * n + i] = (row[i] - mean) * by;
+}
+
+// Sums of 17 neighbours that move along a row or a column, a thread for each.
+
+template <bool Rows>
+__global__ void box(const float* in, float* out, int n) {
+    const int line = blockIdx.x * blockDim.x + threadIdx.x, step = Rows ? 1 : n;
+    const int first = Rows ? line * n : line;
+    float sum = 0;
+    for (int k = 0; k <= 8; k++) sum += in[first + k * step];
+    for (int k = 0; k < n; k++) {
+        out[first + k * step] = sum;
+        if (k + 9 < n) sum += in[first + (k + 9) * step];
+        if (k >= 8) sum -= in[first + (k - 8) * step];
+    }
+}
+
+// Chains of multiply-adds.
+
+template <typename Real>
+__global__ void chains(const float* in, float* out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Real a = in[i], b = a + 1, c = a + 2, d = a + 3;
+    for (int k = 0; k < 128; k++) {
+        a = a * Real(0.5) + 1, b = b * Real(0.5) + 1;
+        c = c * Real(0.5) + 1, d = d * Real(0.5) + 1;
+    }
+    out[i] = a + b + c + d;
+}
+
+// The transpose whose writes lie side by side.
+
+extern "C" __global__ void transpose_gather(const float* a, float* b, int n) {
+    const int x = blockIdx.x * EDGE + threadIdx.x, y = blockIdx.y * EDGE + threadIdx.y;
+    for (int i = 0; i < EDGE; i += ROWS) b[(y + i) * n + x] = a[x * n + y + i];
 }

@@ -2,10 +2,11 @@
 
     python -m benchmarks.rankings [--model h200 --model a100 ...] [SET ...]
 
-Each set has variants of one computation from the fastest to the slowest, as its source has them.
-They run with caches on each model; equal answers are checked. Printed are Spearman's rank
-correlation of the modelled times with that order, how many neighbours are in order, and the times.
-The kernels are in ``rankings.cu``; sizes fill the models and are quick to simulate.
+Each set has variants of one computation, whose order of speed ``rankings.yaml`` has, with its
+source; the sets that the model had not seen when their order was written down are marked. They run
+with caches on each model; equal answers are checked. Printed are Spearman's rank correlation of the
+modelled times with that order, how many neighbours are in order, and the times. The kernels are in
+``rankings.cu``; sizes fill the models and are quick to simulate.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import yaml
 from scipy.stats import spearmanr
 
 from nqbench.devices.registry import SimDevice
@@ -26,17 +28,18 @@ from nqbench.plan import Argument, Buffer, KernelPlan
 from nqbench.simulator.models import CACHE, TIME
 
 SOURCE: Final = Path(__file__).with_suffix(".cu")
+ORDERS: Final = yaml.safe_load(SOURCE.with_suffix(".yaml").read_text(encoding="utf-8"))
+"""Known and unseen sets: the order of each, and who says so."""
 MODELS: Final = ("h200", "a100", "v100", "rtx3090", "gtx480")
 Kernel = tuple[str, KernelPlan]
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Variants from the fastest to the slowest, and who says so. ``same``: their answers are;
-    ``not_on``: models to which it does not apply."""
+    """Variants of one computation. ``same``: their answers are; ``not_on``: models to which it does
+    not apply."""
 
     name: str
-    source: str
     variants: Sequence[Kernel]
     same: bool = True
     not_on: Sequence[str] = ()
@@ -76,7 +79,6 @@ def rankings() -> Iterator[Ranking]:
     shape = (n // 32, n // 32), (32, 8), matrix, ("float32", n * n), np.int32(n)
     yield Ranking(
         "transpose",
-        "Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, 2009",
         [
             ("tile, padded", plan("transpose_tile<1>", *shape)),
             ("tile, bank conflicts", plan("transpose_tile<0>", *shape)),
@@ -87,7 +89,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (words.size // 256,), (256,), words, out
     yield Ranking(
         "reduction",
-        "Harris, Optimizing Parallel Reduction in CUDA, 2007",
         [
             ("first sum at the load", plan("reduce<3>", (words.size // 512,), *whole[1:])),
             ("sequential", plan("reduce<2>", *whole)),
@@ -99,7 +100,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (floats.size // 256,), (256,), floats, one
     yield Ranking(
         "atomics",
-        "Luitjens, Faster Parallel Reductions on Kepler, 2014",
         [
             ("one per block", plan("sum<2>", *whole)),
             ("one per warp", plan("sum<1>", *whole)),
@@ -110,7 +110,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (256,), (256,), data, bins, np.int32(data.size)
     yield Ranking(
         "histogram",
-        "Sakharnykh, Fast Histograms Using Shared Atomics on Maxwell, 2015",
         [
             ("shared atomics", plan("histogram_shared", *whole)),
             ("global atomics", plan("histogram_global", *whole)),
@@ -123,7 +122,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (n // 32, n // 32), (32, 32)
     yield Ranking(
         "matrix product",
-        "Boehm, How to Optimize a CUDA Matmul Kernel, 2022, kernels 1 to 4",
         [
             ("eight results a thread", plan("product_several", (n // 64, n // 64), (512,), *rest)),
             ("tiles", plan("product_tile", *whole, *rest)),
@@ -136,7 +134,6 @@ def rankings() -> Iterator[Ranking]:
     whole = field, ("float32", 1 << 18)
     yield Ranking(
         "strides in memory",
-        "CUDA C++ Best Practices Guide, Strided Accesses",
         [
             (str(step), plan("global_stride", (1 << 10,), (256,), *whole, np.int32(step)))
             for step in (1, 2, 4, 8)
@@ -145,7 +142,6 @@ def rankings() -> Iterator[Ranking]:
     )
     yield Ranking(
         "strides in shared memory",
-        "CUDA C++ Programming Guide, Shared Memory (bank conflicts)",
         [
             (
                 str(step),
@@ -158,7 +154,6 @@ def rankings() -> Iterator[Ranking]:
     chain = (np.arange(1 << 18, dtype=np.uint32) + 32 * 97) % (1 << 18)
     yield Ranking(
         "occupancy",
-        "Volkov, Understanding Latency Hiding on GPUs, 2016",
         [
             (f"{blocks} blocks", plan("occupancy", (1 << 11,), (128,), chain, ("uint32", 1 << 18),
                                       shared=48 * 1024 // blocks))
@@ -169,7 +164,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (1 << 12,), (256,), particles, ("float32", 1 << 20)
     yield Ranking(
         "layouts",
-        "CUDA C++ Best Practices Guide, Coalesced Access to Global Memory",
         [("arrays", plan("arrays", *whole)), ("structs", plan("structs", *whole))],
         same=False,
     )
@@ -177,7 +171,6 @@ def rankings() -> Iterator[Ranking]:
     whole = (n // 256, n), (256,), matrix, ("float32", n * n), np.int32(n)
     yield Ranking(
         "convolution",
-        "Podlozhnyuk, Image Convolution with CUDA, 2007",
         [
             ("shared", plan("filter_shared", *whole)),
             ("global", plan("filter_global", *whole)),
@@ -187,7 +180,6 @@ def rankings() -> Iterator[Ranking]:
     rest = matrix, ("float32", n * n), np.int32(n)
     yield Ranking(
         "softmax",
-        "Karpathy, llm.c, dev/cuda/softmax_forward.cu, kernels 1 and 3",
         [
             ("a warp a row", plan("softmax_warp", (n // 8,), (256,), *rest)),
             ("a thread a row", plan("softmax_thread", (n // 128,), (128,), *rest)),
@@ -197,7 +189,6 @@ def rankings() -> Iterator[Ranking]:
     numbers, many = np.arange(1 << 18, dtype=np.uint32), ("uint32", 1 << 18)
     yield Ranking(
         "remainders",
-        "CUDA C++ Best Practices Guide, Division Modulo Operations",
         [
             (name, plan(f"remainders<{kind}>", (1 << 10,), (256,), numbers, many, by(64)))
             for name, kind, by in (
@@ -210,20 +201,125 @@ def rankings() -> Iterator[Ranking]:
     )
 
 
-def times(ranking: Ranking, model: str) -> list[float]:
-    """Modelled milliseconds of each variant. Raises ``ValueError`` where answers differ."""
-    found, answers = [], list[Any]()
+def unseen() -> Iterator[Ranking]:
+    """The sets that the model had not seen when their order was written down."""
+    random = np.random.default_rng(1)
+    places = random.random((1 << 16, 6), np.float32)
+    whole, last = ((1 << 8,), (256,)), (("float32", 1 << 16), np.int32(512))
+    four = places[:, :4].copy()
+    yield Ranking(
+        "bodies",
+        [
+            ("unrolled tiles", plan("bodies_tiles<32>", *whole, four, *last)),
+            ("tiles", plan("bodies_tiles<1>", *whole, four, *last)),
+            ("arrays", plan("bodies_arrays", *whole, four, *last)),
+            ("structs", plan("bodies_structs", *whole, places, *last)),
+        ],
+    )
+    rows, each = 1 << 15, 32
+    words = random.random((rows, each), np.float32)
+    at = (np.arange(rows)[:, None] + random.integers(-512, 512, (rows, each))) % rows
+    at = np.sort(at).astype(np.int32)
+    last = random.random(rows, np.float32), ("float32", rows), np.int32(each)
+    whole = (rows // 256,), (256,)
+    yield Ranking(
+        "sparse matrix",
+        [
+            ("columns", plan("sparse<true>", *whole, words.T.copy(), at.T.copy(), *last)),
+            ("rows", plan("sparse<false>", *whole, words, at, *last)),
+        ],
+    )
+    n = 1 << 21
+    pair = [random.random(n, np.float32).astype(np.float16) for _ in range(2)]
+    yield Ranking(
+        "sums of halves",
+        [
+            (name, plan(f"halves_{of}", (n // of // 256,), (256,), *pair, ("float16", n)))
+            for name, of in (("eight", 8), ("two", 2), ("one", 1))
+        ],
+        not_on=("gtx480",),  # which has no arithmetic of halves, nor have its atomics
+    )
+    n = 1 << 18
+    pair = [random.random(n, np.float32).astype(np.float16) for _ in range(2)]
+    yield Ranking(
+        "half atomics",
+        [
+            ("pairs", plan("product_half2", (n // 512,), (256,), *pair, ("float16", 2))),
+            ("single", plan("product_half", (n // 256,), (256,), *pair, ("float16", 1))),
+        ],
+        same=False,
+        not_on=("gtx480",),
+    )
+    tokens, channels = 2048, 768
+    size, known = tokens * channels, random.integers(0, 1000, tokens).astype(np.int32)
+    tables = [random.random(of * channels, np.float32) for of in (1000, tokens)]
+    rest = known, *tables, ("float32", size)
+    yield Ranking(
+        "encoder",
+        [
+            (name, plan(entry, (grid,), (256,), *rest, np.int32(channels // of)))
+            for name, entry, grid, of in (
+                ("four channels a thread", "encode<float4>", size // 1024, 4),
+                ("a channel a thread", "encode<float>", size // 256, 1),
+                ("a token a thread", "encode_tokens", tokens // 256, 1),
+            )
+        ],
+    )
+    last = tables[1], ("float32", size), np.int32(channels)
+    yield Ranking(
+        "layer norm",
+        [
+            ("a warp a row", plan("normal_warp<true>", (tokens // 8,), (256,), *last)),
+            (
+                "a warp a row, three reads",
+                plan("normal_warp<false>", (tokens // 8,), (256,), *last),
+            ),
+            ("a thread a row", plan("normal_thread", (tokens // 256,), (256,), *last)),
+        ],
+    )
+    n = 1024
+    last = random.random(n * n, np.float32), ("float32", n * n), np.int32(n)
+    yield Ranking(
+        "box filter",
+        [
+            ("columns", plan("box<false>", (n // 64,), (64,), *last)),
+            ("rows", plan("box<true>", (n // 64,), (64,), *last)),
+        ],
+        same=False,
+    )
+    yield Ranking(
+        "precision",
+        [
+            (name, plan(f"chains<{name}>", (1 << 10,), (256,), *last[:2]))
+            for name in ("float", "double")
+        ],
+    )
+    whole = (n // 32, n // 32), (32, 8)
+    yield Ranking(
+        "strided side",
+        [
+            ("reads", plan("transpose_gather", *whole, *last)),
+            ("writes", plan("transpose_naive", *whole, *last)),
+        ],
+    )
+
+
+def times(ranking: Ranking, model: str) -> dict[str, float]:
+    """Modelled milliseconds of each variant, in the order of its source. Raises ``ValueError``
+    where answers differ."""
+    found, answers = dict[str, float](), list[Any]()
     device = SimDevice(model, modes=(CACHE, TIME))
-    for _, each in ranking.variants:
+    for name, each in ranking.variants:
         with device.prepare(each) as prepared:
-            found.append(float((prepared.launch().counters or {})["modelled_ms"]))
+            found[name] = float((prepared.launch().counters or {})["modelled_ms"])
             (answer,) = prepared.fetch().values()
             answers.append(answer)
     for (name, _), answer in zip(ranking.variants, answers, strict=True):
         close = np.allclose(answer, answers[0], rtol=1e-4) or ranking.name == "reduction"
         if ranking.same and not (close and np.isclose(answer.sum(), answers[0].sum(), rtol=1e-4)):
             raise ValueError(f"{ranking.name}: the answer of {name!r} differs")
-    return found
+    kind = "unseen" if ranking.name in ORDERS["unseen"] else "known"
+    return {name: found[name] for name in ORDERS[kind][ranking.name]["order"]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -235,18 +331,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = 0
     say("| set, fastest first | model | Spearman | in order | modelled, us |")
     say("|---|---|---|---|---|")
-    for ranking in rankings():
+    for ranking in chain(rankings(), unseen()):
         if given.sets and ranking.name not in given.sets:
             continue
         for model in (m for m in given.model or MODELS if m not in ranking.not_on):
             found = times(ranking, model)
-            rank = float(spearmanr(range(len(found)), found)[0])
-            right = sum(a < b for a, b in pairwise(found))
+            rank = float(spearmanr(range(len(found)), [*found.values()])[0])
+            right = sum(a < b for a, b in pairwise(found.values()))
             wrong += right < len(found) - 1
-            shown = ", ".join(
-                f"{name} {1e3 * ms:.3g}"
-                for (name, _), ms in zip(ranking.variants, found, strict=True)
-            )
+            shown = ", ".join(f"{name} {1e3 * ms:.3g}" for name, ms in found.items())
             order = f"{right} of {len(found) - 1}"
             say(f"| {ranking.name} | {model} | {rank:.2f} | {order} | {shown} |")
     say(f"{wrong} orders have an exchange")
