@@ -204,6 +204,8 @@ def rankings() -> Iterator[Ranking]:
 def unseen() -> Iterator[Ranking]:
     """The sets that the model had not seen when their order was written down."""
     random = np.random.default_rng(1)
+    whole: tuple[Any, ...]
+    last: tuple[Any, ...]
     places = random.random((1 << 16, 6), np.float32)
     whole, last = ((1 << 8,), (256,)), (("float32", 1 << 16), np.int32(512))
     four = places[:, :4].copy()
