@@ -278,6 +278,7 @@ def unseen() -> Iterator[Ranking]:
             ),
             ("a thread a row", plan("normal_thread", (tokens // 256,), (256,), *last)),
         ],
+        same=False,  # but for rounding, near 0
     )
     n = 1024
     last = random.random(n * n, np.float32), ("float32", n * n), np.int32(n)
