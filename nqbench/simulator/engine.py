@@ -14,6 +14,7 @@ from nqbench.plan import with_addresses
 from nqbench.simulator.codegen.caches import CONTENDED, L1_WAYS, L2_WAYS, set_bytes
 from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
+from nqbench.simulator.codegen.watch import Field
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
 from nqbench.simulator.ir import LANES
@@ -223,11 +224,6 @@ class SimLaunch:
         """Turns and loop iterations so far."""
         return int(self.context[Context.STEPS])
 
-    def warp_state(self, address: int) -> NDArray[np.uint8]:
-        """The state of the warp at a native address, as bytes."""
-        offset = address - self.warps.ctypes.data
-        return self.warps[offset : offset + self.code.layout.nbytes]
-
 
 class Waiting:
     """Whether a launch in the checked mode goes on without getting anywhere, by what it does and
@@ -248,9 +244,10 @@ class Waiting:
         run, watch = self._run, self._run.watch
         if watch is None:
             return 0
-        work = run.steps + POLL_WORK * watch.polls
-        if watch.changes != self._changes:
-            self._changes, self._since, self._began = watch.changes, work, run.steps
+        changes, polls = (int(watch.header[of]) for of in (Field.CHANGES, Field.POLLS))
+        work = run.steps + POLL_WORK * polls
+        if changes != self._changes:
+            self._changes, self._since, self._began = changes, work, run.steps
             self._seen.clear()
             return 0
         state = hash(run.warps.tobytes())

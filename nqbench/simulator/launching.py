@@ -351,13 +351,10 @@ class SimPrepared(SimPlan):
         registers = min(taken, facts.max_registers_per_thread)
         fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.plan.cache)
         if not fits.blocks_per_multiprocessor:
-            what = {
-                "registers": f"{registers} registers per thread (of {facts.arch} code)",
-                "shared": f"{g.shared_bytes} bytes of shared memory",
-            }.get(fits.limiter, fits.limiter)
             raise LaunchError(
-                f"kernel {self.plan.entry}: no block of {g.threads} threads with {what} fits on a"
-                f" multiprocessor of {self.simulation.spec}"
+                f"kernel {self.plan.entry}: no block of {g.threads} threads with {registers}"
+                f" registers each (of {facts.arch} code) and {g.shared_bytes} bytes of shared"
+                f" memory fits on a multiprocessor of {self.simulation.spec}"
             )
         return timing.modelled(self._work, model, g.warps, fits.blocks_per_multiprocessor)
 

@@ -37,7 +37,8 @@ TEXT = {
 def fault(run: SimLaunch, entry: str) -> KernelFault:
     """The fault that the context records."""
     kind = Fault(int(run.context[Context.FAULT_KIND]))
-    state = run.warp_state(int(run.context[Context.FAULT_WARP])).view(np.int64)
+    start = int(run.context[Context.FAULT_WARP]) - run.warps.ctypes.data
+    state = run.warps[start : start + run.code.layout.nbytes].view(np.int64)
     block, warp = _block(state), int(state[Warp.INDEX])
     if kind in (Fault.BARRIER_SPLIT, Fault.SKIPPED):
         lanes = int(run.context[Context.FAULT_LANES])

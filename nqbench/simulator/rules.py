@@ -71,18 +71,11 @@ class SectorRules:
     writes_back: ClassVar = False
     """Whether L1 keeps what is stored to local memory until the line has to go."""
 
-    banks: ClassVar[tuple[tuple[int, int], ...]] = ((LANES, 4),)
-    """Shared memory that the rules describe: number of banks, bytes of a bank's word."""
+    banks: ClassVar = LANES
+    """Of shared memory; their words have 4 bytes."""
 
-    def __init__(
-        self,
-        bank_bytes: int = 4,
-        *,
-        caches: bool = False,
-        l1_holds_global: bool = True,
-        timed: bool = False,
-    ) -> None:
-        self.bank_bytes, self.caches, self.timed = bank_bytes, caches, timed
+    def __init__(self, *, caches: bool, l1_holds_global: bool, timed: bool) -> None:
+        self.caches, self.timed = caches, timed
         self.l1_holds_global = l1_holds_global
 
     def define(self, module: ir.Module) -> None:
@@ -244,7 +237,7 @@ class HalfWarpStrict(SegmentRules):
     """Compute capability 1.0 and 1.1: a half-warp's access is coalesced only if thread k accesses
     word k of an aligned segment; else every lane has a 32-byte transaction of its own."""
 
-    banks: ClassVar = ((16, 4),)
+    banks: ClassVar = 16
 
     def define(self, module: ir.Module) -> None:
         _half_warp(module)
@@ -347,23 +340,17 @@ class LineRules(SegmentRules):
 
 class KeplerRules(LineRules):
     """Compute capability 3.x: as 2.x, but only local memory is cached in L1. Shared memory has
-    banks of 8 bytes, with 4- or 8-byte words (F.5.3)."""
-
-    banks: ClassVar = ((LANES, 4), (LANES, 8))
+    banks of 8 bytes, with 4-byte words (F.5.3)."""
 
     def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:  # noqa: ARG002
         return super().traffic(f, offsets, lanes, log, const(I64, AccessKind.UNCACHED_LOAD))
 
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
-        """What a bank gives in one pass is numbered as a word with that bank's low bits: 8 bytes
-        (64-bit mode), or words i and i + 32 of 64 aligned ones (32-bit mode). A wide access fills
-        several banks alike, so that its first word tells its passes."""
-        first = words[0]
-        if self.bank_bytes == 8:
-            at = f.op("lshr", first, const(V32, 1))
-        else:
-            row = f.and_(f.op("lshr", first, const(V32, 1)), const(V32, -LANES))
-            at = f.or_(row, f.and_(first, const(V32, LANES - 1)))
+        """What a bank gives in one pass, words i and i + 32 of 64 aligned ones, is numbered as a
+        word with that bank's low bits. A wide access fills several banks alike, so that its first
+        word tells its passes."""
+        row = f.and_(f.op("lshr", words[0], const(V32, 1)), const(V32, -LANES))
+        at = f.or_(row, f.and_(words[0], const(V32, LANES - 1)))
         if len(words) < 4:
             return Passes(self._passes(f, at, lanes, broadcast))
         total = least = const(I32, 0)
@@ -534,12 +521,10 @@ def memory_rules(memory: Mapping[str, int | str]) -> SectorRules:
         raise DeviceError(f"memory rules {name!r} are not known; known: {', '.join(RULES)}")
     rules = RULES[name]
     banks, nbytes, sector = (memory[k] for k in ("shared_banks", "bank_bytes", "sector_bytes"))
-    if (banks, nbytes) not in rules.banks or sector != 1 << SECTOR_BITS:
-        wanted = " or ".join(f"{number} banks of {of} bytes" for number, of in rules.banks)
+    if (banks, nbytes, sector) != (rules.banks, 4, 1 << SECTOR_BITS):
         raise DeviceError(
-            f"memory rules {name!r} need {wanted} and 32-byte sectors; the model has"
-            f" {banks} banks of {nbytes} bytes and {sector}-byte sectors"
+            f"memory rules {name!r} need {rules.banks} banks of 4 bytes and 32-byte sectors; the"
+            f" model has {banks} banks of {nbytes} bytes and {sector}-byte sectors"
         )
     holds = "global" in str(memory.get("l1_holds", "local, global"))
-    modes = {"caches": "cache" in memory, "timed": "time" in memory}
-    return rules(int(nbytes), l1_holds_global=holds, **modes)
+    return rules(caches="cache" in memory, l1_holds_global=holds, timed="time" in memory)

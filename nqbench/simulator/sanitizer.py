@@ -94,16 +94,6 @@ class LaunchWatch:
             " mode and this computer's memory; check a smaller problem"
         )
 
-    @property
-    def changes(self) -> int:
-        """How often memory or a barrier changed so far."""
-        return int(self.header[Field.CHANGES])
-
-    @property
-    def polls(self) -> int:
-        """How many accesses warps made so far by which others may tell them something."""
-        return int(self.header[Field.POLLS])
-
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
         self.header[Field.FIRST] = self.memory.first_thread

@@ -44,7 +44,14 @@ PRODUCTS: Final = ("mul", "mad", "fma")
 CACHES: Final = {"l1": "l1_shared_bytes", "l2": "l2_bytes"}
 """Caches, from the multiprocessor on, and the fact that is 0 where there is none."""
 FREE: Final = frozenset(
-    ("l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost", "reconvergence_latency")
+    (
+        "l1_line_bytes",
+        "l1_holds",
+        "l2_gb_per_s",
+        "l2_partial_cost",
+        "double_per_clock",
+        "reconvergence_latency",
+    )
 )
 """Facts that a chip may do without: it has no such thing, or nobody states it."""
 
@@ -107,9 +114,9 @@ def work_of(
     issues = executions.copy()
     for side, head in assembled.predicated.items():
         issues[:, side] = executions[:, head]
-    issued, integer, products = (
+    issued, integer, products, doubles = (
         np.array([sum(map(of, instructions)) for instructions in left])
-        for of in (rates.issues, rates.integer, rates.products)
+        for of in (rates.issues, rates.integer, rates.products, rates.doubles)
     )
     best, worst = (
         issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
@@ -139,37 +146,29 @@ def work_of(
                 loaded += sectors * SECTOR_BYTES
                 continue
             stored += sectors * SECTOR_BYTES
-            if site.instruction.opcode == "st" and sectors.any():
+            if site.instruction.opcode == "st":
+                # Sectors that lanes write in part, as if each had one lane of it: fewer than there
+                # are where lanes lie side by side in a sector that is not full.
+                width = site.instruction.elements * WIDTHS[site.instruction.modifiers[-1]] // 8
                 lanes = block_counts[:, site.block, 1] if site.always else counts["lanes"]
-                total = float(sectors.sum())
-                share = _partly_written(site.instruction, float(lanes.sum()), total) / total
-                partial += share * sectors
+                missing = np.maximum(0, sectors * SECTOR_BYTES - lanes * width)
+                partial += missing / max(SECTOR_BYTES - width, 1)
     hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
     memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
-    l2_bytes += partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
+    l2_bytes = l2_bytes + partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
     per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
     share = hit1 if held else (hit2 if chip["l2_bytes"] else 0.0)
-    return KernelWork(
-        share * best + (1 - share) * worst + apart + again * per_pass,
-        {
-            "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
-            "integer": issues @ integer / (chip["integer_per_clock"] / LANES),
-            "products": issues @ products / (chip["float_per_clock"] / LANES),
-            "memory_pipe": passes * per_pass + lines * per_line,
-        },
-        l2_bytes,
-        memory,
-        contended,
-    )
-
-
-def _partly_written(i: Instruction, lanes: float, sectors: float) -> float:
-    """Sectors of a store that its lanes write in part, as if each had one lane of it: fewer than
-    there are where lanes lie side by side in a sector that is not full."""
-    width = i.elements * WIDTHS[i.modifiers[-1]] // 8
-    missing = max(0.0, sectors * SECTOR_BYTES - lanes * width)
-    return min(sectors, missing / (SECTOR_BYTES - width)) if width < SECTOR_BYTES else 0.0
+    alone = share * best + (1 - share) * worst + apart + again * per_pass
+    shared = {
+        "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
+        "integer": issues @ integer / (chip["integer_per_clock"] / LANES),
+        "products": issues @ products / (chip["float_per_clock"] / LANES),
+        "memory_pipe": passes * per_pass + lines * per_line,
+    }
+    if doubles.any() and "double_per_clock" in chip:
+        shared["doubles"] = issues @ doubles / (chip["double_per_clock"] / LANES)
+    return KernelWork(alone, shared, l2_bytes, memory, contended)
 
 
 class Rates:
@@ -218,6 +217,10 @@ class Rates:
         if i in self.assembled.expanded:
             return self.assembled.length(i) - self.integer(i)
         return int(i.opcode in PRODUCTS or float_operations(i) > 0)
+
+    def doubles(self, i: Instruction) -> float:
+        """Those of 64-bit floats."""
+        return self.products(i) if "f64" in i.modifiers else 0
 
     def _latency(self, i: Instruction, hit: bool) -> float:
         shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
@@ -306,7 +309,7 @@ def makespan(
     clocks = before = 0.0
     while events:
         now, number = events[0]
-        clocks += (now - before) * max(1.0, *asked)
+        clocks += (now - before) * max([1.0, *asked])
         on, before = crew[number], now
         on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
         on.used = [*map(sub, on.used, rates[warp])]

@@ -48,11 +48,12 @@ def test_every_model_is_complete_and_consistent(name: str) -> None:
     }
     assert all(fact.source for fact in stated.values())
     cached = bool(chip.l1_shared_bytes)
-    of_caches = {"l1_line_bytes", "l1_transactions_per_clock", "l1_latency", "l2_latency"}
-    of_caches |= {"l2_partial_cost"}
+    of_caches = {"l1_line_bytes", "l1_latency", "l2_latency", "l2_partial_cost"}
     absent = {f.name for f in fields(chip) if getattr(chip, f.name) is None} - {"l2_gb_per_s"}
     if facts.compute_capability < (7, 0):
         absent -= {"reconvergence_latency"}
+    if facts.compute_capability == (1, 1):
+        absent -= {"double_per_clock"}
     assert absent == (set() if cached else of_caches)
     old = facts.compute_capability < (7, 5)
     assert facts.arch == "sm_75" if old else model.remark == ""

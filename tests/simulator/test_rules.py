@@ -21,7 +21,6 @@ def model(rules: str, banks: int = 32, nbytes: int = 4) -> Rules:
 
 STRICT, SEGMENTS = model("half_warp_strict", 16), model("half_warp_segments", 16)
 LINES, KEPLER, SECTORS = model("lines"), model("kepler"), model("sectors")
-WIDE_BANKS = model("kepler", nbytes=8)
 
 Pattern = Callable[[int], int]
 Counts = tuple[int, int]
@@ -102,30 +101,28 @@ def test_local_memory(of: Pattern, expected: list[Counts]) -> None:
 
 
 SHARED: list[tuple[str, Pattern, int, list[Counts]]] = [
-    # pattern, byte offset by lane, bytes; passes and bank conflicts under each of 1.x, 2.x, 3.x
-    # with banks of 4 bytes, 3.x with banks of 8, and 7.x
-    ("stride 1", lambda t: 4 * t, 4, [(2, 0), (1, 0), (1, 0), (1, 0), (1, 0)]),
+    # pattern, byte offset by lane, bytes; passes and bank conflicts under 1.x, 2.x, 3.x and 7.x
+    ("stride 1", lambda t: 4 * t, 4, [(2, 0), (1, 0), (1, 0), (1, 0)]),
     # Words i and i + 32 of 64 come from a bank at once on 3.x.
-    ("stride 2", lambda t: 8 * t, 4, [(4, 2), (2, 1), (1, 0), (1, 0), (2, 1)]),
-    # Banks of 8 bytes: lanes 1 and 22 want words 3 and 66, which are of one bank.
-    ("stride 3", lambda t: 12 * t, 4, [(2, 0), (1, 0), (1, 0), (2, 1), (1, 0)]),
-    ("stride 32", lambda t: 128 * t, 4, [(32, 30), (32, 31), (16, 15), (16, 15), (32, 31)]),
-    ("one word", lambda t: 8, 4, [(2, 0), (1, 0), (1, 0), (1, 0), (1, 0)]),
+    ("stride 2", lambda t: 8 * t, 4, [(4, 2), (2, 1), (1, 0), (2, 1)]),
+    ("stride 3", lambda t: 12 * t, 4, [(2, 0), (1, 0), (1, 0), (1, 0)]),
+    ("stride 32", lambda t: 128 * t, 4, [(32, 30), (32, 31), (16, 15), (32, 31)]),
+    ("one word", lambda t: 8, 4, [(2, 0), (1, 0), (1, 0), (1, 0)]),
     # 1.x broadcasts one word at a time.
-    ("two words, one bank", lambda t: 128 * (t % 2), 4, [(4, 2), (2, 1), (1, 0), (1, 0), (2, 1)]),
-    ("two words, two banks", lambda t: 4 * (t % 2), 4, [(4, 2), (1, 0), (1, 0), (1, 0), (1, 0)]),
-    ("four words", lambda t: 4 * (t % 4), 4, [(8, 6), (1, 0), (1, 0), (1, 0), (1, 0)]),
-    ("chars", lambda t: t, 1, [(8, 6), (1, 0), (1, 0), (1, 0), (1, 0)]),
+    ("two words, one bank", lambda t: 128 * (t % 2), 4, [(4, 2), (2, 1), (1, 0), (2, 1)]),
+    ("two words, two banks", lambda t: 4 * (t % 2), 4, [(4, 2), (1, 0), (1, 0), (1, 0)]),
+    ("four words", lambda t: 4 * (t % 4), 4, [(8, 6), (1, 0), (1, 0), (1, 0)]),
+    ("chars", lambda t: t, 1, [(8, 6), (1, 0), (1, 0), (1, 0)]),
     # 1.x: two requests of stride 2 for each half-warp.
-    ("64 bits", lambda t: 8 * t, 8, [(8, 4), (2, 0), (1, 0), (1, 0), (2, 0)]),
+    ("64 bits", lambda t: 8 * t, 8, [(8, 4), (2, 0), (1, 0), (2, 0)]),
     # 7.x: halves go together where neighbours, or lanes 2 apart, want the same.
-    ("64 bits, one", lambda t: 0, 8, [(4, 0), (2, 0), (1, 0), (1, 0), (1, 0)]),
-    ("64 bits, pairs", lambda t: 8 * (t // 2), 8, [(8, 4), (2, 0), (1, 0), (1, 0), (1, 0)]),
-    ("every second", lambda t: 8 * (t & ~2), 8, [(16, 12), (2, 0), (1, 0), (1, 0), (2, 1)]),
-    ("128 bits, one", lambda t: 0, 16, [(8, 0), (8, 4), (2, 0), (2, 0), (2, 0)]),
-    ("64 bits, stride 2", lambda t: 16 * t, 8, [(16, 12), (4, 2), (2, 1), (2, 1), (4, 2)]),
+    ("64 bits, one", lambda t: 0, 8, [(4, 0), (2, 0), (1, 0), (1, 0)]),
+    ("64 bits, pairs", lambda t: 8 * (t // 2), 8, [(8, 4), (2, 0), (1, 0), (1, 0)]),
+    ("every second", lambda t: 8 * (t & ~2), 8, [(16, 12), (2, 0), (1, 0), (2, 1)]),
+    ("128 bits, one", lambda t: 0, 16, [(8, 0), (8, 4), (2, 0), (2, 0)]),
+    ("64 bits, stride 2", lambda t: 16 * t, 8, [(16, 12), (4, 2), (2, 1), (4, 2)]),
     # 2.x: one pass more for each quarter warp (F.4.3.2).
-    ("128 bits", lambda t: 16 * t, 16, [(32, 24), (8, 4), (2, 0), (2, 0), (4, 0)]),
+    ("128 bits", lambda t: 16 * t, 16, [(32, 24), (8, 4), (2, 0), (4, 0)]),
 ]
 
 
@@ -135,12 +132,13 @@ SHARED: list[tuple[str, Pattern, int, list[Counts]]] = [
 def test_passes(of: Pattern, nbytes: int, expected: list[Counts]) -> None:
     offsets = [of(lane) for lane in range(32)]
     found = []
-    for rules in (STRICT, LINES, KEPLER, WIDE_BANKS, SECTORS):
+    for rules in (STRICT, LINES, KEPLER, SECTORS):
         result = shared_load(offsets, nbytes, rules)
         found.append((load_line(result)["passes"], result.counters["bank_conflicts"]))
     assert found == expected
 
 
 def test_rules_that_do_not_fit_the_banks() -> None:
-    with pytest.raises(DeviceError, match="need 16 banks of 4 bytes"):
-        memory_rules(dict(model("half_warp_strict")))
+    for memory, banks in ((model("half_warp_strict"), 16), (model("kepler", nbytes=8), 32)):
+        with pytest.raises(DeviceError, match=f"need {banks} banks of 4 bytes"):
+            memory_rules(dict(memory))

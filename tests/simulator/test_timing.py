@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nqbench.devices.registry import SimDevice, choose_device
 from nqbench.errors import DeviceError
@@ -45,19 +46,42 @@ def test_makespan_by_hand(
 ) -> None:
     slots = np.array(issue, float)
     shared = {"issue": slots, "other": 0.7 * slots}  # the scarcest one counts, not their sum
-    span = makespan(np.array(alone, float), shared, per_block, resident, crew)
+    span = makespan(np.array(alone, float), shared, {}, per_block, resident, crew)
+    assert span == pytest.approx(clocks)
+
+
+@pytest.mark.parametrize(
+    ("alone", "issue", "l2", "clocks"),
+    [
+        ([100, 100], [30, 30], [50, 50], 100),  # two multiprocessors use the whole L2
+        ([100, 100], [30, 30], [80, 80], 160),  # 160% of it
+        ([100, 50], [0, 0], [80, 40], 130),  # 160% until the second has ended, at 80
+        ([100, 100], [200, 200], [100, 100], 200),  # half as fast, so they ask for half as much
+        ([100, 100], [0, 200], [60, 100], 210),  # 60% + 50%: 100 take 110, then one goes on
+    ],
+)
+def test_what_the_multiprocessors_share_by_hand(
+    alone: list[float], issue: list[float], l2: list[float], clocks: float
+) -> None:
+    """Two multiprocessors with a warp each; the chip slows both down alike, at every moment."""
+    warps, slots, asked = (np.array(of, float) for of in (alone, issue, l2))
+    together = {"device_memory": 0.5 * asked, "l2": asked}
+    span = makespan(warps, {"issue": slots}, together, 1, 1, 2)
     assert span == pytest.approx(clocks)
 
 
 def test_the_chip_bounds_the_whole() -> None:
-    work = KernelWork(np.array([1980.0]), {"issue": np.array([1.0])}, 0, 3_352_000)
+    def each(number: float) -> NDArray[np.float64]:
+        return np.array([number])
+
+    work = KernelWork(each(1980), {"issue": each(1)}, each(0), each(3_352_000))
     assert modelled(work, H100, 1, 1).seconds == pytest.approx(4.1e-6)  # 3352 GB/s: 1 us as well
-    more = modelled(replace(work, memory_bytes=33_520_000), H100, 1, 1)
+    more = modelled(replace(work, memory_bytes=each(33_520_000)), H100, 1, 1)
     assert more.seconds == pytest.approx(1.31e-5)
     assert more.clocks["device_memory"] == pytest.approx(19_800)
     instant = replace(H100, chip=replace(H100.chip, launch_us=0))
     assert modelled(work, instant, 1, 1).seconds == pytest.approx(1e-6)
-    for bound in ({"l2_bytes": 76_000_000}, {"contended": 19_800 / 3.5}):
+    for bound in ({"l2_bytes": each(76_000_000)}, {"contended": 19_800 / 3.5}):
         assert modelled(replace(work, **bound), H100, 1, 1).seconds == pytest.approx(1.31e-5)
 
 
@@ -118,7 +142,7 @@ def test_what_the_caches_hold_does_not_come_from_device_memory() -> None:
         ((0.5, 0.5), 480, 240),
     ):
         work = work_of(program, counts, sites, H100, hits)
-        assert (work.l2_bytes, work.memory_bytes) == (l2_bytes, memory_bytes)
+        assert (work.l2_bytes[0], work.memory_bytes[0]) == (l2_bytes, memory_bytes)
 
 
 def test_what_a_multiprocessor_shares_by_hand() -> None:
@@ -135,6 +159,15 @@ def test_what_a_multiprocessor_shares_by_hand() -> None:
     assert {name: of[0] for name, of in work.shared.items()} == wanted
     # A clock after the first load, L2 has it three times of four; 14 passes and sectors follow.
     assert work.alone == 0.75 * 293 + 0.25 * 634 + 2 * 14
+
+
+@pytest.mark.parametrize(("name", "clocks"), [("h100", 2 * 32 / 64), ("rtx3090", 2 * 32 / 2)])
+def test_doubles_have_lanes_of_their_own(name: str, clocks: float) -> None:
+    text = "fma.rn.f64 %fd1, %fd1, %fd1, %fd1; add.f64 %fd1, %fd1, %fd1; add.f32 %f1, %f1, %f1;"
+    program = build(ptx(text, 0), "k", RULES)
+    counts, sites = np.ones((1, len(program.blocks), 4), int), np.zeros((1, 0, 1), int)
+    work = work_of(program, counts, sites, load_model(name))
+    assert work.shared["doubles"] == clocks
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:

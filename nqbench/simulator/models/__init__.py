@@ -69,7 +69,8 @@ class Chip:
     ``bandwidth_gb_per_s``    of the device memory, 1e9 bytes per second
     ``schedulers``            of warps per multiprocessor; each issues ``issue_width`` instructions
                               of a warp every ``issue_clocks`` clocks
-    ``float_per_clock``, ``integer_per_clock``  32-bit results per clock and multiprocessor
+    ``float_per_clock``, ``integer_per_clock``  32-bit results per clock and multiprocessor;
+    ``double_per_clock``  of 64-bit floats; where a chip has none, they cost nothing of their own
     ``shared_clocks_per_pass``  clocks of one pass through the shared-memory banks
     ``l1_shared_bytes``       storage of L1 cache and shared memory per multiprocessor; 0: no L1
     ``l1_holds``              what L1 caches: ``local``, ``global``
@@ -92,6 +93,7 @@ class Chip:
     issue_clocks: int | None = None
     float_per_clock: int | None = None
     integer_per_clock: int | None = None
+    double_per_clock: int | None = None
     shared_clocks_per_pass: int | None = None
     l1_shared_bytes: int | None = None
     l1_line_bytes: int | None = None
