@@ -5,8 +5,8 @@
 Each set has variants of one computation, whose order of speed ``rankings.yaml`` has, with its
 source; the sets that the model had not seen when their order was written down are marked. They run
 with caches on each model; equal answers are checked. Printed are Spearman's rank correlation of the
-modelled times with that order, how many neighbours are in order, and the times. The kernels are in
-``rankings.cu``; sizes fill the models and are quick to simulate.
+modelled times with that order, how many neighbours are in order, how many tie, and the times. The
+kernels are in ``rankings.cu``; sizes fill the models and are quick to simulate.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SOURCE: Final = Path(__file__).with_suffix(".cu")
 ORDERS: Final = yaml.safe_load(SOURCE.with_suffix(".yaml").read_text(encoding="utf-8"))
 """Known and unseen sets: the order of each, and who says so."""
 MODELS: Final = ("h200", "a100", "v100", "rtx3090", "gtx480")
+TOLD: Final = 1.05
+"""Ratio of two times from which on the model tells them apart, as in verdicts; others tie."""
 Kernel = tuple[str, KernelPlan]
 
 
@@ -340,12 +342,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for model in (m for m in given.model or MODELS if m not in ranking.not_on):
             found = times(ranking, model)
             rank = float(spearmanr(range(len(found)), [*found.values()])[0])
-            right = sum(a < b for a, b in pairwise(found.values()))
-            wrong += right < len(found) - 1
+            ratios = [b / a for a, b in pairwise(found.values())]
+            right, exchanged = sum(r > TOLD for r in ratios), sum(r < 1 / TOLD for r in ratios)
+            wrong += exchanged
             shown = ", ".join(f"{name} {1e3 * ms:.3g}" for name, ms in found.items())
-            order = f"{right} of {len(found) - 1}"
+            tied = len(ratios) - right - exchanged
+            order = f"{right} of {len(ratios)}" + (f", {tied} tied" if tied else "")
             say(f"| {ranking.name} | {model} | {rank:.2f} | {order} | {shown} |")
-    say(f"{wrong} orders have an exchange")
+    say(f"{wrong} neighbours are exchanged")
     return 0
 
 
