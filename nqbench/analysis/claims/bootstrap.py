@@ -60,8 +60,6 @@ class Resamples:
         runs: Sequence[Dataset],
         *,
         lent: Dataset | None = None,
-        size: int = RESAMPLES,
-        seed: int = SEED,
         without: int | None = None,
         confidence: float = CONFIDENCE,
     ) -> Resamples:
@@ -72,7 +70,7 @@ class Resamples:
         came up. A run with one round cannot be resampled: there are none. ``without`` leaves out
         the round of that index; the rest spread as far as all of them would have to.
         """
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(SEED)
         lender = [lent] if lent and lent.rounds > 1 else []  # one round has no spread
         # The run's own rounds: those of a baseline say nothing about how its times vary.
         rounds = tuple(
@@ -86,7 +84,9 @@ class Resamples:
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
-        counts = [random.multinomial(len(r), np.full(len(r), 1 / len(r)), size) for r in rounds]
+        counts = [
+            random.multinomial(len(r), np.full(len(r), 1 / len(r)), RESAMPLES) for r in rounds
+        ]
         distinct, times = np.unique(np.hstack(counts), axis=0, return_counts=True)
         edges = np.cumsum([len(r) for r in rounds])[:-1]
         parts = np.split(distinct, edges, axis=1)

@@ -412,11 +412,9 @@ def _rows_at(row: PointRow, points: Points) -> Iterator[PointRow]:
             return
     fastest = points.choose == "best" or system in map(row.paper.system, points.best)
     if not points.by:
-        point = every[0] if points.choose == "any" else None
+        point = every[0] if points.choose == "any" or fastest else asked.main()
         if fastest:
             point = min(every, key=lambda p: p.value(TIME))
-        if point is None:
-            point = asked.main()
         if points.choose == "any" or point.values(TIME):
             yield replace(row, point=point, group=every)
         return
