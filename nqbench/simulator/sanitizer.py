@@ -188,7 +188,7 @@ def _extents(code: Translation, nbytes: int) -> NDArray[np.int64]:
     """``[instruction]``: first byte and end of the array in shared or local memory from which the
     address comes; 0 and ``nbytes`` where it may come from elsewhere, too."""
     starts, places = _local_arrays(code)
-    names = {*code.kernel.variables, *code.kernel.parameters}
+    names = {*code.kernel.variables}
     reached = targets(code.blocks, names, starts)
     places |= {name: (start, start + size) for name, start, size in code.symbols.shared}
     found = [places.get(reached.get(i, ""), (0, nbytes)) for i in code.instructions]

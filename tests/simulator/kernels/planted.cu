@@ -508,11 +508,12 @@ K next_array(int* out, int*) {
     __syncthreads();
     out[blockIdx.x * 96 + T] = a[T + ZERO + 1] + b[T];  // bad: out of bounds
 }
-K array_before(int* out, int*) {
+K array_before(int* out, int* raw) {
     __shared__ int a[96], b[96];
+    const int zero = static_cast<int>(reinterpret_cast<size_t>(raw)) & 3;  // from an argument
     a[T] = b[T] = T;
     __syncthreads();
-    out[blockIdx.x * 96 + T] = a[T] + b[T + ZERO - 1];  // bad: out of bounds
+    out[blockIdx.x * 96 + T] = a[T] + b[T + zero - 1];  // bad: out of bounds
 }
 K two_arrays(int* out, int*) {
     __shared__ int a[96], b[96];
