@@ -115,21 +115,31 @@ template <Middle C> struct Sorter {
     template <class Word>
     __device__ void sort(Half* stage, unsigned size, unsigned bits, unsigned low, unsigned count,
                          Word word) {
-        const auto bin = [&](unsigned i) -> unsigned {
+        const auto bin = [&](Half half, unsigned i) -> unsigned {
             if constexpr (C.order == Order::none) return i * count / size;
-            const unsigned key = stage[i] << (64 - kKey - kKeyBits) >> (64 - bits);
+            const unsigned key = half << (64 - kKey - kKeyBits) >> (64 - bits);
             return key > low ? key - low : 0;  // lower ones are left of the keys before
         };
         for (unsigned i = threadIdx.x; i < count; i += kOrderThreads) bins[i] = 0;
         __syncthreads();
-        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads) {
-            stage[i] = word(stage[i]);
-            atomicAdd(bins + bin(i), 1);
+        constexpr unsigned kEach = kMostStaged / kOrderThreads + 1;
+        unsigned place[kEach];  // the bin, and how many of it came before
+#pragma unroll
+        for (unsigned k = 0; k < kEach; ++k) {
+            const unsigned i = k * kOrderThreads + threadIdx.x;
+            if (i >= size) break;
+            const Half half = stage[i] = word(stage[i]);
+            const unsigned own = bin(half, i);
+            place[k] = own << 16 | atomicAdd(bins + own, 1);
         }
         __syncthreads();
         sum_up<kOrderThreads>(bins, count);
-        for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
-            order[atomicAdd(bins + bin(i), 1)] = i;
+#pragma unroll
+        for (unsigned k = 0; k < kEach; ++k) {
+            const unsigned i = k * kOrderThreads + threadIdx.x;
+            if (i >= size) break;
+            order[bins[place[k] >> 16] + place[k] % (1u << 16)] = i;
+        }
         __syncthreads();
     }
     // Writes the first words of the order, the last tile filled with words without weight, and the
@@ -193,7 +203,7 @@ template <Middle C> struct Orderer {
                     for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
                         pieces.of(made)[i] = stage[sorter.order[i]];
                     for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads)
-                        pieces.ends(made)[i] = sorter.bins[i];
+                        pieces.ends(made)[i] = i + 1 < kBins ? sorter.bins[i + 1] : size;
                 }
                 read += size, ++made;
             }
