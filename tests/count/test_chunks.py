@@ -179,7 +179,7 @@ def test_a_file_of_half_boards_goes_on_as_it_was_begun(
         chosen = KernelChoice("9.0", "middle", 18)
         found = count_in_chunks(n, FourLaunches(KernelLauncher("sim:mini", chosen), n), log)
         assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
-        assert '"again": "a test of all pairs on sim:mini"' in log.read_text()
+        assert '"again": "a test pair by pair on sim:mini"' in log.read_text()
 
 
 @pytest.mark.parametrize("by", [12, -12])

@@ -68,6 +68,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
     constexpr unsigned kSkipped = Blocks > 1 ? kOrBits / 5 : 0;  // blocks that the OR may answer
     constexpr Half kCommon = (Half(1) << kOr) - 1;
     const unsigned lane = lane_number(), to = (lists.uppers + kWarp - 1) / kWarp;
+    const unsigned lowers = (lists.lowers + kWarp - 1) / kWarp;
     Tables<Blocks> tables[kTables];
     Half mask[kTables];
 #pragma unroll
@@ -76,8 +77,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
         const bool there = own < lists.lowers;
         const Half below = there ? lists.lower[own] : 0;
         mask[k] = 0;
-        if (C.masks != Masks::none && (first + k) * kWarp < lists.lowers)
-            mask[k] = lists.lower_masks[first + k];
+        if (C.masks != Masks::none && first + k < lowers) mask[k] = lists.lower_masks[first + k];
         if constexpr (C.pairs == PairTest::shuffle) tables[k].make(below, there);
     }
     const Words words{lists.lower + first * kWarp, min(kWarp, lists.lowers - first * kWarp)};
@@ -110,7 +110,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
         Half heavy = 0;
 #pragma unroll
         for (unsigned k = 0; k < kTables; ++k) {
-            const bool free = there && (mask[k] & other & kCommon) == 0;
+            const bool free = there && first + k < lowers && (mask[k] & other & kCommon) == 0;
             tested[k] = __ballot_sync(kAllLanes, free);
             any |= tested[k];
             if (free) heavy |= mask[k] & other;
@@ -155,8 +155,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
 // One of `parts` of the pairs of a cell, for a warp.
 template <Middle C, unsigned Blocks>
 __device__ Half join_part(const Lists& lists, unsigned part, unsigned parts) {
-    constexpr unsigned kLeast =
-        C.pairs == PairTest::shuffle && 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
+    constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
     constexpr unsigned kAtOnce = C.pairs == PairTest::shuffle ? kTogether : 1;
     if constexpr (Blocks > kLeast) {
         if (lists.useful <= 5 * (Blocks - 1)) return join_part<C, Blocks - 1>(lists, part, parts);
@@ -173,6 +172,7 @@ __global__ void __launch_bounds__(kJoinThreads, 768 / kJoinThreads)
     join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, Half* sums) {
+    constexpr unsigned kBlocks = C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
     const unsigned all = (groups << cuts) * parts;
     for (;;) {
         unsigned number = 0;
@@ -189,8 +189,7 @@ __global__ void __launch_bounds__(kJoinThreads, 768 / kJoinThreads)
                           pair.size[0],
                           pair.size[1],
                           pair.useful};
-        const Half found =
-            warp_sum(join_part<C, (2 * C.n - 2 + 4) / 5>(lists, number % parts, parts));
+        const Half found = warp_sum(join_part<C, kBlocks>(lists, number % parts, parts));
         if (lane_number() == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
     }
 }

@@ -66,21 +66,19 @@ template <Middle C> struct Permutation {
     }
 };
 
-// Replaces `count` numbers by the sums of those before. All threads of the block.
-template <unsigned Threads> __device__ void sum_up(unsigned* bins, unsigned count) {
-    constexpr unsigned kWarps = Threads / kWarp;
-    __shared__ unsigned of_warps[kWarps];
-    const unsigned each = (count + Threads - 1) / Threads, warp = threadIdx.x / kWarp;
-    const unsigned from = min(threadIdx.x * each, count), to = min(from + each, count);
+// Replaces the sizes of bins by the sums of those before. All threads of the block.
+__device__ inline void sum_up(unsigned* bins) {
+    constexpr unsigned kEach = kBins / kOrderThreads;
+    __shared__ unsigned of_warps[kOrderThreads / kWarp];
     unsigned own = 0, total;
-    for (unsigned i = from; i < to; ++i) own += bins[i];
+    for (unsigned k = 0; k < kEach; ++k) own += bins[threadIdx.x * kEach + k];
     unsigned sum = before(own, total);
-    if (lane_number() == 0) of_warps[warp] = total;
+    if (lane_number() == 0) of_warps[threadIdx.x / kWarp] = total;
     __syncthreads();
-    for (unsigned other = 0; other < warp; ++other) sum += of_warps[other];
-    for (unsigned i = from; i < to; ++i) {
-        const unsigned size = bins[i];
-        bins[i] = sum;
+    for (unsigned warp = 0; warp < threadIdx.x / kWarp; ++warp) sum += of_warps[warp];
+    for (unsigned k = 0; k < kEach; ++k) {
+        const unsigned size = bins[threadIdx.x * kEach + k];
+        bins[threadIdx.x * kEach + k] = sum;
         sum += size;
     }
     __syncthreads();
@@ -111,7 +109,7 @@ template <Middle C> struct Sorter {
     unsigned short order[kMostStaged + kWarp];
 
     // Finds the order of `size` staged halves, of which `word` makes what is sorted, by so many bits of
-    // their keys, of which `count` values from `low` on occur; `bins` become the ends of the keys.
+    // their keys, of which `count` values from `low` on occur; `bins` become the begins of the keys.
     template <class Word>
     __device__ void sort(Half* stage, unsigned size, unsigned bits, unsigned low, unsigned count,
                          Word word) {
@@ -120,7 +118,7 @@ template <Middle C> struct Sorter {
             const unsigned key = half << (64 - kKey - kKeyBits) >> (64 - bits);
             return key > low ? key - low : 0;  // lower ones are left of the keys before
         };
-        for (unsigned i = threadIdx.x; i < count; i += kOrderThreads) bins[i] = 0;
+        for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads) bins[i] = 0;
         __syncthreads();
         constexpr unsigned kEach = kMostStaged / kOrderThreads + 1;
         unsigned place[kEach];  // the bin, and how many of it came before
@@ -133,7 +131,7 @@ template <Middle C> struct Sorter {
             place[k] = own << 16 | atomicAdd(bins + own, 1);
         }
         __syncthreads();
-        sum_up<kOrderThreads>(bins, count);
+        sum_up(bins);
 #pragma unroll
         for (unsigned k = 0; k < kEach; ++k) {
             const unsigned i = k * kOrderThreads + threadIdx.x;

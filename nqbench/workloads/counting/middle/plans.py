@@ -44,8 +44,8 @@ _COUNTS: Final = 3  # kCounts
 _PAIR_WORDS: Final = 6
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
-"""Halves of a batch as they are listed, by kind of device: 8 GB, and as much for those that are
-ordered."""
+"""Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
+groups for all blocks), and as much for those that are ordered."""
 _STAGED: Final = 8192  # kMostStaged
 _STEP: Final = 2048  # kStep
 _PIECE_WORDS: Final = 8192 + 256  # Pieces::kWords
@@ -106,9 +106,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
     if staged < _STEP + _WARP:
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
-    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"]
+    arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
     if device.memory_bytes:
-        arena = min(arena, device.memory_bytes // 96)
+        arena = min(arena, device.memory_bytes // (96 if n % 2 else 40))
     each = 0.4 if n % 2 else 2  # lists, which groups of an odd board share
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
