@@ -86,15 +86,13 @@ def with_data(paper: Paper, source: ParsedFile) -> Paper:
 def _rows(paper: Paper, part: DataFile, file: Path) -> tuple[DataRow, ...]:
     """Every row of a data file. Raises ``StudyError`` with its line for the first mistake."""
     found: dict[tuple[object, ...], DataRow] = {}
-    header: Sequence[str] = ()
     line = 1
     try:
         text = file.read_text(encoding="utf-8")
-        for line, cells in enumerate(csv.reader(text.splitlines()), 1):
-            if line == 1:
-                header = cells
-                _check_header(paper, part, header)
-                continue
+        header, *rows = [*csv.reader(text.splitlines())] or [[]]
+        _check_header(paper, part, header)
+        for cells in rows:
+            line += 1
             if len(cells) != len(header):
                 raise StudyError(f"{len(cells)} cells, but the header names {len(header)} columns")
             row = _row(paper, part, dict(zip(header, cells, strict=True)))

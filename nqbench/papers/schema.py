@@ -262,15 +262,11 @@ class PaperTable(_Part):
 
     def printed(self, label: str, n: int) -> str:
         """The cell of a row or column at a size; empty if there is none."""
-        if self.n_axis == "rows" and label in self.columns:
-            for row in self.rows:
-                if str(row[0]) == str(n):
-                    return str(row[self.columns.index(label)])
-        if self.n_axis == "columns" and str(n) in self.columns:
-            for row in self.rows:
-                if row[0] == label:
-                    return str(row[self.columns.index(str(n))])
-        return ""
+        first, column = (str(n), label) if self.n_axis == "rows" else (label, str(n))
+        if self.n_axis == "none" or column not in self.columns:
+            return ""
+        at = self.columns.index(column)
+        return next((str(row[at]) for row in self.rows if str(row[0]) == first), "")
 
 
 class Known(_Part):
