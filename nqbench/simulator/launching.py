@@ -300,19 +300,13 @@ class SimPrepared(SimPlan):
         if self.code.prints or self.note:
             detail["printed"] = [*filter(None, [self.note]), *kernel.printed]
         if TIME in simulation.modes:
-            self._add_time(run, counters, detail)
+            hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
+            most = int(run.contended.max(initial=0))
+            self._work = timing.work_of(self.code, *run.counts(), simulation.model, hits, most)
+            modelled = self.modelled(simulation.model)
+            counters["modelled_ms"] = 1e3 * modelled.seconds
+            detail["modelled_clocks"] = dict(modelled.clocks)
         return Launch(None, counters, detail)
-
-    def _add_time(
-        self, run: SimLaunch, counters: dict[str, int | float], detail: dict[str, Any]
-    ) -> None:
-        model = self.simulation.model
-        hit1, hit2 = (counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2"))
-        most = int(run.contended.max(initial=0))
-        self._work = timing.work_of(self.code, *run.counts(), model, (hit1, hit2), most)
-        time = self.modelled(model)
-        counters["modelled_ms"] = 1e3 * time.seconds
-        detail["modelled_clocks"] = dict(time.clocks)
 
     def _launch(self, timeout_s: float | None) -> SimLaunch:
         self.renew()

@@ -517,8 +517,6 @@ RULES: Final[dict[str, type[SectorRules]]] = {
 def memory_rules(memory: Mapping[str, int | str]) -> SectorRules:
     """The rules that a model's ``memory`` section asks for. Raises ``DeviceError``."""
     name = str(memory["rules"])
-    if name not in RULES:
-        raise DeviceError(f"memory rules {name!r} are not known; known: {', '.join(RULES)}")
     rules = RULES[name]
     banks, nbytes, sector = (memory[k] for k in ("shared_banks", "bank_bytes", "sector_bytes"))
     if (banks, nbytes, sector) != (rules.banks, 4, 1 << SECTOR_BITS):

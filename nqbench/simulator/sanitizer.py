@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nqbench.errors import DeviceError
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.watch import Field
-from nqbench.simulator.findings import Finding, Spaces, Thread
+from nqbench.simulator.findings import Finding, Spaces
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
@@ -111,7 +111,12 @@ class LaunchWatch:
         i, (name, *does) = self.code.instructions[where], watch.KINDS[kind - 1]
         more: dict[str, Any] = {
             "other": None if other_where < 0 else self.code.instructions[other_where].where,
-            "threads": tuple(self._thread(number) for number in (thread, other) if number >= 0),
+            "threads": tuple(
+                (place_in(self.shape.grid, block), place_in(self.shape.block, lane))
+                for block, lane in (
+                    divmod(n, self.shape.threads) for n in (thread, other) if n >= 0
+                )
+            ),
             "count": count,
         }
         if kind == 8:
@@ -134,10 +139,6 @@ class LaunchWatch:
             found = replace(found, message=missing)
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
-
-    def _thread(self, number: int) -> Thread:
-        block, thread = divmod(number, self.shape.threads)
-        return place_in(self.shape.grid, block), place_in(self.shape.block, thread)
 
 
 def _value(number: int, dtype: str, size: int) -> int | float:

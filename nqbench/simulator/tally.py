@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,11 +57,15 @@ class Tally:
                 self.least[site.index] = sites[site.index, place] or sites[site.index, 0]
                 sites[site.index, place] = 0
         self.sites: NDArray[np.int64] = sites
+        self.missed = Counter[Instruction]()
+        """Lanes whose guard does not hold, of predicated instructions."""
         self.idle = np.zeros(len(sites), np.int64)
         """Requests without lanes: predicated accesses of warps that all went the other way."""
         for site in self.code.sites:
             if site.space:
                 self.idle[site.index] = self.issued[site.block] - self.executions[site.block]
+            else:
+                self.missed[site.instruction] += int(self.lanes[site.block] - sites[site.index, 1])
 
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
@@ -68,12 +73,13 @@ class Tally:
         assembled = self.code.assembled
         lengths = np.array([sum(map(assembled.length, assembled.left(b))) for b in blocks])
         warp = int(self.issued @ lengths)
-        thread = int(self.lanes @ lengths)
-        for site in self.code.sites:
-            if site.space == "":  # predicated: only the lanes whose guard holds
-                missed = int(self.lanes[site.block] - self.sites[site.index, 1])
-                thread -= missed * assembled.length(site.instruction)
-        done = [self._operations(of) for of in (float_operations, integer_operations)]
+        missed = sum(n * assembled.length(i) for i, n in self.missed.items())
+        thread = int(self.lanes @ lengths) - missed
+        done = [
+            int(self.lanes @ _operations_of_blocks(self.code, of))
+            - sum(n * of(i) for i, n in self.missed.items())
+            for of in (float_operations, integer_operations)
+        ]
         branches = [b.index for b in self._branches()]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
         again = shared["passes"] - shared["requests"]
@@ -139,15 +145,6 @@ class Tally:
             if block.ending in ("branch", "switch") and block.index not in gone
         ]  # fmt: skip
 
-    def _operations(self, of: Callable[[Instruction], int]) -> int:
-        """Operations over all threads; ``of`` gives those of an instruction."""
-        total = int(self.lanes @ _operations_of_blocks(self.code, of))
-        for site in self.code.sites:
-            if site.space == "":  # predicated, as in ``totals``
-                missed = int(self.lanes[site.block] - self.sites[site.index, 1])
-                total -= missed * of(site.instruction)
-        return total
-
     def _space(self, space: str, opcodes: tuple[str, ...] = ()) -> dict[str, int]:
         chosen = [
             s.index
@@ -184,18 +181,17 @@ class Tally:
             if block.closing is not None:
                 at(block.closing)["branches"] += int(self.executions[block.index])
                 at(block.closing)["divergent_branches"] += int(self.divergent[block.index])
+        for i, missed in self.missed.items():
+            at(i)["thread_instructions"] -= missed * assembled.length(i)
         for site in self.code.sites:
             entry = at(site.instruction)
             counts = dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
             idle = int(self.idle[site.index])
-            if site.space == "":  # predicated, as in ``totals``
-                missed = int(self.lanes[site.block]) - counts["lanes"]
-                entry["thread_instructions"] -= missed * assembled.length(site.instruction)
-            elif site.space == "shared":
+            if site.space == "shared":
                 entry["shared_requests"] += counts["requests"] + idle
                 entry["shared_passes"] += counts["passes"] + idle
                 entry["bank_conflicts"] += counts["passes"] - int(self.least[site.index])
-            else:
+            elif site.space:
                 entry[f"{site.space}_requests"] += counts["requests"] + idle
                 entry[f"{site.space}_sectors"] += counts["sectors"]
             if site.space:

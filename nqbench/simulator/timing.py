@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.liveness import results, sources
@@ -102,7 +101,7 @@ def work_of(
     block_counts: NDArray[np.int64],
     site_counts: NDArray[np.int64],
     model: Model,
-    hits: tuple[float, float] = (1.0, 1.0),
+    hits: Sequence[float] = (1.0, 1.0),
     contended: int = 0,
 ) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
@@ -114,10 +113,8 @@ def work_of(
     issues = executions.copy()
     for side, head in assembled.predicated.items():
         issues[:, side] = executions[:, head]
-    issued, integer, products, doubles = (
-        np.array([sum(map(of, instructions)) for instructions in left])
-        for of in (rates.issues, rates.integer, rates.products, rates.doubles)
-    )
+    each = [np.sum([(0, 0, 0, 0), *map(rates.units, of)], axis=0) for of in left]
+    issued, integer, products, doubles = (issues @ np.array(each)).T
     best, worst = (
         issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
     )
@@ -126,7 +123,13 @@ def work_of(
     parted, met = np.zeros(warps), np.zeros(warps)
     reconvergence = chip.get("reconvergence_latency", 0)
     if reconvergence:
-        parting = [block.index for block in blocks if _parts(block, assembled)]
+        # Where lanes may part and meet again: an instruction before the branch, and one where each
+        # side ends (compute capability 7.0 and later).
+        gone = assembled.predicated.values()
+        parting = [
+            b.index for b in blocks if b.ending == "branch" and b.index not in gone
+            and all(target.index > b.index for target in b.targets)
+        ]  # fmt: skip
         parted = executions[:, parting].sum(axis=1)
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
     apart = parted * rates.step + met * reconvergence
@@ -161,13 +164,13 @@ def work_of(
     share = hit1 if held else (hit2 if chip["l2_bytes"] else 0.0)
     alone = share * best + (1 - share) * worst + apart + again * per_pass
     shared = {
-        "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
-        "integer": issues @ integer / (chip["integer_per_clock"] / LANES),
-        "products": issues @ products / (chip["float_per_clock"] / LANES),
+        "issue": (issued + parted + met) / rates.issue_per_clock,
+        "integer": integer / (chip["integer_per_clock"] / LANES),
+        "products": products / (chip["float_per_clock"] / LANES),
         "memory_pipe": passes * per_pass + lines * per_line,
     }
     if doubles.any() and "double_per_clock" in chip:
-        shared["doubles"] = issues @ doubles / (chip["double_per_clock"] / LANES)
+        shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
     return KernelWork(alone, shared, l2_bytes, memory, contended)
 
 
@@ -193,7 +196,7 @@ class Rates:
             if branches:
                 predicates = [r for r in sources(i) if r.width == 1 and r in made]
                 start = max([start, *(made[r] + self.predicate for r in predicates)])
-            issues = self.issues(i)
+            issues = self.units(i)[0]
             start += max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one after another
             now = start + (self.branch if branches else self.step if issues else 0)
             for register in results(i):
@@ -201,26 +204,18 @@ class Rates:
                 ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
         return max([now, *ready.values()])
 
-    def issues(self, i: Instruction) -> int:
-        """Machine instructions that ptxas makes of an instruction."""
-        gone = _copies(i) or i in self.assembled.dropped
-        return 0 if gone else self.assembled.length(i)
-
-    def integer(self, i: Instruction) -> float:
-        """Those of the integer lanes: of the sequence of a division every second one is."""
+    def units(self, i: Instruction) -> tuple[float, float, float, float]:
+        """Machine instructions that ptxas makes of an instruction; those of the integer lanes (of
+        the sequence of a division every second one), of the multiply-add lanes, which also add
+        floats, and of the lanes for 64-bit floats."""
+        length = self.assembled.length(i)
+        integer = float(i.opcode not in PRODUCTS and (integer_operations(i) or i.opcode == "selp"))
+        products = float(i.opcode in PRODUCTS or float_operations(i) > 0)
         if i in self.assembled.expanded:
-            return integer_operations(i) * self.assembled.length(i) / 2
-        return int(i.opcode not in PRODUCTS and (integer_operations(i) or i.opcode == "selp"))
-
-    def products(self, i: Instruction) -> float:
-        """Those of the multiply-add lanes, which also add floats."""
-        if i in self.assembled.expanded:
-            return self.assembled.length(i) - self.integer(i)
-        return int(i.opcode in PRODUCTS or float_operations(i) > 0)
-
-    def doubles(self, i: Instruction) -> float:
-        """Those of 64-bit floats."""
-        return self.products(i) if "f64" in i.modifiers else 0
+            integer = integer_operations(i) * length / 2
+            products = length - integer
+        issues = 0 if _copies(i) or i in self.assembled.dropped else length
+        return issues, integer, products, products * ("f64" in i.modifiers)
 
     def _latency(self, i: Instruction, hit: bool) -> float:
         shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
@@ -233,16 +228,6 @@ class Rates:
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return float(shared if special else arithmetic)
         return float(arithmetic)
-
-
-def _parts(block: BasicBlock, assembled: Assembled) -> bool:
-    """Whether lanes may part at the end of a block and meet again: one instruction before the
-    branch, and one where each side ends (compute capability 7.0 and later)."""
-    return (
-        block.ending == "branch"
-        and block.index not in assembled.predicated.values()
-        and all(target.index > block.index for target in block.targets)
-    )
 
 
 def _copies(i: Instruction) -> bool:
