@@ -107,7 +107,7 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
     type_ = vector(f"i{kind.bits}")
     slots = [k.f.zeroed(type_) for _ in targets]
     for active, a in visits(k, i, i.operands[1], kind.bits, i.elements):
-        with visiting(k, i, active), watch.watched(k, a, watch.what_of(i, a.space)):
+        with visiting(k, i, active), watch.watched(k, a, watch.what_of(k, i, a.space)):
             values = _called(k, a, []) if _outlined(k, a) else fetched(k, a, places(k, a))
             for slot, value in zip(slots, values, strict=True):
                 if space_of(i) == "generic":
@@ -124,7 +124,7 @@ def store(k: writer.KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i)
     values = [k.read(item, kind.bits, kind.name) for item in items]
     for active, a in visits(k, i, i.operands[0], kind.bits, i.elements):
-        with visiting(k, i, active), watch.watched(k, a, watch.what_of(i, a.space), values):
+        with visiting(k, i, active), watch.watched(k, a, watch.what_of(k, i, a.space), values):
             if _outlined(k, a):
                 _called(k, a, values)
             else:

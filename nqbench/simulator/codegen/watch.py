@@ -12,7 +12,7 @@ from nqbench.simulator.codegen.reach import SpaceAccess
 from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
-from nqbench.simulator.ptx import Instruction
+from nqbench.simulator.ptx import Instruction, Memory
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
@@ -95,12 +95,27 @@ NOWHERE = const(I64, -1)
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
-def what_of(i: Instruction, space: str) -> int:
-    """What a load or store is. Volatile ones of shared memory, which warps once relied on, race."""
+def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
+    """What a load or store is. Volatile ones that warps once relied on in lock step race: those of
+    shared memory, and loads from beside what was just stored in global memory."""
     strong = not STRONG.isdisjoint(i.modifiers) or (space == "global" and "volatile" in i.modifiers)
     if i.opcode == "st":
         return STRONG_STORE if strong else STORE
-    return STRONG_LOAD if strong else LOAD
+    return STRONG_LOAD if strong and not _in_step(k.block.instructions, i) else LOAD
+
+
+def _in_step(block: Sequence[Instruction], load: Instruction) -> bool:
+    """Whether a volatile load follows a store to another place from the same register, without a
+    branch or a fence between: as in a sum, whose lanes read what others have just written."""
+    _, place = load.operands
+    for i in reversed(block[: block.index(load)]) if "volatile" in load.modifiers else ():
+        if i.opcode in ("fence", "membar"):
+            break
+        if i.opcode == "st" and "volatile" in i.modifiers and isinstance(place, Memory):
+            to = i.operands[0]
+            if isinstance(to, Memory) and to.base == place.base and to.offset != place.offset:
+                return True
+    return False
 
 
 @contextmanager

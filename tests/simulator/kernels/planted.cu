@@ -105,6 +105,16 @@ K in_a_warp_right(int* out, int*) {
     s[T] = v;
     out[blockIdx.x * 96 + T] = s[T];
 }
+K in_step(int* out, int*) {
+    volatile int* v = out + 96 * blockIdx.x;
+    v[T] = T;
+    __syncthreads();
+    if (T < 32) {
+        v[T] += v[T + 32];
+        v[T] += v[T + 16];  // bad: race
+        v[T] += v[T + 8];  // bad: race
+    }
+}
 K half_a_warp(int* out, int*) {
     __shared__ int s[96];
     s[T] = T;
