@@ -155,8 +155,7 @@ def compile_point(point: Point, facts: DeviceFacts) -> Measurement:
     The status is ``compile_error`` with the compiler's message, or ``ok``.
     """
     from nqbench.compiler.compile import compile_kernel
-    from nqbench.compiler.compiled import parameter_sizes
-    from nqbench.compiler.signature import check_arguments
+    from nqbench.compiler.compiled import check_arguments, parameter_sizes
 
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)

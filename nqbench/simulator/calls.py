@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nqbench.compiler.signature import demangled
+from nqbench.compiler.compiled import demangled
 from nqbench.simulator import ptx
 from nqbench.simulator.ptx import Immediate, Instruction, Label, Name, Operand, PtxKernel, Register
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from nqbench import multi_launch
 from nqbench.compiler.compile import compile_kernel
-from nqbench.compiler.compiled import occupancy, resources_of, shared_storage
-from nqbench.compiler.signature import check_arguments
+from nqbench.compiler.compiled import check_arguments, occupancy, resources_of, shared_storage
 from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, MultiLaunchPlan, Outputs

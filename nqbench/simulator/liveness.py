@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from nqbench.compiler.signature import demangled
+from nqbench.compiler.compiled import demangled
 from nqbench.simulator import ptx
 from nqbench.simulator.cfg import BasicBlock
 

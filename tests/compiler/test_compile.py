@@ -12,9 +12,15 @@ import pytest
 
 from nqbench.compiler import nvrtc
 from nqbench.compiler.compile import compile_kernel, compile_many
-from nqbench.compiler.compiled import Compiled, cache_key, parameter_sizes, read_entry, write_entry
+from nqbench.compiler.compiled import (
+    Compiled,
+    cache_key,
+    check_arguments,
+    parameter_sizes,
+    read_entry,
+    write_entry,
+)
 from nqbench.compiler.nvrtc import CompileRequest
-from nqbench.compiler.signature import check_arguments
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.plan import KernelPlan
 from nqbench.system.files import CACHE_ENVIRONMENT, written
