@@ -32,6 +32,11 @@ def main() -> None:
     except KeyboardInterrupt:  # before or after typer, which turns it into an exit
         sys.stderr.write("nqbench: interrupted; what was measured is kept\n")
         sys.exit(EXIT_INTERRUPTED)
+    finally:
+        # While Python ends there is nothing to keep, and nobody to catch an interruption.
+        for number in signal.valid_signals():
+            if signal.getsignal(number) is signal.default_int_handler:
+                signal.signal(number, signal.SIG_DFL)
 
 
 def _prepare() -> None:

@@ -33,6 +33,7 @@ TIME_COUNTERS: Final[Mapping[str, str]] = _DATA["time_counters"]
 PROGRAM_COUNTERS: Final[Mapping[str, str]] = _DATA["program_counters"]
 """Further counters of a program. Each name is a total over the kernels; ``NAME@KERNEL`` (see
 ``of_kernel``) is the part of one of them."""
+FOLLOW: Final[Mapping[str, str]] = _DATA["follow"]
 ERRORS: Final[Mapping[str, str]] = _DATA["errors"]
 """How far the outputs of an own kernel are from the right ones."""
 _SHARED: Final = ("l1_hit_percent", "l2_hit_percent", "dram_read_bytes", "dram_write_bytes")

@@ -90,8 +90,8 @@ def test_a_record_with_a_wrong_value(
         (["device", "identity"], True, "device.identity True, which should be a valid dictionary"),
         (["device", "facts", "compute_capability"], 9, "device.facts.compute_capability 9"),
         (["command"], 7, "command 7, which should be a valid"),
-        (["seed"], math.nan, "holds NaN, which is not a number"),
-        (["seed"], 10**401, r"holds '1000.*, which is larger than 1e30"),
+        (["seed"], math.nan, "holds 'NaN', which is no number"),
+        (["seed"], 10**401, r"holds '1000.*, which is no number up to 1e30"),
         (
             ["points", 1, "factors"],
             {},

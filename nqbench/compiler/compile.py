@@ -31,6 +31,11 @@ _CUDA_HEADERS: Final = (
     *("nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"),
 )
 RELOCATABLE: Final = "--relocatable-device-code=true"
+OF_FILES: Final = (
+    *("I", "include", "pre-include"),
+    *("pch", "create-pch", "use-pch", "time", "fdevice-time-trace"),
+)
+"""Options with a path: what they read would change a kernel without its key; some write files."""
 
 
 def compile_kernel(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compiled:
@@ -153,8 +158,7 @@ def _check(request: CompileRequest) -> None:
             f" architectures are written like sm_90"
         )
     for option in request.options:
-        # A file found through such an option would change the kernel without changing its key.
-        if option.startswith(("-I", "--include-path", "--pre-include", "-include")):
+        if option.lstrip("-").startswith(OF_FILES):
             raise CompileError(
                 f"{request.source.name}: compiler option {option!r} is not accepted; name the"
                 " folder under include, or put the file beside the kernel"

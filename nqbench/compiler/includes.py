@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.errors import CompileError
+from nqbench.system.files import contents_of
 
 _INCLUDE: Final = re.compile(
     r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE
@@ -68,7 +69,7 @@ def read_source(path: Path) -> str:
 
     Bytes that are not UTF-8 (in a comment, mostly) are read as Latin-1."""
     try:
-        raw = path.read_bytes()
+        raw = contents_of(path)
     except OSError as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CompileError(f"kernel source {path} cannot be read: {reason}") from error
@@ -113,8 +114,9 @@ def _headers(
     for quoted, angled in _INCLUDE.findall(text):
         name = quoted or angled
         search = (*beside, *folders) if quoted else folders
-        found = (path for folder in search if (path := (folder / name).resolve()).is_file())
-        path = next(found, None)
+        places = ((folder / name).resolve() for folder in search)
+        # A pipe counts: the compiler would wait for it.
+        path = next((path for path in places if path.exists() and not path.is_dir()), None)
         if path is None or path in seen:
             continue
         inner = read(path)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import StudyError
+from nqbench.system.files import contents_of
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.middle.groups import dealt, dealt_groups
 
@@ -189,7 +190,7 @@ class CountLog:
         if not self._path.exists():
             return []
         try:
-            text = self._path.read_text(encoding="ascii")
+            text = contents_of(self._path).decode("ascii")
             whole = text[: text.rfind("\n") + 1]
             first, *lines = [json.loads(line) for line in whole.splitlines()] or [head]
             parts = [
@@ -213,8 +214,7 @@ class CountLog:
     def is_of_halves(path: Path) -> bool | None:
         """Whether a file is of groups of half boards; ``None`` if there is none, or no count's."""
         try:
-            with path.open(encoding="ascii") as file:
-                return bool(json.loads(file.readline())["depth"] == 0)
+            return bool(json.loads(contents_of(path).partition(b"\n")[0])["depth"] == 0)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -104,7 +104,7 @@ class RunWriter:
             file = self.path / RECORDS
             said = found.damage or found.message()
             with _failing(f"{said}, but {self.path} cannot be written"):
-                with (self.path / TORN).open("ab") as aside:
+                with open(self.path / TORN, "ab", opener=_open_no_link) as aside:
                     aside.write(b"\n".join([*bad, b""]))
                 *lines, _ = record_bytes(self.path).split(b"\n")
                 kept = [line for number, line in enumerate(lines, 1) if number not in found.damaged]
@@ -178,6 +178,11 @@ class RunWriter:
     def _keeping(self) -> AbstractContextManager[None]:
         kept = "the records before this one are kept: make room, then run again to resume"
         return _failing(f"{self.path / RECORDS} cannot be written", kept)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """For a file that is made here: a link in its place leads to somebody's own."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 @contextmanager

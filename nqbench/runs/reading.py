@@ -172,16 +172,11 @@ def _value_fault(manifest: Mapping[str, Any]) -> str:
     return not_a(("created",), created, "should be a date and time with its zone")
 
 
-def _no_number(word: str) -> None:
-    """A manifest holds settings and facts, none of which is infinite or undefined."""
-    raise ValueError(f"it holds {word}, which is not a number")
-
-
 def _number(word: str) -> float:
-    """A number that calculations can take."""
-    number = float(word) if {*word} & {*".eE"} else int(word)
+    """A number of a manifest: of its settings and facts none is infinite or undefined."""
+    number = int(word) if word.strip("-").isdigit() else float(word)
     if not -MOST <= number <= MOST:
-        raise ValueError(f"it holds {shown(word)}, which is larger than 1e30")
+        raise ValueError(f"it holds {shown(word)}, which is no number up to 1e30")
     return number
 
 
@@ -195,7 +190,7 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 MANIFESTS: Final = json.JSONDecoder(
-    parse_constant=_no_number, parse_int=_number, parse_float=_number, object_pairs_hook=once
+    parse_constant=_number, parse_int=_number, parse_float=_number, object_pairs_hook=once
 )
 LINES: Final = json.JSONDecoder()
 

@@ -202,10 +202,22 @@ def shown_command(words: Iterable[str]) -> str:
 
 def contents_of(file: Path) -> bytes:
     """The bytes of a file. Raises ``OSError``, also for what never ends: a pipe, a device."""
+    return ending(file).read_bytes()
+
+
+def ending(file: Path) -> Path:
+    """The file. Raises ``OSError`` for a pipe and a device."""
     mode = file.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is a pipe or a device")
-    return file.read_bytes()
+    return file
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """An opener for ``open``: a pipe that nobody writes to is empty, and does not wait."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def contents(path: Path) -> bytes:

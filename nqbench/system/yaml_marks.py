@@ -21,6 +21,7 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from nqbench.errors import FileLine, StudyError
+from nqbench.system.files import open_at_once
 from nqbench.system.suggest import listing, nearest, nearest_file, shown
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _text(path: Path, noun: str) -> str:
         hint = f"name one of its files: {', '.join(inside[:5])}" if inside else "name a YAML file"
         raise StudyError(f"{path} is a folder, not a {noun}; {hint}")
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=open_at_once) as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         close = nearest_file(path, ".yaml", ".yml")

@@ -19,7 +19,6 @@ import statistics
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +44,7 @@ from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs.folder import LOCK
+from nqbench.runs.frame import metrics_of
 from nqbench.runs.reading import (
     RECORDS,
     SUMS,
@@ -61,7 +61,7 @@ from nqbench.system.crash import summary
 from nqbench.system.files import contents, contents_of, text
 from nqbench.system.suggest import many, shown
 from nqbench.verify.package import APPENDIX, write_appendix
-from nqbench.vocabulary import COUNTERS, of_kernel, plain_name
+from nqbench.vocabulary import COUNTERS, FOLLOW, of_kernel, plain_name
 from nqbench.workloads import names as workload_names
 from nqbench.workloads.base import KERNEL
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -278,7 +278,7 @@ def _study(given: Mapping[str, Any]) -> Study:
 def protocol(run: Dataset, check: Check) -> None:
     """The device has one name, and records are of it; sampling is as the study asks for; the keys
     of points are those of all that they identify."""
-    manifest, count = run.manifest, many(len(run.manifest["points"]), "point")
+    manifest, known = run.manifest, workload_names()
     devices = manifest.get("devices") or [manifest["device"]]
     for device in devices:
         name = device["facts"]["name"]
@@ -293,20 +293,19 @@ def protocol(run: Dataset, check: Check) -> None:
             check.equal(found[name], asked[name], f"{name} of the protocol")
     made = manifest.get("environment") or {}
     before = (made.get("source_sha256"), made.get("python"))
-    known = versions().items() <= made.get("packages", {}).items()
-    if not known or before != (source_hash(), platform.python_version()):
-        check.left.append(f"the keys of {count}: made by other sources or versions")
+    same = versions().items() <= made.get("packages", {}).items()
+    if not same or before != (source_hash(), platform.python_version()):
+        check.left.append("the keys of points: they were made by other sources or versions")
         return
     sampling = {name: value for name, value in found.items() if name != "rounds"}
     keys = [Keys(hello_of(device), sampling, manifest.get(ORDER, ())) for device in devices]
-    for number, point in enumerate(manifest["points"], 1):
-        own = {name: point.get(name) for name in ("sweep", "workload", "system", "factors")}
-        if point.get("program") or own["workload"] not in workload_names():
-            check.left.append(f"the key of point {number}: it is of files of the study's own")
-        else:
-            one = Point("", **own, derived=point.get("derived", {}))
-            again = keys[point.get("on", 0)].of(one)
-            check.equal(point["key"], again, f"the key of point {number} of the manifest")
+    own = [p for p in manifest["points"] if p.get("program") or p["workload"] not in known]
+    for point in (p for p in manifest["points"] if p not in own):
+        parts = {name: point[name] for name in ("sweep", "workload", "system", "factors")}
+        again = keys[point.get("on", 0)].of(Point("", **parts, derived=point.get("derived", {})))
+        check.equal(point["key"], again, f"the key of {parts['system'] or parts['sweep']}")
+    if own:
+        check.left.append(f"the keys of {many(len(own), 'point')}: of files of the study's own")
 
 
 def answers(run: Dataset, check: Check) -> None:
@@ -390,25 +389,9 @@ def values(run: Dataset, check: Check) -> None:
                 check.faults.append(f"{name} of {who(record)} has its median outside of its range")
 
 
-def _percent(one: str, other: str) -> Callable[[Mapping[str, float]], float]:
-    return lambda of: 100 * of[one] / (of[one] + of[other])
-
-
-FOLLOWING: Final[Mapping[str, Callable[[Mapping[str, float]], float]]] = {
-    "lane_efficiency": lambda of: of["thread_instructions"] / (32 * of["warp_instructions"]),
-    "shared_replays": lambda of: of["shared_passes"] - of["shared_requests"],
-    "local_bytes": lambda of: 32 * of["local_sectors"],
-    "global_bytes": lambda of: 32 * of["global_sectors"],
-    "dram_bytes": lambda of: of["dram_read_bytes"] + of["dram_write_bytes"],
-    "divergent_branch_percent": lambda of: 100 * of["divergent_branches"] / of["branches"],
-    "l1_hit_percent": _percent("l1_hit_sectors", "l1_miss_sectors"),
-    "l2_hit_percent": _percent("l2_hit_sectors", "l2_miss_sectors"),
-}
-"""Counters that follow from others, as ``vocabulary.toml`` explains them."""
-
-
 def counters(run: Dataset, check: Check) -> None:
     """Counters that follow from others, and a program's over its kernels; none is below 0."""
+    follow = metrics_of({KERNEL: {"metrics": FOLLOW}}, {})
     for record in run.records:
         kernels: dict[str, dict[str, float]] = {"": {}}
         for name, value in record.counters.items():
@@ -417,9 +400,8 @@ def counters(run: Dataset, check: Check) -> None:
             if value < 0 and plain in COUNTERS:
                 check.faults.append(f"{name} of {who(record)} is {value}")
         for kernel, found in kernels.items():
-            for name in found.keys() & FOLLOWING.keys():
-                with suppress(KeyError, ZeroDivisionError):  # a profiler has some of them
-                    again = FOLLOWING[name](found)
+            for name in found.keys() & follow.keys():
+                if not math.isnan(again := follow[name](found)):  # a profiler has some of them
                     check.equal(found[name], again, f"{of_kernel(name, kernel)} of {who(record)}")
         total = kernels.pop("")
         added = total.keys() - {*FRACTIONS} if kernels and record.round >= 0 else ()

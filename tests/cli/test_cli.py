@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,6 +45,20 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
+
+
+ENDING = """\
+import atexit, os, signal, sys
+from nqbench import __main__ as program
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+sys.argv = ["nqbench", "--version"]
+program.main()
+"""
+
+
+def test_ctrl_c_while_python_ends_prints_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 def test_help_loads_little_and_names_every_command() -> None:

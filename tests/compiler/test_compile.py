@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -148,8 +149,13 @@ def test_errors_are_one_readable_message(
 def test_a_missing_source_and_a_path_option_are_refused(source: Path) -> None:
     with pytest.raises(CompileError, match=r"nowhere\.cu cannot be read"):
         compile_ptx(source.parent / "nowhere.cu", "k", "sm_90")
-    with pytest.raises(CompileError, match=r"'-I/x' is not accepted"):
-        compile_ptx(source, "fill<5>", "sm_90", ("-I/x",))
+    for option in ("-I/x", "--time=/x", "-fdevice-time-trace=/x", "--create-pch=/x"):  # they write
+        with pytest.raises(CompileError, match=rf"'{option}' is not accepted"):
+            compile_ptx(source, "fill<5>", "sm_90", (option,))
+    os.mkfifo(source.with_name("pipe.h"))
+    source.write_text('#include "pipe.h"')
+    with pytest.raises(CompileError, match=r"pipe\.h cannot be read: it is a pipe or a device"):
+        compile_ptx(source, "fill<5>", "sm_90")
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(

@@ -200,13 +200,15 @@ def test_two_runs_in_one_folder(run: Path) -> None:
     assert "being written by another run; wait for it, or give another --out" in sentence(error)
 
 
-def test_a_lock_that_leads_elsewhere_changes_no_file(run: Path) -> None:
-    precious, lock = run / "precious", run / "r" / LOCK
+@pytest.mark.parametrize(("name", "code"), [(LOCK, 2), (TORN, 1)])
+def test_a_file_that_leads_elsewhere_changes_none(name: str, code: int, run: Path) -> None:
+    precious, file = run / "precious", run / "r" / RECORDS
     precious.write_text("kept")
-    lock.unlink(missing_ok=True)
-    lock.symlink_to(precious)
+    os.truncate(file, file.stat().st_size - 9)
+    (run / "r" / name).unlink(missing_ok=True)
+    (run / "r" / name).symlink_to(precious)
     done = call(*run_words(run))
-    assert (done.code, precious.read_text()) == (2, "kept"), done.said
+    assert (done.code, precious.read_text()) == (code, "kept"), done.said
     assert "Too many levels of symbolic links" in sentence(done.err)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -63,3 +64,9 @@ def test_a_hostile_study_is_refused(
     assert message.isprintable()
     assert len(message) < len(str(file)) + 1000
     assert [path.name for path in tmp_path.iterdir()] == ["study.yaml"]
+
+
+def test_a_pipe_without_a_writer_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "study.yaml")
+    with pytest.raises(NqbenchError, match="the file is empty"):
+        load_study(tmp_path / "study.yaml")

@@ -183,7 +183,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the clock of the device": (
         manifest(lambda m: m["device"]["identity"].update(base=1.0)),
-        "key of point 1 of the manifest is",
+        "the key of tiny is",
     ),
     "the rounds of the protocol": (
         manifest(lambda m: m["protocol"].update(rounds=2)),
@@ -197,7 +197,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a key made up": (
         lambda r: [edit(name, '"key": ?"[0-9a-f]{9}', '"key":"012345678')(r) for name in RUN],
-        "key of point 1 of the manifest is 012345678",
+        "the key of tiny is 012345678",
     ),
     "a study too deep": (
         manifest(lambda m: m["study"].update(text="[" * 20_000)),

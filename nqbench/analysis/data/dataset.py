@@ -101,13 +101,14 @@ class PointResult:
         return self.levels.get(factor, INAPPLICABLE)
 
     def values(self, what: Quantity) -> dict[int, float]:
-        """Value of each round that has one. A time exists only where time was measured."""
+        """Value of each round that has one. A time exists only where time was measured; a measured
+        metric below 0 has no ratio to another, and is none."""
         if what.kind == "time" and not self.timed:
             return {}
         if what.exact and (self.cpu or self.timed) and what.name not in ERRORS:
             return {}
         found = {r: what.of(row) for r, row in sorted(self.measurements.items())}
-        return {r: v for r, v in found.items() if math.isfinite(v)}
+        return {r: v for r, v in found.items() if math.isfinite(v) and (v >= 0 or what.exact)}
 
     def estimate(self, what: Quantity) -> Estimate | None:
         """Value with its interval over the rounds, or ``None`` where nothing was recorded. Of

@@ -208,7 +208,7 @@ def _here(
     notes: list[str],
 ) -> tuple[Cell, ...]:
     """Our row of a printed table. Of its reasons for empty cells the first one is kept."""
-    sizes = table.sizes or run.sizes[-1:]
+    sizes = table.sizes or run.sizes[-1:] or [0]  # of a run without points
     system = paper.system(here.system) if here.system else ""
     row = PointRow(paper, run, system, sizes[0], table=table)
     found: tuple[Cell, ...]

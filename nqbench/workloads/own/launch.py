@@ -20,6 +20,7 @@ from nqbench.multi_launch import RESERVED, ProgramContext
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.crash import where_raised
+from nqbench.system.files import ending
 from nqbench.system.python_files import load_function
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL
@@ -288,7 +289,7 @@ class OwnLaunch:
         """The array of a .npy file. Raises ``StudyError`` if it cannot be read."""
         file = self.text(("arguments",), name)
         try:
-            found = np.load(self.block.folder / file, allow_pickle=False)
+            found = np.load(ending(self.block.folder / file), allow_pickle=False)
         except OSError as error:
             raise StudyError(f"{file} cannot be read: {error.strerror or error}") from error
         except (ValueError, EOFError) as error:
