@@ -210,38 +210,27 @@ class Verdict:
         form = _Form.of(self.claim, 1.0, own=self.own)
         return bool(form.names & (OF_TIME - UNSAMPLED))
 
-    @property
-    def simulated(self) -> bool:
-        """Whether it rests on simulated counters."""
-        return self.provenance == "simulated"
 
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How claims are judged.
-
-    ``limits``      what every limit's distance from no effect is multiplied by
-    ``without``     a round that is left out
-    ``confidence``  of the intervals
-    """
-
-    limits: float = 1.0
-    without: int | None = None
-    confidence: float = CONFIDENCE
-
-
-USUAL: Final = Way()
-
-
-def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Verdict]:
+def judge(
+    paper: Paper,
+    runs: Sequence[Dataset],
+    *,
+    limits: float = 1.0,
+    without: int | None = None,
+    confidence: float = CONFIDENCE,
+) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
     Claims that compare devices are judged once, over all runs (over those with times, if it is
     times that they compare). With a measured run present, a simulated one has no verdict on claims
     that it cannot judge.
+
+    ``limits``      what every limit's distance from no effect is multiplied by
+    ``without``     a round that is left out
+    ``confidence``  of the intervals
     """
     runs = [in_times_of(paper, run) for run in runs]
-    drawn = partial(Resamples.of, without=way.without, confidence=way.confidence)
+    drawn = partial(Resamples.of, without=without, confidence=confidence)
     own = [[(one, drawn([one])) for one in (run, *run.again)] for run in runs]
     timed = [run for run in runs if not run.simulated] or runs
     names = device_names(runs)
@@ -249,7 +238,7 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
     for claim in paper.claims:
         own_cards = {name for name in claim.hardware if paper.device(name).kind == "gpu"}
         there = own_cards <= {run.hardware(paper) for run in runs}
-        form = _Form.of(claim, way.limits, own=bool(own_cards) and there)
+        form = _Form.of(claim, limits, own=bool(own_cards) and there)
         if form.enumerated:
             verdicts.append(_verdict(claim, form, Values(paper, runs), None))
         elif form.across:
@@ -262,7 +251,7 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
                 hw = run.hardware(paper)
                 if run.modelled and own_cards and hw not in own_cards:
                     continue  # another of the paper's GPUs is modelled for it
-                form = _Form.of(claim, way.limits, own=hw in claim.hardware)
+                form = _Form.of(claim, limits, own=hw in claim.hardware)
                 lent = form.lent(paper, run.baseline)
                 values, *again = (
                     Values(paper, (one,), drawn([one], lent=lent) if lent else resamples)
@@ -273,8 +262,9 @@ def judge(paper: Paper, runs: Sequence[Dataset], *, way: Way = USUAL) -> list[Ve
                 cpu = verdict.device.endswith(ON_CPU)
                 found.append(verdict if cpu else replace(verdict, device=name))
             # A simulated run has no row on what it lacks, beside a verdict from a GPU's run.
-            counted = all(v.simulated for v in found)
-            verdicts += [v for v in found if counted or not (v.simulated and v.word == LACKING)]
+            measured = [v for v in found if v.provenance != "simulated" or v.word != LACKING]
+            counted = all(v.provenance == "simulated" for v in found)
+            verdicts += found if counted else measured
     return verdicts
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, SizeVerdict, Verdict, judge
-from nqbench.analysis.claims.robust import NO_WAYS, Robust, robust
+from nqbench.analysis.claims.robust import robust
 from nqbench.analysis.data.dataset import Dataset, chip
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.for_papers import device_names
@@ -35,7 +35,7 @@ class Score:
 
     ``verdicts``  by the name of the run; without those where nothing was measured
     ``reason``    why nothing was measured
-    ``robust``    in how many other ways to judge it the words stay
+    ``robust``    for each other way to judge it: what the word is there, empty where it stays
     """
 
     paper: Paper
@@ -43,7 +43,7 @@ class Score:
     headline: Headline
     verdicts: Mapping[str, Verdict]
     reason: str
-    robust: Robust = NO_WAYS
+    robust: Sequence[str] = ()
 
     @property
     def word(self) -> str:
@@ -102,10 +102,11 @@ class Score:
         in which it does not."""
         if any(verdict.device == ENUMERATED for verdict in self.verdicts.values()):
             return "exact count"
-        if not self.robust.ways:
+        if not self.robust:
             return ""
-        lost = self.robust.lost
-        return f"fragile: {self.robust}; {lost[0]}" if lost else f"robust: {self.robust}"
+        ways, lost = len(self.robust), [text for text in self.robust if text]
+        stays = f"{ways - len(lost)} of {ways}"
+        return f"fragile: {stays}; {lost[0]}" if lost else f"robust: {stays}"
 
     def _at(self, n: int | None) -> str:
         return f" at N = {n:,}" if n and n != self.n else ""
@@ -217,7 +218,7 @@ def scorecard(
         else:  # what is about no run, or about all of them, stands with the first
             name = names.get(verdict.device, chips[0])
             judged.setdefault(verdict.claim.id, {})[name] = verdict
-    kept = dict.fromkeys((claim.id for claim in main.claims), NO_WAYS)
+    kept: dict[str, list[str]] = {claim.id: [] for claim in main.claims}
     for run, name in zip(every, chips, strict=True):
         usual = [own[name] for own in judged.values() if name in own]
         for claim_id, found in robust(main, run, usual, name).items():
