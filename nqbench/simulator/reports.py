@@ -58,7 +58,14 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     if instruction.opcode == "brx":
         said = f"jump outside the table of a switch (index {address})"
     elif kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN):
-        finding = _access(run, kind, instruction, address)
+        size = next((WIDTHS[m] for m in instruction.modifiers if m in WIDTHS), 8) // 8
+        what, space = "uninitialised", "shared"
+        if kind is Fault.OUT_OF_BOUNDS:
+            space = next(iter(instruction.spaces - {"param", "const"}), "global")
+            size *= instruction.elements
+            what = "misaligned" if address % size else "out of bounds"
+        spaces = Spaces(run.code, run.memory, run.geometry.shared_bytes)
+        finding = spaces.finding(what, instruction, space, address, size)
         said = sentence(replace(finding, threads=((block, thread),)))
     else:
         said = TEXT[kind].format(address=address, text=_text(run, address))
@@ -72,19 +79,6 @@ def _stopped(entry: str, said: str, finding: Finding) -> KernelFault:
     error = KernelFault(f"kernel {entry}: {said}")
     error.finding = replace(finding, message=str(error))
     return error
-
-
-def _access(run: SimLaunch, kind: Fault, i: Instruction, address: int) -> Finding:
-    """A read or write that cannot be, with what the address is in or near to."""
-    space = next(iter(i.spaces - {"param", "const"}), "global")
-    size = next((WIDTHS[m] for m in i.modifiers if m in WIDTHS), 8) // 8
-    spaces = Spaces(run.code, run.memory, run.geometry.shared_bytes)
-    if kind is Fault.UNWRITTEN:
-        return spaces.finding("uninitialised", i, "shared", address, size)
-    size *= i.elements
-    return spaces.finding(
-        "misaligned" if address % size else "out of bounds", i, space, address, size
-    )
 
 
 Words = NDArray[np.uint32]

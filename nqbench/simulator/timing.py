@@ -36,22 +36,15 @@ if TYPE_CHECKING:
 
 LANES: Final = 32
 SECTOR_BYTES: Final = 1 << SECTOR_BITS
-OFF_CHIP: Final = ("global", "local")
 PRODUCTS: Final = ("mul", "mad", "fma")
 """Opcodes of the multiply-add lanes, of whatever type."""
 
 CACHES: Final = {"l1": "l1_shared_bytes", "l2": "l2_bytes"}
 """Caches, from the multiprocessor on, and the fact that is 0 where there is none."""
-FREE: Final = frozenset(
-    (
-        "l1_line_bytes",
-        "l1_holds",
-        "l2_gb_per_s",
-        "l2_partial_cost",
-        "double_per_clock",
-        "reconvergence_latency",
-    )
-)
+FREE: Final = {
+    *("l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost"),
+    *("double_per_clock", "reconvergence_latency"),
+}
 """Facts that a chip may do without: it has no such thing, or nobody states it."""
 
 Float = NDArray[np.float64]
@@ -141,7 +134,7 @@ def work_of(
         if site.space == "shared":
             passes += counts["passes"]
             again += counts["passes"] - requests
-        elif site.space in OFF_CHIP:
+        elif site.space in ("global", "local"):
             lines += counts[code.rules.transactions]
             again += counts[code.rules.transactions] - requests
             sectors = counts["sectors"]

@@ -111,10 +111,15 @@ def shuffle(k: KernelWriter, i: Instruction) -> None:
     value = f.call(
         V32, "llvm.masked.gather.v32i32.v32p0", pointers, const(I32, 4), k.active, const(V32, 0),
     )  # fmt: skip
-    target, flag = both(i.operands[0])
+    _give(k, i, value, inside)
+
+
+def _give(k: KernelWriter, i: Instruction, value: Value, flag: Value) -> None:
+    """Write the result, and a predicate beside it where the instruction names one."""
+    target, asked = both(i.operands[0])
     k.write(target, value)
-    if flag is not None:
-        k.write(flag, inside)
+    if asked is not None:
+        k.write(asked, flag)
 
 
 def match(k: KernelWriter, i: Instruction) -> None:
@@ -136,10 +141,7 @@ def match(k: KernelWriter, i: Instruction) -> None:
             same = f.compare("eq", a, f.splat(f.extract(a, lane)))
             f.store(f.and_(f.as_bits(same), group), f.offset(slot, lane, I32), 4)
         result = f.load(V32, slot, CACHE_LINE)
-    target, flag = both(i.operands[0])
-    k.write(target, result)
-    if flag is not None:
-        k.write(flag, f.nonzero(result))
+    _give(k, i, result, f.nonzero(result))
 
 
 def reduce(k: KernelWriter, i: Instruction) -> None:
@@ -177,10 +179,7 @@ def elect(k: KernelWriter, i: Instruction) -> None:
     """``elect``: the lowest member, and whether that is the lane itself."""
     kinds(k, i, ("sync",))
     lane = k.f.intrinsic("cttz", members_of(k, i), const("i1", 0))
-    target, flag = both(i.operands[0])
-    k.write(target, lane)
-    if flag is not None:
-        k.write(flag, k.f.compare("eq", lane, k.special("%laneid")))
+    _give(k, i, lane, k.f.compare("eq", lane, k.special("%laneid")))
 
 
 COLLECTIVES: dict[str, Handler] = {

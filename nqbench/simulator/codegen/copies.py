@@ -113,12 +113,12 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         before = _arrive(k, i, i.operands[1], count, nbytes)
         k.write(i.operands[0], before)
     elif what in ("test_wait", "try_wait"):
-        now = _phase(k, fetched(k, *_object(k, i, i.operands[1], watch.STRONG_LOAD))[0])
+        (now,) = fetched(k, *_object(k, i, i.operands[1], watch.STRONG_LOAD))
         if "parity" in i.modifiers:
             waited = f.resize(k.read(i.operands[2], 32), 64)
         else:
-            waited = _phase(k, k.read(i.operands[2], 64))
-        one = const(V64, 1)
+            waited = f.op("lshr", k.read(i.operands[2], 64), const(V64, PHASE))
+        now, one = f.op("lshr", now, const(V64, PHASE)), const(V64, 1)
         k.write(i.operands[0], f.compare("ne", f.and_(now, one), f.and_(waited, one)))
     else:
         raise k.unsupported(i)
@@ -135,10 +135,6 @@ def _object(
     access = SpaceAccess(i, "shared", address, 64, 1)
     watch.tell(k, access, what)
     return access, reach.shared(k, access, site)
-
-
-def _phase(k: KernelWriter, state: Value) -> Value:
-    return k.f.op("lshr", state, const(V64, PHASE))
 
 
 def _arrive(

@@ -186,13 +186,7 @@ def define_global(module: Module, rules: SectorRules) -> None:
         f.bump(f.offset(counters, 8), found.sectors)
         if rules.caches:
             caches.global_access(f, context, warp, inside, lanes, way)
-    first = f.extract(inside, f.lowest(lanes))
-    page = f.op("lshr", first, const(I64, layout.PAGE_BITS))
-    page = f.select(f.compare("ult", page, fields.get(layout.Context.PAGES)), page, const(I64, 0))
-    low, high = (
-        f.load(I64, f.offset(f.pointer(fields.get(table)), page, I64), 8)
-        for table in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
-    )
+    low, high = _bounds(f, fields, f.extract(inside, f.lowest(lanes)))
     offset = f.sub(inside, f.splat(low))
     index = f.intrinsic("fshr", offset, offset, f.splat(log))
     limit = f.op("lshr", f.sub(high, low), log)
@@ -204,23 +198,26 @@ def define_global(module: Module, rules: SectorRules) -> None:
     f.ret(const(I32, 0))
 
 
+def _bounds(f: Function, fields: Fields, inside: Value) -> tuple[Value, Value]:
+    """Where the buffer of an offset into global memory begins and ends; of none both are 0."""
+    page = f.op("lshr", inside, const(I64, layout.PAGE_BITS))
+    page = f.select(f.compare("ult", page, fields.get(layout.Context.PAGES)), page, const(I64, 0))
+    low, high = (
+        f.load(I64, f.offset(f.pointer(fields.get(table)), page, I64), 8)
+        for table in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
+    )
+    return low, high
+
+
 def define_outside(module: Module) -> None:
     """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
     parameters = f"ptr context, {V64} addresses, i32 lanes, i64 size"
     f = Function(module, f"i32 sim_outside({parameters}) noinline nounwind")
-    context, size = Fields(f, f.parameters[0]), f.parameters[3]
-    pages = context.get(layout.Context.PAGES)
-    lows, highs = (
-        f.pointer(context.get(p)) for p in (layout.Context.PAGE_LOW, layout.Context.PAGE_HIGH)
-    )
-    _, addresses, lanes, _ = f.parameters
+    context, addresses, lanes, size = f.parameters
     result = f.zeroed(I32)
     with f.each_of(lanes, addresses) as (lane, address):
         inside = f.sub(address, const(I64, layout.GLOBAL_BASE))
-        page = f.op("lshr", inside, const(I64, layout.PAGE_BITS))
-        page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
-        low = f.load(I64, f.offset(lows, page, I64), 8)
-        high = f.load(I64, f.offset(highs, page, I64), 8)
+        low, high = _bounds(f, Fields(f, context), inside)
         at = f.sub(inside, low)
         length = f.sub(high, low)
         short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
