@@ -99,12 +99,8 @@ def members(text: str, whole: Piece, marks: Collection[str]) -> list[Piece]:
 
 def marks_of(*texts: str) -> frozenset[str]:
     """The words that make a function one of the device: CUDA's, and macros that stand for them."""
-    found = set(_MARKS)
-    for text in texts:
-        for name, body in _ALIAS.findall(text):
-            if any(mark in body for mark in _MARKS):
-                found.add(name)
-    return frozenset(found)
+    aliases = (pair for text in texts for pair in _ALIAS.findall(text))
+    return _MARKS.union(name for name, body in aliases if any(mark in body for mark in _MARKS))
 
 
 def without(text: str, gone: Collection[Piece]) -> str:

@@ -54,8 +54,7 @@ def test_a_linked_kernel_is_executable_and_holds_the_runtime(source: Path, arch:
     assert b".text." + LAUNCHER in made.image
     assert "ILi4E" in made.symbol
     again = compile_cubin(source, "parent<4>", arch, device_launch=True)
-    assert again.cached
-    assert again.image == made.image
+    assert (again.cached, again.image) == (True, made.image)
 
 
 def test_ptx_stays_unlinked_and_without_the_mark_nothing_compiles(source: Path) -> None:
@@ -73,8 +72,7 @@ def test_the_static_report_takes_such_kernels(source: Path) -> None:
     plan = KernelPlan(source, "parent<4>", ("out",), (1, 1, 1), (32, 1, 1), device_launch=True)
     (row,) = static_report([("nested", plan)], [load_model("sm_90").facts])
     assert row.note == ""
-    assert row.registers
-    assert row.registers > 8  # of the parent, not of its child
+    assert (row.registers or 0) > 8  # of the parent, not of its child
 
 
 def without_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

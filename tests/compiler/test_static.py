@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.compiler.compiled import resources_of
 from nqbench.compiler.static import static_report
-from nqbench.errors import CompileError, DeviceUnavailable, StudyError
+from nqbench.errors import CompileError, StudyError
 from nqbench.measure.launch import static_rows
 from nqbench.plan import CachePreference, KernelPlan
 from nqbench.simulator.models import chips
@@ -52,8 +52,7 @@ def test_spills_appear_when_registers_are_short(source: Path) -> None:
     assert free.spill_bytes == 0
     assert free.registers > 64
     assert tight.registers <= 32
-    assert tight.spill_store_bytes > 0
-    assert tight.spill_load_bytes > 0
+    assert min(tight.spill_store_bytes, tight.spill_load_bytes) > 0
     assert tight.spill_bytes == tight.spill_store_bytes + tight.spill_load_bytes
     assert tight.stack_bytes > 0
 
@@ -108,11 +107,6 @@ def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -
     assert bad.registers is None
     assert bad.occupancy is None
     assert "missing" in bad.note
-
-
-def test_an_unknown_architecture_names_the_nearest() -> None:
-    with pytest.raises(DeviceUnavailable, match=r"'sm_91'; did you mean 'sm_90'"):
-        chips(["sm_90", "sm_91"])
     with pytest.raises(StudyError, match="names no architecture"):
         chips([])
 

@@ -360,11 +360,8 @@ class OwnLaunch:
             for name in self.block.buffers
         )
         zeros = [buffer.name for buffer in buffers if buffer.zero]
-        rest: dict[str, Any] = {
-            "buffers": buffers,
-            "about": about,
-            "check": OwnCheck(self, known, made, shapes, dtypes, zeros),
-        }
+        check = OwnCheck(self, known, made, shapes, dtypes, zeros)
+        rest: dict[str, Any] = {"buffers": buffers, "about": about, "check": check}
         if "steps" in data:
             function = f"{__name__}:{run_steps.__name__}"
             name, arguments = f"the steps of {source.name}", (tuple(kernels),)
