@@ -74,20 +74,15 @@ class Values:
 
     @property
     def names(self) -> dict[str, Any]:
-        """Names of the language that are not functions."""
+        """Names of the language that are not functions; without a run ``hw`` is empty."""
         here = self.runs[self.run] if self.runs else None
         return {
             "N": self.n,
-            "hw": self.hardware,
+            "hw": here.hardware(self.paper) if here else "",
             "devices": [run.hardware(self.paper) for run in self.runs],
             "sizes": here.sizes if here else [],
             "logical_cores": here.logical_cores if here else 0,
         }
-
-    @property
-    def hardware(self) -> str:
-        """The run's device as the paper calls it; empty without a run."""
-        return self.runs[self.run].hardware(self.paper) if self.runs else ""
 
     def time(self, asked: Asked) -> float:
         """Kernel seconds of the main configuration."""

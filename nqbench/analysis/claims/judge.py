@@ -403,7 +403,8 @@ def _verdict(
     caveat = f"see caveat {claim.caveat}" if claim.caveat else ""
     reason = "; ".join(n for n in (reason, form.note, few, moved, *values.notes, caveat) if n)
     asked_of = ""
-    if run is not None and word != LACKING and values.paper.about_others(claim, values.hardware):
+    others = run is not None and values.paper.about_others(claim, run.hardware(values.paper))
+    if others and word != LACKING:
         have = sorted({run.compute_capability for run in values.runs})
         asked_of = f"compute capability {', '.join(have)}"
     if run is not None and run.simulated and timed and word != LACKING:

@@ -33,9 +33,6 @@ from nqbench.point import Level
 from nqbench.report.table import Cell
 from nqbench.vocabulary import of_kernel
 
-PEAKS: Final = {"fp32_per_s": "fp32", "roots_per_s": "roots", "bytes_per_s": "bytes"}
-"""Limits of a GPU from its data sheet, by their names in formulas."""
-
 
 @dataclass(frozen=True, eq=False)
 class PointRow:
@@ -143,7 +140,8 @@ class PointRow:
             "timed": lambda: len(group),
             "not_run": lambda: len(Asked(run, self.system, self.n).configurations()) - len(group),
             "slowest": lambda: max((p.value(TIME) for p in group), default=math.nan),
-            **{peak: partial(ceilings.peak_per_s, run, what) for peak, what in PEAKS.items()},
+            **{f"{of}_per_s": partial(ceilings.peak_per_s, run, of) for of in ("fp32", "roots")},
+            "bytes_per_s": partial(ceilings.peak_per_s, run, "bytes"),
             **{peak: partial(peaks.get, peak) for peak in ceilings.MOVED},
         }
         value = found[name]() if name in found else self.level(name)
