@@ -43,14 +43,8 @@ def test_values(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "().__class__",
-        "(lambda: 1)()",
-        "[x := 1]",
-        "time(**{'system': 1})",
-        "N.real",
-        "f'{N}'",
-        "[1 for a in 'x' * 5000]",
-        "[[1 for a in [1] * 9999] for b in [1] * 9999]",
+        *("().__class__", "(lambda: 1)()", "[x := 1]", "time(**{'system': 1})", "N.real", "f'{N}'"),
+        *("[1 for a in 'x' * 5000]", "[[1 for a in [1] * 9999] for b in [1] * 9999]"),
         "min(1 for a in [1])",
     ],
 )

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -77,21 +78,11 @@ def test_printed_speedups_are_quotients_of_printed_times() -> None:
     assert checked == 30 + 10
 
 
-QUOTIENTS = (
-    ("feinbube2010", "all_in_shared", "gf8600m_gs", "14.7", "25.2"),
-    ("feinbube2010", "all_in_shared", "nvs295", "16.4", "38.2"),
-    ("feinbube2010", "all_steps", "gtx275", "2.9", "1.1"),
-    ("feinbube2010", "all_steps", "gtx295", "3.3", "1.6"),
-    ("feinbube2010", "all_steps", "gf8600m_gs", "14.7", "12.0"),
-    ("feinbube2010", "all_steps", "nvs295", "16.4", "17.2"),
-    ("tanaka2011", "finer_tasks", "gtx560ti", "33.7653", "20.1843"),
-    ("fitness_schemes", "list_of_pairs", "k80", "6.0", "559.0"),
-    ("fitness_schemes", "computed_pairs", "k80", "6.0", "5071.0"),
-    ("fitness_schemes", "dynamic_parallelism", "k80", "2.8582", "77"),
-)
+def data(name: str) -> Any:
+    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("name", "effect", "device", "above", "below"), QUOTIENTS)
+@pytest.mark.parametrize(("name", "effect", "device", "above", "below"), data("quotients.yaml"))
 def test_published_effects_are_quotients_of_published_times(
     name: str, effect: str, device: str, above: str, below: str
 ) -> None:
@@ -123,9 +114,7 @@ def test_a_system_that_is_used_and_not_listed_is_named(tmp_path: Path) -> None:
 
 MISTAKES = [
     (where, one["old"], one["new"], one["said"])
-    for where, changes in yaml.safe_load(
-        Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
-    ).items()
+    for where, changes in data("mistakes.yaml").items()
     for one in changes
 ]
 
