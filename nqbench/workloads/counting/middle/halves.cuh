@@ -38,8 +38,7 @@ constexpr unsigned kAnyRow = 15;
 constexpr unsigned kCrossed = 29;
 constexpr unsigned kNowhere = 7;
 constexpr unsigned kQuarterThreads = 128;
-constexpr unsigned kStaged = 256;  // halves of a warp
-constexpr unsigned kAtOnce = 8;    // quarters; as many follow the last one
+constexpr unsigned kAtOnce = 8;  // quarters; as many follow the last one
 enum Count { kTaken, kOrdered, kJoined, kCounts };
 constexpr unsigned kColumns = 24;
 constexpr unsigned kSizes = 8;
@@ -115,7 +114,7 @@ template <Middle C> struct Lister {
     Half* halves;
     unsigned room;
     unsigned* found;
-    Half* stage;  // of this warp
+    unsigned short* stage;  // of this warp
     Half seen = 0;
 
     // The word of a half whose last row meets these diagonals.
@@ -164,28 +163,25 @@ template <Middle C> struct Lister {
         if (end - first < kWarp) hits &= (1u << (end - first)) - 1;
         hits = tried ? hits : 0;
         if (!__any_sync(kAllLanes, hits)) return;
-        unsigned total, base = 0;
-        const unsigned own_place = before(__popc(hits), total);
+        unsigned total, base = 0, place = before(__popc(hits), total);
         if (lane == 0) base = atomicAdd(found, total);
         base = __shfl_sync(kAllLanes, base, 0);
-        for (unsigned place = own_place; hits != 0; hits &= hits - 1, ++place) {
-            const Quarter other = __ldg(boards + first + __ffs(hits) - 1);
-            const Half half = word((other.x << kInner) | own.x,
-                                   (other.y >> (C.half() - 1)) | (own.y >> (kInner - 1)));
-            const unsigned row = other.x >> kCrossed;
+        for (; hits != 0; hits &= hits - 1) stage[place++] = (__ffs(hits) - 1) * kWarp + lane;
+        __syncwarp();
+        for (unsigned i = lane; i - lane < total; i += kWarp) {  // every lane makes one
+            const unsigned pair = i < total ? stage[i] : 0;
+            const Quarter other = __ldg(boards + first + pair / kWarp);
+            const unsigned x = __shfl_sync(kAllLanes, own.x, pair);
+            const unsigned y = __shfl_sync(kAllLanes, own.y, pair);
+            if (i >= total) continue;
+            const Half half =
+                word((other.x << kInner) | x, (other.y >> (C.half() - 1)) | (y >> (kInner - 1)));
             seen |= half;
-            const unsigned crossed = row != kNowhere ? row : kOuter + (own.x >> kCrossed);
-            put(base, place, half | Half(crossed) << kRow);
+            const unsigned row = other.x >> kCrossed;
+            const unsigned crossed = row != kNowhere ? row : kOuter + (x >> kCrossed);
+            if (base + i < room) halves[base + i] = half | Half(crossed) << kRow;
         }
         __syncwarp();
-        for (unsigned place = lane; place < min(total, kStaged); place += kWarp)
-            if (base + place < room) halves[base + place] = stage[place];
-        __syncwarp();
-    }
-    // Lanes write whole sectors if they stage what they found.
-    __device__ void put(unsigned base, unsigned place, Half half) {
-        if (place < kStaged) stage[place] = half;
-        else if (base + place < room) halves[base + place] = half;
     }
 };
 
@@ -200,7 +196,7 @@ __global__ void __launch_bounds__(C.list_threads(), 1024 / C.list_threads())
     constexpr unsigned kThreads = C.list_threads();
     __shared__ unsigned binomial[kColumns * kSizes];
     __shared__ unsigned columns[kColumns];
-    __shared__ Half stage[kThreads / kWarp][kStaged];
+    __shared__ unsigned short stage[kThreads / kWarp][kWarp * kWarp];
     __shared__ unsigned found;
     __shared__ Half seen;
     const unsigned number = blockIdx.x, lane = lane_number();
