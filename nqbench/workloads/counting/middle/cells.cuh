@@ -13,26 +13,6 @@ template <Middle C> __device__ Half flipped(Half half) {
     return behind << 1 | ahead >> 1 << C.n;
 }
 
-// What kernels share of a batch of groups. In `halves` the lists of sets of columns have the same room
-// each.
-struct Batch {
-    unsigned first, groups, at, room;
-    const unsigned* middle;
-    const unsigned* list_of;
-    const unsigned* sizes;
-    const Half* useful;
-    const Half* halves;
-};
-
-// The next number, for all threads of the block.
-__device__ __forceinline__ unsigned next_ticket(unsigned* tickets) {
-    __shared__ unsigned ticket;
-    __syncthreads();
-    if (threadIdx.x == 0) ticket = atomicAdd(tickets, 1);
-    __syncthreads();
-    return ticket;
-}
-
 // A side of a group: halves of a list with all diagonals that it `needs` and none that it `lacks`. Of an
 // odd board, upper halves with a queen of the middle column in row `last` count once and those with one
 // above it twice.
@@ -42,19 +22,10 @@ template <Middle C> struct Members {
     bool lower;
     unsigned last;
     Half needs, lacks, useful;  // `useful` are the diagonals of any
-    __device__ void make(const Batch& batch, unsigned group, unsigned side) {
-        lower = side == 1;
-        last = kAnyRow;
-        needs = lacks = 0;
-        const unsigned number = batch.list_of[2 * (batch.at + group) + side];
-        list = batch.halves + size_t(number) * batch.room;
-        size = batch.sizes[number];
-        useful = lower ? flipped<C>(batch.useful[number]) : batch.useful[number];
-        if constexpr (C.odd()) {
-            const unsigned queen = batch.middle[batch.first + group];
-            lacks = (Half(1) << C.n | 1) << queen;
-            if (C.symmetry == Symmetry::middle && !lower && queen < C.half()) last = queen;
-        }
+    // That the board is odd, with a queen of the middle row in this column.
+    __device__ void meet(unsigned queen) {
+        lacks = (Half(1) << C.n | 1) << queen;
+        if (C.symmetry == Symmetry::middle && !lower && queen < C.half()) last = queen;
     }
     // Makes a half of the list one of this side, with its weight; whether it is a member.
     __device__ bool take(Half& half) const {

@@ -176,7 +176,7 @@ template <Middle C> struct Orderer {
     Permutation<C> permute;
     Sorter<C> sorter;
     Members<C> sides[2];
-    unsigned filled, fitting, tile;
+    unsigned number, filled, fitting, tile;
 
     __device__ void sort_members(Half* stage, unsigned size, unsigned bits) {
         sorter.sort(stage, size, bits, 0, 1u << bits, [&](Half half) { return permute(half); });
@@ -291,16 +291,25 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
           const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
           unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
           Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, unsigned pieces) {
-    const Batch batch{first, groups, at, room, middle, list_of, sizes, useful, halves};
     extern __shared__ Half stage[];
     __shared__ Orderer<C> own;
     const unsigned all = groups << cuts;
     if (blockIdx.x >= all) return;
     const unsigned share = pieces / min(gridDim.x, all);
     const Pieces kept{scratch + size_t(blockIdx.x) * share * Pieces::kWords, share};
-    for (unsigned number; (number = next_ticket(counts + kOrdered)) < all;) {
-        const unsigned group = number >> cuts, cell = number & ((1u << cuts) - 1);
-        if (threadIdx.x < 2) own.sides[threadIdx.x].make(batch, group, threadIdx.x);
+    for (;;) {
+        __syncthreads();
+        if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
+        __syncthreads();
+        const unsigned number = own.number, group = number >> cuts, cell = number % (1u << cuts);
+        if (number >= all) return;
+        if (const unsigned side = threadIdx.x; side < 2) {
+            const unsigned list = list_of[2 * (at + group) + side];
+            const Half any = side ? flipped<C>(useful[list]) : useful[list];
+            own.sides[side] = {
+                halves + size_t(list) * room, sizes[list], side == 1, kAnyRow, 0, 0, any};
+            if constexpr (C.odd()) own.sides[side].meet(middle[first + group]);
+        }
         __syncthreads();
         Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
         bool found_room = max(own.sides[0].size, own.sides[1].size) <= room;
@@ -326,6 +335,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
         for (unsigned side = 0; side < 2 && found_room; ++side) {
             unsigned made;
             const unsigned size = own.read(own.sides[side], stage, staged, kept, made);
+            if (size == 0) break;  // no pairs
             const unsigned needed = (size + kWarp * kWarp - 1) / (kWarp * kWarp) * kWarp;
             if (threadIdx.x == 0) own.tile = atomicAdd(counts + kTaken, needed);
             __syncthreads();
@@ -335,7 +345,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
             Half* const to = ordered + size_t(begin) * kWarp;
             if (made > 0) {
                 own.merge(kept, made, size, stage, staged, to, masks + begin);
-            } else if (size > 0) {
+            } else {
                 own.sort_members(stage, size, min(kBinBits, 28 - __clz(size | 256)));
                 own.sorter.write(stage, size, to, masks + begin);
             }
