@@ -237,7 +237,7 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     for (ax,), lines in zip(axes, shown, strict=True):
         _panel(ax, lines, matrix)
     axes[-1][0].set_xlabel("times slower or faster, logarithmic")
-    subtitle = "How many times faster through the change. Bars: 95% intervals"
+    subtitle = "Bars: 95% intervals. Right: what is measured against print, device by device"
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, modelled and measured values."
