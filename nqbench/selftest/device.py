@@ -65,24 +65,6 @@ class JudgedRate:
         return [self.scenario, self.design, self.what, *shares, self.limit, verdict]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """The verdict of ``compare`` on one pair, and the true ratio of the two."""
-
-    truth: float
-    row: ComparedPoint
-
-    @property
-    def called(self) -> bool:
-        """Whether the two were called different."""
-        return self.row.verdict in ("faster", "slower")
-
-    @property
-    def right(self) -> bool:
-        """Whether a true difference was given its direction."""
-        return self.truth != 1 and self.row.verdict == ("slower" if self.truth > 1 else "faster")
-
-
 def judged(run: Path) -> Iterator[JudgedRate]:
     """What a run of the study says.
 
@@ -97,24 +79,24 @@ def judged(run: Path) -> Iterator[JudgedRate]:
     pairs = [row.pair for row in compare_levels(data, "sweep", SIDES, margin=0).rows]
     for design in ("paired", "welch"):
         equal, longer = (
-            [trial for pair in pairs for trial in _of_pair(data, pair, design, effect)]
+            [row for pair in pairs for row in _of_pair(data, pair, design, effect)]
             for effect in (1.0, EFFECT)
         )
         # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
-        equal = [t for t in equal if t.row.ratio.bounded]
+        equal = [row for row in equal if row.ratio.bounded]
         calls = {
-            "false faster or slower": sum(t.called for t in equal),
-            f"p <= {ALPHA:g} though equal": sum(t.row.p <= ALPHA for t in equal),
+            "false faster or slower": sum(row.verdict in ("faster", "slower") for row in equal),
+            f"p <= {ALPHA:g} though equal": sum(row.p <= ALPHA for row in equal),
         }
         for what, count in calls.items():
             limit = f"lower bound at most {MAX_FALSE:.1%}"
             rate = JudgedRate(data.device, design, what, count, len(equal), limit)
             yield replace(rate, holds=not equal or rate.bounds()[0] <= MAX_FALSE)
-        right = sum(t.right for t in longer)
+        right = sum(row.verdict == "slower" for row in longer)
         yield JudgedRate(data.device, design, "true 2% called right", right, len(longer))
 
 
-def _of_pair(data: Dataset, pair: Matched, design: str, effect: float) -> list[Trial]:
+def _of_pair(data: Dataset, pair: Matched, design: str, effect: float) -> list[ComparedPoint]:
     """One pair compared on its own, as if it were all that the run holds; or (``welch``) the odd
     rounds of one against the even rounds of the other, as if they were two runs.
 
@@ -125,12 +107,11 @@ def _of_pair(data: Dataset, pair: Matched, design: str, effect: float) -> list[T
     second = replace(pair.second, measurements=slower)
     if design == "paired":
         alone = replace(data, points=(pair.first, second))
-        return [Trial(effect, row) for row in compare_levels(alone, "sweep", SIDES).rows]
+        return list(compare_levels(alone, "sweep", SIDES).rows)
     runs = []
     for point, rest in ((pair.first, 1), (second, 0)):
         half = {r: row for r, row in point.measurements.items() if r % 2 == rest}
         if not half:
             return []
         runs.append(replace(data, points=(replace(point, measurements=half),)))
-    compared = compare_runs(runs[0], runs[1], ("odd rounds", "even rounds"))
-    return [Trial(effect, row) for row in compared.rows]
+    return list(compare_runs(runs[0], runs[1], ("odd rounds", "even rounds")).rows)
