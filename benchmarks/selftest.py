@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.runs import ComparedPoint, compare_levels, compare_runs
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import ALPHA, Estimate
 from nqbench.cli.show import console
 from nqbench.devices.fake import identity_of
 from nqbench.measure.sampling import Policy, sample
 from nqbench.plan import KernelPlan
-from nqbench.selftest.device import HEADS, MAX_FALSE, SIDES, JudgedRate, Trial
+from nqbench.selftest.device import HEADS, MAX_FALSE, SIDES, JudgedRate
 
 TRIALS = 4000
 """The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
@@ -129,6 +129,24 @@ SCENARIOS = (
     Scenario("100 points, 50 of them 2% slower", NOISE, effect=1.02, family=100, share=0.5),
     Scenario("100 points, 5 of them 2% slower", NOISE, effect=1.02, family=100, share=0.05),
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The verdict of ``compare`` on one pair, and the true ratio of the two."""
+
+    truth: float
+    row: ComparedPoint
+
+    @property
+    def called(self) -> bool:
+        """Whether the two were called different."""
+        return self.row.verdict in ("faster", "slower")
+
+    @property
+    def right(self) -> bool:
+        """Whether a true difference was given its direction."""
+        return self.truth != 1 and self.row.verdict == ("slower" if self.truth > 1 else "faster")
 
 
 @dataclass

@@ -12,7 +12,6 @@ benchmarks give the rounds that an interval needs.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field, StrictInt, ValidationError
 
 from nqbench.errors import InterchangeError
-from nqbench.record import LONGEST_S, Record
+from nqbench.record import LONGEST_S, MOST, SHORTEST_S, Record, size_fault
 from nqbench.system.files import contents_of
 from nqbench.system.suggest import shown
 
@@ -126,7 +125,7 @@ class _NvbenchReader:
     def _state(self, path: Path, name: str, state: _State, round_: int) -> None:
         levels = {"n" if k == "N" else k: v for k, v in _values(state.axis_values).items()}
         system, size = str(levels.pop("system", "")), levels.pop("n", 0)
-        if not isinstance(size, int):
+        if size_fault((), {"factors": {"n": size}}):
             raise _wrong(path, f"axis 'n' of {name!r}", size, "a whole number is needed")
         factors = {"n": size, **levels}
         key = json.dumps([name, system, factors], sort_keys=True)
@@ -152,7 +151,7 @@ class _NvbenchReader:
         tag = MEDIAN if MEDIAN in summaries else MEAN
         self.means |= tag == MEAN
         time_s = summaries.get(tag, {}).get("value")
-        if not isinstance(time_s, float) or not 0 < time_s <= LONGEST_S:
+        if not isinstance(time_s, float) or not SHORTEST_S <= time_s <= LONGEST_S:
             why = "a positive number of seconds (float64) is needed"
             raise _wrong(path, f"{where} tag {tag!r} value", time_s, why)
         return (), time_s
@@ -189,16 +188,9 @@ def _load(path: Path) -> _Root:
         first = errors.errors(include_url=False)[0]
     steps = (step for step in first["loc"] if step not in TYPES)  # which are no place in it
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)[1:]
-    if first["type"] == "json_invalid":
-        raise InterchangeError(f"{path} is not JSON: {first['ctx']['error']}{_ANEW}")
-    if not where or (first["type"], where) == ("missing", "benchmarks"):
-        raise InterchangeError(
-            f"{path} is not a result of nvbench: it has no list 'benchmarks';"
-            " write it with `nvbench --json FILE`"
-        )
-    if first["type"] == "missing":
-        raise InterchangeError(f"{path}: {where} is missing{_ANEW}")
     why = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    if first["type"] in ("json_invalid", "missing"):
+        raise InterchangeError(f"{path} is no result of nvbench: {where}: {why}{_ANEW}")
     raise _wrong(path, where, first["input"], why)
 
 
@@ -207,9 +199,9 @@ def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
 
 
 def _values(named: Sequence[_Named]) -> dict[str, int | float | str]:
-    """Values by name, without infinities, which are null."""
+    """Values by name, without those that no record holds; infinities are null."""
     found = {one.name: one.value for one in named if one.value is not None}
-    return {k: v for k, v in found.items() if not isinstance(v, float) or math.isfinite(v)}
+    return {k: v for k, v in found.items() if isinstance(v, str) or -MOST <= v <= MOST}
 
 
 def _samples(

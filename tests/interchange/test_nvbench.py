@@ -95,17 +95,18 @@ MEAN = "nv/cold/time/gpu/mean"
 STATE = "benchmarks 0 states 0"
 GONE = object()
 DAMAGED: tuple[tuple[str, Any, str], ...] = (
-    ("benchmarks", GONE, "is not a result of nvbench"),
+    ("benchmarks", GONE, "is no result of nvbench: benchmarks: field required"),
     ("meta version json major", 2, "json.major is 2: input should be 1"),
     ("benchmarks", [], "holds no benchmark with a state"),
     ("benchmarks", "x", "benchmarks is 'x': input should be a valid array"),
-    ("benchmarks 0 name", GONE, "benchmarks[0].name is missing"),
-    (f"{STATE} summaries", [{"data": []}], "states[0].summaries[0].tag is missing"),
+    ("benchmarks 0 name", GONE, "benchmarks[0].name: field required"),
+    (f"{STATE} summaries", [{"data": []}], "states[0].summaries[0].tag: field required"),
     (f"{STATE} summaries", [summary(MEAN, "fast")],
      "summaries[0].data[0].value is 'fast': input should be a valid number"),
     (f"{STATE} summaries", [summary(MEAN, "-1.0")],
      f"tag '{MEAN}' value is -1.0: a positive number"),
     (f"{STATE} summaries", [], f"tag '{MEAN}' value is None: a positive"),
+    (f"{STATE} axis_values 0 value", "-5", "axis 'n' of 'nqueens' is -5: a whole number"),
     (f"{STATE} axis_values 0 type", "int128", "does not match any of the expected tags"),
 )  # fmt: skip
 
@@ -152,7 +153,7 @@ def test_a_missing_file_and_one_that_is_not_json(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="does not exist; give a run folder"):
         open_results(tmp_path / "absent")
     (tmp_path / "r.json").write_text("{", encoding="utf-8")
-    with pytest.raises(InterchangeError, match="is not JSON"):
+    with pytest.raises(InterchangeError, match=r"is no result of nvbench: .*JSON"):
         open_results(tmp_path / "r.json")
 
 
