@@ -85,6 +85,7 @@ def test_a_record_with_a_wrong_value(
         (["points", 1, "factors", "n"], "x", r"has points\[1\].factors.n 'x', which"),
         (["points", 0, "factors"], 3, r"points\[0\].factors 3, which should be a valid dictionary"),
         (["points", 0], {"key": "k"}, r"lacks points\[0\].sweep"),
+        (["device"], {"kind": "sim"}, "lacks device.facts"),
         (["study", "sweeps"], 3, "has study.sweeps 3, which should be a valid list"),
         (["study", "sweeps", 0, "matrix"], math.pi, r"study.sweeps\[0\].matrix 3.14"),
         (["device", "identity"], True, "device.identity True, which should be a valid dictionary"),

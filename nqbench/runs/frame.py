@@ -137,7 +137,7 @@ def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> l
 def point_labels(manifest: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """What each planned point is called, by its key and sweep: its system or sweep, its size, and
     the levels in which it differs from others."""
-    planned = [p for p in manifest.get("points", ()) if "n" in p["factors"]]
+    planned = manifest.get("points", ())
     points = [
         Point("", p["sweep"], p.get("workload", ""), p.get("system"), p["factors"]) for p in planned
     ]

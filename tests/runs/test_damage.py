@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.errors import DamageWarning
-from nqbench.runs.folder import LOCK, RunWriter
+from nqbench.runs.folder import LOCK
 from nqbench.runs.reading import CHECKSUM, MANIFEST, RECORDS, TORN, look_through, read_records
 from tests.cli.call import call
 from tests.toys import FAKE, STUDY
@@ -64,13 +64,6 @@ def make_newer(file: Path) -> None:
     file.write_text(json.dumps({**data, "version": 99, "more": []}))
 
 
-def cut_out(file: Path) -> None:
-    """Valid JSON without a part that is needed."""
-    data = json.loads(file.read_text())
-    del data["device"]["facts"]
-    file.write_text(json.dumps(data))
-
-
 def become_a_folder(file: Path) -> None:
     """Something that cannot be read at all."""
     file.unlink()
@@ -80,7 +73,6 @@ def become_a_folder(file: Path) -> None:
 MANIFESTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "truncated": (truncate, ("is not JSON", "the records are untouched", "delete it and run")),
     "a list": (lambda f: f.write_text("[]"), ("no version number", "the records are")),
-    "in part": (cut_out, ("lacks device.facts", "the records are untouched")),
     "newer": (make_newer, ("newer than this nqbench reads", "nothing was changed", "update")),
     "unreadable": (become_a_folder, ("cannot be read: Is a directory",)),
 }
@@ -191,13 +183,6 @@ def test_a_record_of_a_later_nqbench_is_not_left_out(command: str, run: Path) ->
     assert code == 1
     assert f"{RECORDS}:3: record version 99 is newer than this nqbench reads" in sentence(error)
     assert file.read_bytes() == before
-
-
-def test_two_runs_in_one_folder(run: Path) -> None:
-    with RunWriter(run / "r"):
-        code, _, error = call(*run_words(run))
-    assert code == 2
-    assert "being written by another run; wait for it, or give another --out" in sentence(error)
 
 
 @pytest.mark.parametrize(("name", "code"), [(LOCK, 2), (TORN, 1)])

@@ -152,13 +152,6 @@ def test_starting_over_loses_nothing(tmp_path: Path) -> None:
     assert sorted(p.name for p in path.iterdir() if p.name != LOCK) == ["old"]
 
 
-def test_a_manifest_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    path = run(tmp_path / "r")
-    with RunWriter(path) as writer, pytest.raises(TypeError):
-        writer.write_manifest({"bad": object()})
-    assert reading.read_manifest(path)["study"] == {"name": "s"}
-
-
 def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) -> None:
     failed = record("w", status="wrong", reason="no", value_s=None, samples_s=(), phases={})
     path = run(tmp_path / "r", record(), record(round_=2, value_s=0.7), failed, keys=("k", "w"))

@@ -112,10 +112,6 @@ def both(line: dict[str, Any]) -> None:
     line["answer"] = line["expected"] = "39"
 
 
-def slower(line: dict[str, Any]) -> None:
-    line["samples_s"] = [2 * s for s in line["samples_s"]]
-
-
 def twice(run: Path) -> None:
     """Without the line's checksum."""
     write_lines(run, lines_of(run))
@@ -148,7 +144,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a right answer that is wrong": (record(lambda x: x.update(status="wrong")), "status wrong"),
     "answer and expectation": (record(both), "expected answer of .* is 39, derived again"),
     "a value": (record(lambda x: x.update(value_s=1e-9)), "the value of .* derived again"),
-    "all samples": (record(slower), "the value of .* derived again"),
     "no samples": (record(lambda x: x.update(samples_s=[])), "a value and no samples"),
     "one sample more": (record(lambda x: x["samples_s"].extend([1.0, 0.0])), "what ended .* after"),
     "the clause that ended it": (record(lambda x: x.update(ended_by="x")), "what ended .* is x"),
