@@ -61,15 +61,21 @@ CHECKS: Final[Mapping[str, Sequence[Check]]] = _DATA["checks"]
 
 
 def row_of(check: Check, known: Mapping[str, Any]) -> DoctorRow | None:
-    """The first case of a check that applies, as a row, its templates filled in by facts; ``None``
-    where no case applies."""
+    """The first case of a check that applies, as a row; ``None`` where no case applies."""
     for case in check["cases"]:
         if "when" not in case or known.get(case["when"]):
-            state = next(state for state in STATES if state in case)
-            texts = (check["name"], case[state], case.get("do", ""))
-            name, found, remedy = (text.format_map(known) for text in texts)
-            return DoctorRow(name, state, found, check["for"], remedy)
+            return filled(check, case, known)
     return None
+
+
+def filled(
+    check: Mapping[str, Any], case: Mapping[str, str], known: Mapping[str, Any]
+) -> DoctorRow:
+    """One of the cases of a check as a row, its templates filled in by facts."""
+    state = next(state for state in STATES if state in case)
+    texts = (check["name"], case[state], case.get("do", ""))
+    name, found, remedy = (text.format_map(known) for text in texts)
+    return DoctorRow(name, state, found, check["for"], remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +152,10 @@ def examine(
         **facts.of_driver(answers, root, environment),
         **facts.of_system(root, load_1min, cache, results, environment.get("PATH")),
     }
-    why = "asked for"
+    kind, why = cast("DeviceKind", device.partition(":")[0]), "asked for"
     if device == "auto":
-        signs = (
-            ("NVIDIA driver", "driver_ok"),
-            ("NVIDIA GPU", "kernel_module"),
-            ("NVIDIA GPU", "card"),
-        )
-        there = next((f"an {what}" for what, sign in signs if seen[sign]), "")
-        device, why = (
-            "cuda:0" if there else "sim",
-            f"there is {there or 'no sign of an NVIDIA GPU'}",
-        )
-    kind = cast("DeviceKind", device.partition(":")[0])
+        kind, why = _auto(seen)
+        device = {"cuda": "cuda:0"}.get(kind, kind)
     if kind == "cuda":
         count = answers["driver"].value.get("count", 0)
         absent = count and int(device.partition(":")[2] or 0) >= count
@@ -169,3 +166,11 @@ def examine(
     groups += [("profiler", seen), ("system", seen)]
     found = (row_of(check, known) for group, known in groups for check in CHECKS[group])
     return Report(device, kind, why, tuple(filter(None, found)))
+
+
+def _auto(seen: Mapping[str, object]) -> tuple[DeviceKind, str]:
+    if seen["driver_ok"]:
+        return "cuda", "there is an NVIDIA driver"
+    if seen["kernel_module"] or seen["card"]:
+        return "cuda", "there is an NVIDIA GPU"
+    return "sim", "there is no sign of an NVIDIA GPU"

@@ -285,6 +285,8 @@ def test_a_clock_cannot_tell_less_than_its_step() -> None:
     for test in (estimate.paired, estimate.welch):
         assert test(one, two).p_different() == 0.0
         assert test(one, two, step_s=estimate.EVENT_STEP_S).p_different() > 0.05
+        short = test({1: 1e-15, 2: 1e-15}, {1: 2e-15, 2: 2e-15}, step_s=estimate.EVENT_STEP_S)
+        assert not short.estimate().differs_from(1)
     some = (("cuda", "cuda", "contains 1"), ("cpu", "cuda", "contains 1"), ("cpu", "cpu", ""))
     for first, second, why in some:
         runs = [Builder({**H100, "spec": f"{on}:0"}, noise=0, rounds=2) for on in (first, second)]

@@ -38,6 +38,7 @@ RUNS = Path(__file__).parents[2] / "results" / "reference" / "h200"
             r"`global_sectors` \| 2 \| 1.000 ",
         ),
         ("damaged_studies --count 12 --cli 12", "12 mutations of .* 0 faults; 1 also through"),
+        ("damaged_runs --count 1 --seed 1", r"\{[012]: \d"),
         ("overhead --points 3 --rounds 1 --least 0", "3 points, 1 rounds and verification"),
     ],
 )

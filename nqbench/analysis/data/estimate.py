@@ -26,6 +26,8 @@ NOTEWORTHY: Final = 1.02
 EVENT_STEP_S: Final = 5e-7
 """Resolution of CUDA events (CUDA runtime documentation, ``cudaEventElapsedTime``). Rounds that
 agree to the last tick are not known better than to a tick."""
+WIDEST: Final = 300.0
+"""Half-width of an interval, on the logarithmic scale, whose bounds are still finite."""
 METHOD: Final = "bh"
 """Benjamini-Hochberg. It holds for independent and for positively dependent tests, which is how
 points with the same between-round variation depend on each other; Benjamini-Yekutieli would guard
@@ -124,6 +126,7 @@ class Contrast:
         from scipy.special import stdtrit
 
         half = float(stdtrit(self.freedom, 0.5 + CONFIDENCE / 2)) * self.error
+        half = min(half, WIDEST)
         low, high = math.exp(self.log_ratio - half), math.exp(self.log_ratio + half)
         return Estimate(value, low, high, self.rounds)
 
