@@ -27,47 +27,35 @@ H100 = load_model("h100")
 
 
 @pytest.mark.parametrize(
-    ("alone", "issue", "per_block", "resident", "crew", "clocks"),
+    ("alone", "issue", "per_block", "resident", "crew", "l2", "clocks"),
     [
-        ([100], [30], 1, 1, 1, 100),  # a lone warp takes its own time
-        ([100, 100], [30, 30], 2, 1, 1, 100),  # two that ask for 60% of the issue slots do too
-        ([100, 100], [80, 80], 2, 1, 1, 160),  # 160% of them: both go slower
-        ([100, 50], [100, 50], 2, 1, 1, 150),  # nothing but issue: the sum, whatever the order
-        ([100, 50], [50, 50], 2, 1, 1, 125),  # 50 at 2/3 of the speed take 75, then 50 alone
-        ([10, 20, 30], [0, 0, 0], 1, 1, 2, 40),  # the third block follows the shortest
-        ([10, 20, 30], [0, 0, 0], 1, 2, 2, 30),  # or is resident from the start
-        ([10, 90, 10, 10], [0, 0, 0, 0], 2, 1, 1, 100),  # a block ends with its last warp
-        ([10] * 12, [0] * 12, 1, 2, 3, 20),  # six at a time
-        ([*range(1, 13)], [*range(1, 13)], 1, 5, 1, 78),  # one after another, whatever is resident
+        ([100], [30], 1, 1, 1, 0, 100),  # a lone warp takes its own time
+        ([100, 100], [30, 30], 2, 1, 1, 0, 100),  # two that ask for 60% of the issue slots do too
+        ([100, 100], [80, 80], 2, 1, 1, 0, 160),  # 160% of them: both go slower
+        ([100, 50], [100, 50], 2, 1, 1, 0, 150),  # nothing but issue: the sum, whatever the order
+        ([100, 50], [50, 50], 2, 1, 1, 0, 125),  # 50 at 2/3 of the speed take 75, then 50 alone
+        ([10, 20, 30], [0, 0, 0], 1, 1, 2, 0, 40),  # the third block follows the shortest
+        ([10, 20, 30], [0, 0, 0], 1, 2, 2, 0, 30),  # or is resident from the start
+        ([10, 90, 10, 10], [0, 0, 0, 0], 2, 1, 1, 0, 100),  # a block ends with its last warp
+        ([10] * 12, [0] * 12, 1, 2, 3, 0, 20),  # six at a time
+        ([*range(1, 13)], [*range(1, 13)], 1, 5, 1, 0, 78),  # one by one, whatever is resident
+        # Two multiprocessors, a warp each: the chip slows both down alike, at every moment.
+        ([100, 100], [30, 30], 1, 1, 2, [50, 50], 100),  # together they use the whole L2
+        ([100, 100], [30, 30], 1, 1, 2, [80, 80], 160),  # 160% of it
+        ([100, 50], [0, 0], 1, 1, 2, [80, 40], 130),  # 160% until the second has ended, at 80
+        ([100, 100], [200, 200], 1, 1, 2, [100, 100], 200),  # half as fast, so they ask for half
+        ([100, 100], [0, 200], 1, 1, 2, [60, 100], 210),  # 60% + 50%: 100 take 110, then one
     ],
 )
 def test_makespan_by_hand(
-    alone: list[float], issue: list[float], per_block: int, resident: int, crew: int, clocks: float
-) -> None:
-    slots = np.array(issue, float)
+    alone: list[float], issue: list[float], per_block: int, resident: int, crew: int,
+    l2: list[float] | int, clocks: float,
+) -> None:  # fmt: skip
+    warps, slots = np.array(alone, float), np.array(issue, float)
     shared = {"issue": slots, "other": 0.7 * slots}  # the scarcest one counts, not their sum
-    span = makespan(np.array(alone, float), shared, {}, per_block, resident, crew)
-    assert span == pytest.approx(clocks)
-
-
-@pytest.mark.parametrize(
-    ("alone", "issue", "l2", "clocks"),
-    [
-        ([100, 100], [30, 30], [50, 50], 100),  # two multiprocessors use the whole L2
-        ([100, 100], [30, 30], [80, 80], 160),  # 160% of it
-        ([100, 50], [0, 0], [80, 40], 130),  # 160% until the second has ended, at 80
-        ([100, 100], [200, 200], [100, 100], 200),  # half as fast, so they ask for half as much
-        ([100, 100], [0, 200], [60, 100], 210),  # 60% + 50%: 100 take 110, then one goes on
-    ],
-)
-def test_what_the_multiprocessors_share_by_hand(
-    alone: list[float], issue: list[float], l2: list[float], clocks: float
-) -> None:
-    """Two multiprocessors with a warp each; the chip slows both down alike, at every moment."""
-    warps, slots, asked = (np.array(of, float) for of in (alone, issue, l2))
+    asked = np.zeros(len(alone)) + l2
     together = {"device_memory": 0.5 * asked, "l2": asked}
-    span = makespan(warps, {"issue": slots}, together, 1, 1, 2)
-    assert span == pytest.approx(clocks)
+    assert makespan(warps, shared, together, per_block, resident, crew) == pytest.approx(clocks)
 
 
 def test_the_chip_bounds_the_whole() -> None:
