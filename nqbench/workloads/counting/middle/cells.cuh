@@ -54,7 +54,7 @@ template <Middle C> struct Members {
 // How often a sample of both sides has each bit, and the places of those in `useful`, the most
 // decisive first: a bit decides as often as it occurs on both sides.
 template <Middle C, unsigned Threads> struct Ranking {
-    static constexpr unsigned kBits = 2 * C.n, kSample = C.n < 20 ? 512 : 1024;  // of each list
+    static constexpr unsigned kBits = 2 * C.n, kSample = C.n < 20 ? 256 : 1024;  // of each list
     unsigned often[2][kBits];
     unsigned place[kBits];
 
