@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from nqbench.errors import CompileError, InfeasibleError, StudyError, WrongAnswer
 from nqbench.measure.measurement import Measurement, outputs_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nqbench.plan import Outputs
     from nqbench.point import Level, Point
     from nqbench.workloads.base import Workload
+    from nqbench.workloads.own.launch import OwnCheck
 
 SYSTEM: Final = "system"
 """Key of the named system among the factors, as in a study; the others override its levels."""
@@ -60,7 +61,7 @@ class Launched:
     outputs: Outputs = field(default_factory=dict)
 
 
-def _is_own(check: Any) -> bool:  # a count takes 25 ms less to start without its import
+def _is_own(check: Any) -> TypeGuard[OwnCheck]:  # 25 ms less for a count
     if check is None:
         return False
     from nqbench.workloads.own.launch import OwnCheck
