@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.compiler import bindings, nvrtc
-from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.compiled import Compiled, cache_key, read_entry, write_entry
 from nqbench.compiler.host import DevicePart
 from nqbench.compiler.includes import STANDINS, find_headers, read_source
@@ -138,7 +137,7 @@ def compile_request(request: CompileRequest) -> Compiled:
 def _surroundings() -> tuple[str, ...]:
     standins = cache_key(part for item in STANDINS.items() for part in item)
     versions = (installed(name) or "" for name in _CUDA_HEADERS)
-    return ("headers", standins, *map(str, cuda_headers()), *versions)
+    return ("headers", standins, *map(str, bindings.cuda_headers()), *versions)
 
 
 def _linking(request: CompileRequest) -> tuple[str, ...]:

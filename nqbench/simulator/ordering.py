@@ -164,19 +164,22 @@ def remember(
     h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, until: int
 ) -> None:
     ring = _ring(h, field, length, thread)
-    oldest = 0
+    oldest, least, time = 0, ENDLESS, h[TIME]
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
-        # A loop that waits must not push out the rest.
-        again = reads and ring[i + 4] and ring[i] == place and ring[i + 3] == epoch
-        if again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread):
-            oldest = i
-            break
-        if ring[i + 1] < ring[oldest + 1]:
-            oldest = i
-    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
+        if ring[i] == place:
+            # Lanes of one access must not push out the rest, nor must a loop that waits.
+            now = ring[i + 1] == time
+            again = reads and ring[i + 4] and ring[i + 3] == epoch
+            if now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread)):
+                oldest, until = i, max(until, ring[i + 5]) if now else until
+                break
+        age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
+        if age < least:
+            oldest, least = i, age
+    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, time, thread
     ring[oldest + 3], ring[oldest + 4], ring[oldest + 5] = epoch, reads, until
     if not reads:
-        h[HANDED] = h[TIME]
+        h[HANDED] = time
 
 
 class Sight(NamedTuple):

@@ -243,7 +243,7 @@ def _lane(
             return
     else:
         known = o.octets(h[o.GLOBAL_KNOWN])
-    if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC):
+    if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC, watch.ASK):
         # Copies of structs read the holes between their members, in parts of words too.
         units = 1 if space == o.LOCAL and size < 4 else count
         unit = nbytes if units == 1 else size
@@ -268,7 +268,7 @@ def _lane(
         _pend(h, c, s, thread, offset, nbytes, where)
     if what >= watch.STRONG_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
-        reads = what == watch.STRONG_LOAD
+        reads = what in (watch.STRONG_LOAD, watch.ASK)
         until = h[o.TIME] if releases else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
         o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until)
         o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until)

@@ -284,6 +284,8 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     for e in range(count):
         k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
     what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
+    if operation in ("add", "or", "xor") and i.operands[-1] == ptx.Immediate(0):
+        what = watch.ASK
     for active, a in visits(k, i, i.operands[at], bits, count):
         if a.space == "local":
             k.fault_if(Fault.SPACE, k.f.as_bits(active), i, a.address)

@@ -16,9 +16,9 @@ from nqbench.simulator.ptx import Instruction, Memory
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
-LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(7)
+LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE, ASK = range(8)
 """What an access does; the strong ones do not race with one another. ``COPY`` is a store that goes
-on until it is waited for."""
+on until it is waited for, ``ASK`` an atomic that adds nothing."""
 RELEASES: Final = 8
 """Added to these: what the thread did before is done for all who see it."""
 ARRIVE, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(7)

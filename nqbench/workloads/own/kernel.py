@@ -217,13 +217,11 @@ class OwnKernel(Workload):
 def _changed(buffers: Sequence[Buffer], outputs: Outputs, checks: Mapping[str, Any]) -> str:
     """Which buffer with contents the kernel changed though it is not put back; empty if none."""
     for buffer in buffers:
-        if buffer.data is None or buffer.restore or buffer.name not in outputs:
+        if buffer.data is None or buffer.restore or buffer.name in checks:
             continue
-        if buffer.name not in checks and outputs[buffer.name].tobytes() != buffer.data.tobytes():
-            return (
-                f"the kernel changes '{buffer.name}', so every launch would start from what the one"
-                " before left: say `restore: true` there"
-            )
+        if buffer.name in outputs and outputs[buffer.name].tobytes() != buffer.data.tobytes():
+            said = "so every launch would start from what the one before left: say `restore: true`"
+            return f"the kernel changes '{buffer.name}', {said} there"
     return ""
 
 

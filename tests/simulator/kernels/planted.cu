@@ -197,6 +197,20 @@ K told_by_a_flag(int* out, int*) {  // by 32 threads that only read it
         out[blockIdx.x * 96 + T] = s[T - 32];
     }
 }
+K asked_by_every_lane(int* out, int*) {
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) {}
+        __threadfence_block();
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
 K both_read_a_flag(int* out, int*) {
     __shared__ int flag, s;
     if (T == 0) flag = 0;
