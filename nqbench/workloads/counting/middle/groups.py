@@ -141,14 +141,12 @@ class QuarterLists:
     ``rising`` has bit ``c + rows - 1 - r`` of each queen in row r and column c: the diagonals
     towards larger columns, as the last row meets them, those included that have left the board.
     ``falling`` has bit ``c + r``: those towards smaller columns, as the first row meets them.
-    ``last``: column of the last row's queen. ``crossed``: first row with a queen in a middle
-    column, or ``NO_ROW``.
+    ``crossed``: first row with a queen in a middle column, or ``NO_ROW``.
     """
 
     starts: Words
     rising: Words
     falling: Words
-    last: NDArray[np.uint8]
     crossed: NDArray[np.uint8]
 
 
@@ -177,4 +175,4 @@ def quarter_lists(n: int, rows: int) -> QuarterLists:
         crossed[(column == n // 2) | (column == (n - 1) // 2)] = r
     starts = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.uint32)
     assert len(starts) == comb(n, rows) + 1
-    return QuarterLists(starts, rising, falling, boards[:, -1].astype(np.uint8), crossed)
+    return QuarterLists(starts, rising, falling, crossed)
