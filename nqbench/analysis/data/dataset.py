@@ -169,7 +169,9 @@ class Dataset:
         known = tomllib.loads(file.read_text(encoding="utf-8"))
         made = datetime.fromisoformat(self.manifest.get("created") or "9999-12-31T00:00:00+00:00")
         changes = [] if self.simulated else known.get(str(self.study.get("workload")), [])
-        return [change["what"] for change in changes if made < change["at"]]
+        systems = {None, *(point.system for point in self.points)}
+        own = [change for change in changes if change.get("system") in systems]
+        return [change["what"] for change in own if made < change["at"]]
 
     @property
     def event_step_s(self) -> float:
