@@ -88,8 +88,9 @@ Warp = IntEnum(
     " ORDINAL BITS",
     start=0,
 )
-"""Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number
-in the grid; BITS is followed by one word per 64 basic blocks."""
+"""Fields of a resident warp. NUMBER is its place among the resident warps, those of one
+multiprocessor side by side, as their local memory lies; ORDINAL its number in the grid; BITS is
+followed by one word per 64 basic blocks."""
 
 State = IntEnum("State", "EMPTY READY PARKED DONE", start=0)
 """What a warp is doing. EMPTY is 0: a slot that never got a block has such warps."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nqbench.devices.registry import SimDevice, choose_device, open_device, open_simulator
+from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import PLACE, Rules, counting, ptx, run
 
@@ -163,6 +165,34 @@ def test_local_memory_by_generation() -> None:
         if model != "gtx480":
             assert cached["dram_bytes"] == cached["local_bytes"] + cached["global_bytes"]
     assert moved["gf8600m_gs"] >= moved["gtx275"] > 2 * moved["gtx480"]
+
+
+LOCAL = """
+extern "C" __global__ void rows(int* out, int n) {
+    int own[128], sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < 4 * 40; k++) {
+        own[k * n % 40] = k;
+        sum += own[(k + n) * n % 40];
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 64])
+def test_local_memory_of_a_multiprocessor_lies_together(tmp_path: Path, threads: int) -> None:
+    """Seven warps with 40 lines each fit 256 KB. (132 times 128 rows are 33 times its 512 sets.)"""
+    (tmp_path / "rows.cu").write_text(LOCAL, encoding="utf-8")
+    blocks = 7 * 132 * 32 // threads
+    out = Buffer("out", "int32", blocks * threads, output=True)
+    plan = KernelPlan(
+        tmp_path / "rows.cu", "rows", ("out", np.int32(7)), (blocks, 1, 1), (threads, 1, 1),
+        buffers=(out,),
+    )  # fmt: skip
+    with SimDevice("h100", modes=("cache",)).prepare(plan) as prepared:
+        counters = prepared.launch().counters or {}
+    assert counters["l1_hit_percent"] > 85
 
 
 def test_names_of_devices() -> None:
