@@ -16,16 +16,7 @@ from nqbench.device import Device
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Plan
-from nqbench.simulator.models import (
-    DEFAULT_MODEL,
-    MODES,
-    ORDERS,
-    REPRESENTATIVES,
-    ROUND_ROBIN,
-    is_model,
-    load_model,
-    model_names,
-)
+from nqbench.simulator import models
 from nqbench.system.suggest import nearest, suggestion
 
 if TYPE_CHECKING:
@@ -66,9 +57,9 @@ def choose_device(spec: str = "auto") -> DeviceChoice:
     kind, rest = _split(spec)
     if kind == "sim":
         model, order, modes = _model_and_modes(rest)
-        words = () if order == ROUND_ROBIN else (order,)
+        words = () if order == models.ROUND_ROBIN else (order,)
         full = ":".join(("sim", model, *words, *modes))
-        return DeviceChoice(full, "asked for", load_model(model).remark)
+        return DeviceChoice(full, "asked for", models.load_model(model).remark)
     if kind != "auto":
         if kind == "cuda":
             if rest and not rest.isdecimal():
@@ -85,7 +76,7 @@ def _automatic() -> DeviceChoice:
         first, gpu = next(iter(find_gpus().items()))
     except DeviceUnavailable as absence:
         cause = str(absence).partition(";")[0]  # behind it: advice to name another device
-        return DeviceChoice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
+        return DeviceChoice(f"sim:{models.DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
     return DeviceChoice(first, f"the first CUDA GPU: {gpu.name}")
 
 
@@ -157,7 +148,7 @@ def facts_for(spec: str) -> DeviceFacts:
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
-        return load_model(_model_and_modes(rest)[0]).facts
+        return models.load_model(_model_and_modes(rest)[0]).facts
     with closing(open_device(spec)) as device:
         return device.facts
 
@@ -175,9 +166,11 @@ def list_devices() -> list[DeviceRow]:
     except DeviceUnavailable as absence:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
     compiler = _compiler_absence()
-    for name in model_names():
-        model = load_model(name)
-        also = [f" (also sim:{arch})" for arch, one in REPRESENTATIVES.items() if one == name][:1]
+    for name in models.model_names():
+        model = models.load_model(name)
+        also = [
+            f" (also sim:{arch})" for arch, one in models.REPRESENTATIVES.items() if one == name
+        ][:1]
         arch = model.remark or "".join((model.facts.arch, *also))
         note = compiler or f"{model.facts.multiprocessors} multiprocessors, {arch}"
         rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
@@ -218,19 +211,20 @@ def _split(spec: str) -> tuple[str, str]:
 def _model_and_modes(rest: str) -> tuple[str, str, tuple[str, ...]]:
     """``mini:reverse:cache`` as its parts: model, order of warps, modes."""
     model, *words = rest.split(":")
-    if not is_model(model):  # the path of a file may have colons
+    if not models.is_model(model):  # the path of a file may have colons
         model, words = rest, []
-        while model.rpartition(":")[2] in (*ORDERS, *MODES):
+        while model.rpartition(":")[2] in (*models.ORDERS, *models.MODES):
             model, _, word = model.rpartition(":")
             words.append(word)
     for word in words:
-        if word not in (*ORDERS, *MODES):
+        if word not in (*models.ORDERS, *models.MODES):
             raise DeviceUnavailable(
-                f"{word!r} is neither an order of warps ({', '.join(ORDERS)}) nor a mode"
-                f" ({', '.join(MODES)}) of the simulator; {suggestion(word, (*ORDERS, *MODES))}"
+                f"{word!r} is neither an order of warps ({', '.join(models.ORDERS)}) nor a mode"
+                f" ({', '.join(models.MODES)}) of the simulator;"
+                f" {suggestion(word, (*models.ORDERS, *models.MODES))}"
             )
-    orders = [word for word in words if word in ORDERS]
+    orders = [word for word in words if word in models.ORDERS]
     if len(set(orders)) > 1:
         raise DeviceUnavailable(f"device 'sim:{rest}' has two orders of warps; name one")
-    modes = tuple(mode for mode in MODES if mode in words)
-    return model or DEFAULT_MODEL, orders[0] if orders else ROUND_ROBIN, modes
+    modes = tuple(mode for mode in models.MODES if mode in words)
+    return model or models.DEFAULT_MODEL, orders[0] if orders else models.ROUND_ROBIN, modes

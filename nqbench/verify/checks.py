@@ -43,19 +43,9 @@ from nqbench.report import matrix
 from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
+from nqbench.runs import reading
 from nqbench.runs.folder import LOCK
 from nqbench.runs.frame import metrics_of
-from nqbench.runs.reading import (
-    RECORDS,
-    SUMS,
-    RecordFile,
-    default_out,
-    look_through,
-    once,
-    read_manifest,
-    record_bytes,
-    sums_of,
-)
 from nqbench.study import Study, expand, load_study
 from nqbench.system.crash import summary
 from nqbench.system.files import contents, contents_of, text
@@ -128,7 +118,7 @@ def verify(path: Path, listener: Callable[[str], None], done: set[Path]) -> Veri
     of_files = Check("files")
     _make(of_files, listener, partial(files, path))
     try:
-        manifest, found = read_manifest(path), look_through(path)
+        manifest, found = reading.read_manifest(path), reading.look_through(path)
         run = collect(manifest, found.records, path)
     except FolderRefused:
         raise
@@ -170,9 +160,11 @@ def _make(check: Check, listener: Callable[[str], None], derive: Callable[[Check
 
 def files(path: Path, check: Check) -> None:
     """Every file is the one in ``SHA256SUMS``; what has no checksum is named."""
-    known = sums_of(path)
+    known = reading.sums_of(path)
     if known is None:
-        check.left.append(f"there is no {SUMS}: whether a file was changed as a whole is not known")
+        check.left.append(
+            f"there is no {reading.SUMS}: whether a file was changed as a whole is not known"
+        )
         return
     for name, digest in known.items():
         file = path / name
@@ -182,24 +174,26 @@ def files(path: Path, check: Check) -> None:
             content = contents_of(file)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            check.faults.append(f"{path / SUMS} names {shown(name)}, which cannot be read: {why}")
+            check.faults.append(
+                f"{path / reading.SUMS} names {shown(name)}, which cannot be read: {why}"
+            )
             continue
         check.derived += 1
         if hashlib.sha256(content).hexdigest() != digest:
-            check.faults.append(f"{file} is not the file that {SUMS} names")
+            check.faults.append(f"{file} is not the file that {reading.SUMS} names")
     there = {f.relative_to(path).as_posix() for f in path.rglob("*") if f.is_file()}
-    if extra := sorted(there - {*known, SUMS, LOCK}):
-        check.left.append(f"{SUMS} has no checksum of {', '.join(extra)}")
+    if extra := sorted(there - {*known, reading.SUMS, LOCK}):
+        check.left.append(f"{reading.SUMS} has no checksum of {', '.join(extra)}")
 
 
-def _twice(path: Path, found: RecordFile) -> Iterator[str]:
+def _twice(path: Path, found: reading.RecordFile) -> Iterator[str]:
     """Lines with a key twice, of which readers of JSON take the first or the last."""
-    for number, line in enumerate(record_bytes(path).split(b"\n")[:-1], 1):
+    for number, line in enumerate(reading.record_bytes(path).split(b"\n")[:-1], 1):
         if line and number not in found.damaged:
             try:
-                json.loads(line, object_pairs_hook=once)
+                json.loads(line, object_pairs_hook=reading.once)
             except ValueError as error:
-                yield f"{path / RECORDS}:{number}: {error}"
+                yield f"{path / reading.RECORDS}:{number}: {error}"
 
 
 def who(record: Record) -> str:
@@ -484,7 +478,7 @@ def pages(run: Dataset, check: Check, done: set[Path]) -> None:
                 check.derived += 1
                 if contents(file) != written.read_bytes():
                     check.faults.append(_difference(file, written))
-    own = default_out(run.path)
+    own = reading.default_out(run.path)
     if not any(own.glob("*")):
         again = f"`nqbench report {run.path}` writes them"
         check.left.append(f"no table or figure of this run alone is in {own}; {again}")
@@ -493,7 +487,7 @@ def pages(run: Dataset, check: Check, done: set[Path]) -> None:
 def _writers(run: Dataset) -> Iterator[tuple[Path, Writer]]:
     """The folders that may have pages about the run, each with what writes them."""
     path, name = run.path, run.name
-    own = default_out(path)
+    own = reading.default_out(path)
     yield own, partial(write_report, Answer(_as_named(run, own)))
     if (own / APPENDIX).exists():
         yield own, partial(write_appendix, run)

@@ -16,19 +16,13 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench import multi_launch
 from nqbench.compiler.compiled import Compiled
 from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.gpu import Gpu, late
 from nqbench.devices.cuda.kernel import CudaPrepared, LoadedKernel
 from nqbench.errors import DeviceError, InfeasibleError
-from nqbench.multi_launch import (
-    ProgramContext,
-    check_kernels,
-    find_function,
-    kernel_of,
-    launch_arguments,
-)
 from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Variable, with_addresses
 from nqbench.vocabulary import of_kernel
 
@@ -45,10 +39,10 @@ class CudaProgram(CudaPrepared):
         self, device: Gpu, plan: MultiLaunchPlan, compiled: Mapping[str, Compiled]
     ) -> None:
         """Raises ``DeviceError`` for a plan that cannot be loaded."""
-        check_kernels(plan)
+        multi_launch.check_kernels(plan)
         super().__init__(device, f"program {plan.name}", plan.buffers)
         self.plan = plan
-        self._function = find_function(plan.function)
+        self._function = multi_launch.find_function(plan.function)
         self.kernels: dict[str, ProgramKernel] = {}
         self._outputs: Outputs = {}
         self._timed: CudaContext | None = None
@@ -181,7 +175,7 @@ class ProgramKernel:
                 " allocated"
             )
         if len(given) != len(self._variables):
-            launch_arguments(self._name, self._kernel, given)  # raises, with the names
+            multi_launch.launch_arguments(self._name, self._kernel, given)  # raises, with the names
         for place, struct in self._structs:
             self._values[place] = with_addresses(struct, self._addresses.__getitem__).tobytes()
         for name, places, kind in self._variables:
@@ -191,13 +185,15 @@ class ProgramKernel:
             except (KeyError, OverflowError):
                 fits = False
             if not fits:
-                launch_arguments(self._name, self._kernel, given)  # raises, with the reason
+                multi_launch.launch_arguments(
+                    self._name, self._kernel, given
+                )  # raises, with the reason
             for place in places:
                 self._values[place] = value
         return self._values
 
 
-class CudaContext(ProgramContext):
+class CudaContext(multi_launch.ProgramContext):
     """A program context on a GPU, for a timed run: it measures nothing itself."""
 
     def __init__(self, program: CudaProgram) -> None:
@@ -257,7 +253,7 @@ class CudaContext(ProgramContext):
 
     def _kernel(self, name: str) -> ProgramKernel:
         if name not in self._kernels:
-            kernel_of(self._plan, name)  # raises, with the names there are
+            multi_launch.kernel_of(self._plan, name)  # raises, with the names there are
         if time.perf_counter() > self._deadline:
             raise self._late()
         self.last = name
