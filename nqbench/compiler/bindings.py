@@ -143,10 +143,11 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
         nvjitlink.get_linked_cubin(handle, linked)
         return bytes(linked)
     except nvjitlink.nvJitLinkError as error:
-        raise CompileError(
-            f"kernel {symbol} cannot be linked with {library} for {arch} by nvJitLink"
-            f" {linker_version()}: {_message_of(nvjitlink, handle) or error}"
-        ) from error
+        log = bytearray(max(1, nvjitlink.get_error_log_size(handle)))
+        nvjitlink.get_error_log(handle, log)
+        said = " ".join(log.rstrip(b"\0").decode(errors="replace").split()) or error
+        by = f"for {arch} by nvJitLink {linker_version()}: {said}"
+        raise CompileError(f"kernel {symbol} cannot be linked with {library} {by}") from error
     finally:
         nvjitlink.destroy(handle)
 
@@ -155,12 +156,3 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
 def _nvjitlink() -> Any:
     what = "a kernel that launches kernels needs CUDA's linker nvJitLink, which"
     return load_bindings("nvjitlink", "version", CompileError, what)
-
-
-def _message_of(nvjitlink: Any, handle: int) -> str:
-    size = nvjitlink.get_error_log_size(handle)
-    if size <= 1:
-        return ""
-    raw = bytearray(size)
-    nvjitlink.get_error_log(handle, raw)
-    return " ".join(bytes(raw).rstrip(b"\0").decode(errors="replace").split())

@@ -13,10 +13,7 @@ import pytest
 from nqbench.compiler import bindings
 from nqbench.compiler.compile import compile_many
 from nqbench.compiler.nvrtc import CompileRequest
-from nqbench.compiler.static import static_report
 from nqbench.errors import CompileError
-from nqbench.plan import KernelPlan
-from nqbench.simulator.models import load_model
 from nqbench.system.files import CACHE_ENVIRONMENT
 from tests.compiling import compile_cubin, compile_ptx
 
@@ -68,13 +65,6 @@ def test_ptx_stays_unlinked_and_without_the_mark_nothing_compiles(source: Path) 
             compiling(source, "parent<4>", "sm_90")
 
 
-def test_the_static_report_takes_such_kernels(source: Path) -> None:
-    plan = KernelPlan(source, "parent<4>", ("out",), (1, 1, 1), (32, 1, 1), device_launch=True)
-    (row,) = static_report([("nested", plan)], [load_model("sm_90").facts])
-    assert row.note == ""
-    assert (row.registers or 0) > 8  # of the parent, not of its child
-
-
 def without_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     monkeypatch.setitem(sys.modules, "nvidia", None)
@@ -96,15 +86,6 @@ def test_a_missing_runtime_is_a_sentence_and_a_row_of_its_own(
     lost, kept = compile_many(requests)
     assert isinstance(lost, CompileError)
     assert not isinstance(kept, CompileError)
-
-
-def test_a_toolkit_serves_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_libraries(monkeypatch, tmp_path)
-    library = tmp_path / "cuda" / "targets" / "x86_64-linux" / "lib" / bindings.LIBRARY
-    library.parent.mkdir(parents=True)
-    library.write_bytes(b"!<arch>\n")
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
-    assert bindings.device_runtime() == library
 
 
 def test_a_missing_linker_is_a_sentence(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from unittest.mock import Mock, call
 
 import pytest
 
@@ -89,14 +88,6 @@ def test_chips_that_no_longer_compile_take_registers_of_the_oldest_that_does(sou
     assert (large.registers or 0) > 63
     assert large.note == "registers of sm_75 code; 63 per thread at most"
     assert large.blocks_per_multiprocessor == 8  # 16 warps of 63 -> 2048 registers: 32768 of 32768
-
-
-def test_a_kernel_is_compiled_once_for_many_plans(source: Path) -> None:
-    steps = Mock()
-    plans = [(str(block), plan(source, "other", block)) for block in (32, 64, 128)]
-    rows = static_report(plans, chips(["sm_90"]), steps)
-    assert [row.block_size for row in rows] == [32, 64, 128]
-    assert steps.mock_calls == [call.stage("compiling kernels", 1), call.advanced()]
 
 
 def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -> None:
