@@ -33,15 +33,13 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_ORDER_THREADS: Final = 512  # kOrderThreads
-_JOIN_THREADS: Final = 128  # kJoinThreads
+_ORDER_THREADS, _JOIN_THREADS = 512, 128  # kOrderThreads, kJoinThreads
 _PART: Final = 3072
 """Halves of the longest list of a cell to each of its parts that warps join."""
 _ORDER_BLOCKS, _JOIN_BLOCKS = 2, 6
 """Blocks of a multiprocessor, which take groups until none is left: as many as fit at most."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
-_COUNTS: Final = 3  # kCounts
-_PAIR_WORDS: Final = 6
+_COUNTS, _PAIR_WORDS = 3, 6  # kCounts
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
@@ -100,7 +98,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     """Numbers that follow from the levels: groups, those of a batch, and the room of a list."""
     n = number(levels, "n")
     symmetry = cast(Symmetry, levels["symmetry"])
-    count = len(groups_of.groups(n, symmetry)) if n < 20 else _about(n, symmetry)
+    count = comb(n, n // 2) * (n - n // 2 if n % 2 else 1) // (2 if symmetry == "mirror" else 4)
+    if n < 20:  # else within a percent
+        count = len(groups_of.groups(n, symmetry))
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
     staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
@@ -118,12 +118,6 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "pieces": pieces},
     }
-
-
-def _about(n: int, symmetry: Symmetry) -> int:
-    """Groups of a large board, within a percent."""
-    share = 2 if symmetry == "mirror" else 4
-    return comb(n, n // 2) * (n - n // 2 if n % 2 else 1) // share
 
 
 def make_plan(
@@ -208,16 +202,13 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
     ]
 
 
-def _word(name: str, level: str) -> str:
-    """A level in CUDA: ``PairTest::shuffle``."""
-    return f"{name.title().replace('_', '')}::{RESERVED_WORDS.get(level, level)}"
-
-
 def _kernels(
     levels: Mapping[str, Level], numbers: Numbers, multiprocessors: int
 ) -> dict[str, Kernel]:
     n, cuts = number(levels, "n"), np.uint32(numbers["cuts"])
-    config = ", ".join([str(n), *(_word(name, str(levels[name])) for name in _CONFIG)])
+    words = {name: RESERVED_WORDS.get(str(levels[name]), levels[name]) for name in _CONFIG}
+    named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
+    config = ", ".join([str(n), *named])  # 18, Listing::quarters, ..
     first, groups, at, room, count = (
         Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count")
     )
