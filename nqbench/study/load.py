@@ -11,18 +11,8 @@ import yaml
 
 from nqbench.errors import StudyError
 from nqbench.point import Executable
+from nqbench.study import model
 from nqbench.study import values as forms
-from nqbench.study.model import (
-    KINDS,
-    SWEEP_KEYS,
-    Axis,
-    Condition,
-    Measure,
-    PlacedValue,
-    ProgramSystem,
-    Study,
-    Sweep,
-)
 from nqbench.study.own_kernel import read_kernel
 from nqbench.study.packaged import find_study
 from nqbench.study.report_items import (
@@ -42,7 +32,7 @@ from nqbench.workloads import KERNEL, ExternalWorkload, register
 from nqbench.workloads.own.kernel import OwnKernel
 
 
-def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
+def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> model.Study:
     """Read a study: a file, one that comes with nqbench by its name (``ablation``), a dictionary.
 
     A dictionary has the form of a file. Its mistakes are located by the keys that lead to them.
@@ -58,7 +48,7 @@ def load_study(given: Path | str | Mapping[str, Any] | ParsedFile) -> Study:
     name, own = _workload(source, file)
     sizes = forms.sizes(source, file.n, ("n",)) if file.n is not None else None
     sweeps = [_open_factors(sweep, own) for sweep in _sweeps(source, file, sizes)]
-    return Study(
+    return model.Study(
         name=file.name,
         about=file.about,
         workload=name,
@@ -90,7 +80,7 @@ def _workload(source: ParsedFile, file: StudyFile) -> tuple[str, OwnKernel | Non
     return own.name, own
 
 
-def _open_factors(sweep: Sweep, own: OwnKernel | None) -> Sweep:
+def _open_factors(sweep: model.Sweep, own: OwnKernel | None) -> model.Sweep:
     """The sweep with the factors of its own kernel that it leaves out: without a ``default`` all
     their levels count, as if they stood under ``matrix``."""
     if own is None or sweep.programs_only:
@@ -99,8 +89,9 @@ def _open_factors(sweep: Sweep, own: OwnKernel | None) -> Sweep:
     names = [str(i.value) for i in named.items()] if named else [""]
     systems = [own.systems.get(name, {}) for name in names if name not in sweep.programs]
     found = {
-        name: Axis(
-            dict.fromkeys(KINDS, tuple(PlacedValue(v, place) for v in about["levels"])), place
+        name: model.Axis(
+            dict.fromkeys(model.KINDS, tuple(model.PlacedValue(v, place) for v in about["levels"])),
+            place,
         )
         for name, about in own.block.factors.items()
         if about.get("levels")
@@ -112,13 +103,15 @@ def _open_factors(sweep: Sweep, own: OwnKernel | None) -> Sweep:
     return replace(sweep, matrix={**found, **sweep.matrix})
 
 
-def _sweeps(source: ParsedFile, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:
-    at_top = [key for key in SWEEP_KEYS if key in source.data]
+def _sweeps(
+    source: ParsedFile, file: StudyFile, sizes: model.Axis | None
+) -> tuple[model.Sweep, ...]:
+    at_top = [key for key in model.SWEEP_KEYS if key in source.data]
     if file.sweeps is None:
         if not at_top and file.kernel is None:
             raise source.error(
                 "the study has nothing to run: it needs 'sweeps', or one sweep's keys at top level"
-                f" ({listing(SWEEP_KEYS)})"
+                f" ({listing(model.SWEEP_KEYS)})"
             )
         return (_sweep(source, file, (), file.name, sizes),)
     if at_top:
@@ -138,9 +131,9 @@ def _sweeps(source: ParsedFile, file: StudyFile, sizes: Axis | None) -> tuple[Sw
     return tuple(sweeps)
 
 
-def _check_programs(source: ParsedFile, found: Sequence[ProgramSystem]) -> None:
+def _check_programs(source: ParsedFile, found: Sequence[model.ProgramSystem]) -> None:
     """A name stands for one program in the whole study."""
-    first: dict[str, ProgramSystem] = {}
+    first: dict[str, model.ProgramSystem] = {}
     for one in found:
         if first.setdefault(one.name, one).program != one.program:
             said = f"two programs are called '{one.name}'; give each its own name"
@@ -148,19 +141,19 @@ def _check_programs(source: ParsedFile, found: Sequence[ProgramSystem]) -> None:
 
 
 def _sweep(
-    source: ParsedFile, keys: SweepKeys, path: KeyPath, name: str, sizes: Axis | None
-) -> Sweep:
-    def group(key: str, read_axis: Any) -> dict[str, Axis]:
+    source: ParsedFile, keys: SweepKeys, path: KeyPath, name: str, sizes: model.Axis | None
+) -> model.Sweep:
+    def group(key: str, read_axis: Any) -> dict[str, model.Axis]:
         values = getattr(keys, key) or {}
         return {f: read_axis(source, raw, (*path, key, f)) for f, raw in values.items()}
 
-    def conditions(key: str) -> tuple[Condition, ...]:
+    def conditions(key: str) -> tuple[model.Condition, ...]:
         raw = getattr(keys, key)
         mappings = key == "exclude"
         return () if raw is None else forms.conditions(source, raw, (*path, key), mappings=mappings)
 
     systems, programs = _systems(source, keys, path)
-    sweep = Sweep(
+    sweep = model.Sweep(
         name=name,
         path=path,
         n=forms.sizes(source, keys.n, (*path, "n")) if path and keys.n is not None else None,
@@ -180,9 +173,9 @@ def _sweep(
 
 def _systems(
     source: ParsedFile, keys: SweepKeys, path: KeyPath
-) -> tuple[Axis | None, dict[str, ProgramSystem]]:
+) -> tuple[model.Axis | None, dict[str, model.ProgramSystem]]:
     """The axis of systems, and the external programs among them by their names."""
-    programs: dict[str, ProgramSystem] = {}
+    programs: dict[str, model.ProgramSystem] = {}
     if keys.system is not None and keys.systems is not None:
         raise source.error("give 'system' or 'systems', not both", (*path, "systems"))
     if keys.system is not None:
@@ -198,12 +191,14 @@ def _systems(
     return axis, programs
 
 
-def _read_programs(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[Any, list[ProgramSystem]]:
+def _read_programs(
+    source: ParsedFile, raw: Any, path: KeyPath
+) -> tuple[Any, list[model.ProgramSystem]]:
     """The value of ``systems`` with every program replaced by its name, and the programs.
 
     Raises ``StudyError`` at the line of a mistake.
     """
-    if isinstance(raw, dict) and raw.keys() & set(KINDS):
+    if isinstance(raw, dict) and raw.keys() & set(model.KINDS):
         pairs = {k: _read_programs(source, v, (*path, k)) for k, v in raw.items()}
         return {k: names for k, (names, _) in pairs.items()}, [
             program for _, found in pairs.values() for program in found
@@ -219,7 +214,7 @@ def _read_programs(source: ParsedFile, raw: Any, path: KeyPath) -> tuple[Any, li
     return names, list(found.values())
 
 
-def _program(source: ParsedFile, path: KeyPath) -> ProgramSystem:
+def _program(source: ParsedFile, path: KeyPath) -> model.ProgramSystem:
     file = fit(source, ProgramFile, path)
     if file.unit and not file.time:
         raise source.error("'unit' needs a time: add the pattern `time`", (*path, "unit"))
@@ -235,10 +230,10 @@ def _program(source: ParsedFile, path: KeyPath) -> ProgramSystem:
         file.device,
         str(source.path.absolute().parent),
     )
-    return ProgramSystem(file.name, program, path)
+    return model.ProgramSystem(file.name, program, path)
 
 
-def _check_given(source: ParsedFile, sweep: Sweep, sizes: Axis | None) -> None:
+def _check_given(source: ParsedFile, sweep: model.Sweep, sizes: model.Axis | None) -> None:
     """Every factor is given once, and there are sizes."""
     groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
     if not any(groups.values()) and not sweep.systems and KERNEL not in source.data:
@@ -268,8 +263,8 @@ def _check_given(source: ParsedFile, sweep: Sweep, sizes: Axis | None) -> None:
         )
 
 
-def _check_zip(source: ParsedFile, sweep: Sweep) -> None:
-    for kind in KINDS:
+def _check_zip(source: ParsedFile, sweep: model.Sweep) -> None:
+    for kind in model.KINDS:
         lengths = {factor: len(axis.on(kind)) for factor, axis in sweep.zip.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{factor} has {length}" for factor, length in lengths.items())
@@ -277,7 +272,7 @@ def _check_zip(source: ParsedFile, sweep: Sweep) -> None:
             raise source.error(f"{said} on a {kind} device", (*sweep.path, "zip"))
 
 
-def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measure:
+def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> model.Measure:
     for key in ("counted", "long", "variants"):
         for index, name in enumerate(getattr(file, key)):
             if name not in sweeps:
@@ -288,7 +283,7 @@ def _measure(source: ParsedFile, file: MeasureFile, sweeps: list[str]) -> Measur
         raise source.error(said, ("measure", "counted"))
     given = file.model_dump().items()
     made: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in given}
-    return Measure(**made)
+    return model.Measure(**made)
 
 
 def _report_item(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from nqbench import vocabulary
 from nqbench.analysis.answer import Answer
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import FolderRefused, StudyError
@@ -32,14 +33,6 @@ from nqbench.runs.reading import CRATE, MANIFEST, PACKED, RECORDS, SUMS
 from nqbench.study.packaged import packaged
 from nqbench.study.report_items import ReportItem
 from nqbench.system.versions import PACKAGE, __version__, required
-from nqbench.vocabulary import (
-    CACHE_COUNTERS,
-    COUNTERS,
-    PHASES,
-    PROFILER_COUNTERS,
-    PROGRAM_COUNTERS,
-    plain_name,
-)
 from nqbench.workloads import of_study
 
 COLUMNS: Final = "measurements.csv"
@@ -230,15 +223,20 @@ def _to(names: Iterable[str]) -> object:
 
 def _columns(run: Dataset) -> list[dict[str, Any]]:
     """Every column of the measurements: its unit, and what it means where that is declared."""
-    known = {**PROGRAM_COUNTERS, **CACHE_COUNTERS, **PROFILER_COUNTERS, **COUNTERS}
-    known |= {f"{name}_s": meaning for name, meaning in PHASES.items()}
+    known = {
+        **vocabulary.PROGRAM_COUNTERS,
+        **vocabulary.CACHE_COUNTERS,
+        **vocabulary.PROFILER_COUNTERS,
+        **vocabulary.COUNTERS,
+    }
+    known |= {f"{name}_s": meaning for name, meaning in vocabulary.PHASES.items()}
     with suppress(StudyError):  # a kernel of a user's own
         known |= {name: one.meaning for name, one in of_study(run.study).factors.items()}
     table = load(run.path)
     numbers = table.select_dtypes("number").columns
     found = []
     for name in table.columns:
-        plain = plain_name(name)[0]
+        plain = vocabulary.plain_name(name)[0]
         unit = next((unit for end, unit in UNITS.items() if plain.endswith(end)), "1")
         place = "#column-" + re.sub(r"[^\w.-]", "-", name)
         one = {"@id": place, "@type": "PropertyValue", "name": name}

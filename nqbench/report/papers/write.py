@@ -15,16 +15,8 @@ from typing import Final
 from nqbench.analysis.claims.judge import ENUMERATED, LACKING, Verdict, judge
 from nqbench.analysis.claims.robust import by_chance
 from nqbench.analysis.claims.scorecard import Scorecard, scorecard
+from nqbench.analysis.data import for_papers
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.for_papers import (
-    device_names,
-    in_times_of,
-    load_all,
-    modelled,
-    of_own_gpu,
-    papers_of,
-    with_others,
-)
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
@@ -82,8 +74,12 @@ def write_paper(
     to the one that leads here.
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
-    own = [run for run in runs if of_own_gpu(paper, run)]
-    runs = [in_times_of(paper, run) for run in runs if run not in own or len(own) == len(runs)]
+    own = [run for run in runs if for_papers.of_own_gpu(paper, run)]
+    runs = [
+        for_papers.in_times_of(paper, run)
+        for run in runs
+        if run not in own or len(own) == len(runs)
+    ]
     page = Page(out, formats, home=home)
     source = joint_source(runs)
     judged = judge(paper, runs)
@@ -93,7 +89,7 @@ def write_paper(
     page.heading(paper.title, 1)
     page.add(Paragraph(card.outcome))
     page.table(scores, level=0)
-    drawn, lacking = _figures(paper, runs, [modelled(run) for run in own])
+    drawn, lacking = _figures(paper, runs, [for_papers.modelled(run) for run in own])
     others = [drawing for figure, drawing in drawn if not figure.headline]
     for drawing in (drawing for figure, drawing in drawn if figure.headline):
         page.drawing(drawing, timed)
@@ -141,7 +137,7 @@ def add_own(
 ) -> tuple[tuple[Verdict, ...], Scorecard, Table]:
     """Put on a page what runs on models of the paper's own GPUs say of its claims, in its own
     form: the scorecard, how far to trust it, every claim."""
-    runs = [modelled(run) for run in runs]
+    runs = [for_papers.modelled(run) for run in runs]
     source = replace(joint_source(runs), provenance="simulated counters, modelled times")
     judged, card = judge(paper, runs), scorecard(paper, runs)
     scores = replace(tables.scorecard_table(card, source), name=slug("own-scorecard", paper.id))
@@ -184,7 +180,7 @@ def _tables(
     """Each table per run; one that is the same for every device, once."""
     written: set[tuple[object, ...]] = set()
     chips = [run.chip for run in runs]
-    for run, chip, device in zip(runs, chips, device_names(runs), strict=True):
+    for run, chip, device in zip(runs, chips, for_papers.device_names(runs), strict=True):
         made, name = [], chip if chips.count(chip) == 1 else device
         for table in (table for table in paper.tables if table.reproduce != "none"):
             with _noted(lacking, f"{_named('table', table)} ({name})"):
@@ -231,9 +227,9 @@ def claims_tables(
     (no paper's run, unknown paper, runs that have nothing of the paper asked for) and
     ``StoreError`` (not a run).
     """
-    read = load_all(runs, cpu)
+    read = for_papers.load_all(runs, cpu)
     found = {}
-    for one in papers_of(read, paper):
+    for one in for_papers.papers_of(read, paper):
         mine = read if paper else [r for r in read if r.name == one.id]
         found_here = judge(one, mine)
         table = about_runs(tables.claims_table(one, found_here, joint_source(mine)), mine)
@@ -299,9 +295,11 @@ def with_repeated(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
     """Runs, each with those of the same study on other GPUs of its model: in folders beside its own
     that are called ``STUDY_...``."""
     found = []
-    for run in load_all(runs, cpu):
-        beside = load_all(sorted(run.path.parent.glob(f"{run.path.name}_*")), cpu)
-        found.append(with_others(run, (other for other in beside if other.name == run.name)))
+    for run in for_papers.load_all(runs, cpu):
+        beside = for_papers.load_all(sorted(run.path.parent.glob(f"{run.path.name}_*")), cpu)
+        found.append(
+            for_papers.with_others(run, (other for other in beside if other.name == run.name))
+        )
     return found
 
 
@@ -309,7 +307,7 @@ def recorded_beside(name: str, own: Path) -> list[Dataset]:
     """The project's GPU runs of a paper, but for one's own."""
     runs = [run for run in recorded_runs(name, "reference") if run.resolve() != own.resolve()]
     cpu = next(iter(recorded_runs(CPU_BASELINE, "reference")), None)
-    return [run for run in load_all(runs, cpu) if not run.simulated]
+    return [run for run in for_papers.load_all(runs, cpu) if not run.simulated]
 
 
 def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, Table]:
