@@ -35,7 +35,7 @@ LONGEST_S: Final = 1e9
 """Thirty years: no launch takes longer, and ratios of such times stay finite."""
 SHORTEST_S: Final = 1e-18
 """A billionth of a clock: what is shorter and not 0 was not measured."""
-MOST: Final = 10**30
+MOST: Final = 10**100
 """Far more than any count, size or seed; sums, products and ratios of such numbers stay finite."""
 BOUNDS: Final = ("greater_than_equal", "less_than_equal")
 """Errors of pydantic: the type is right, the number is not."""
@@ -209,7 +209,7 @@ def fault_of(form: type, data: object) -> str:
         return f"lacks {_name([*path, last])}"
     if found[0]["type"] == "extra_forbidden" and not above:
         return f"has unknown fields: {', '.join(str(one['loc'][-1]) for one in found)}"
-    rule = found[0]["msg"].removeprefix("Input ").replace(str(MOST), "1e30")
+    rule = found[0]["msg"].removeprefix("Input ").replace(str(MOST), "1e100")
     return not_a(path, value, rule if rule.startswith("should") else "does not belong there")
 
 

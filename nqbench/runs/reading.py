@@ -176,7 +176,7 @@ def _number(word: str) -> float:
     """A number of a manifest: of its settings and facts none is infinite or undefined."""
     number = int(word) if word.strip("-").isdigit() else float(word)
     if not -MOST <= number <= MOST:
-        raise ValueError(f"it holds {shown(word)}, which is no number up to 1e30")
+        raise ValueError(f"it holds {shown(word)}, which is no number up to 1e100")
     return number
 
 

@@ -127,7 +127,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "a folder above": (manifest(lambda m: [p.update(sweep=OUT) for p in m["points"]]), 0, ""),
     "a study above": (manifest(lambda m: m["study"].update(name=OUT)), 0, ""),
     "a huge size": (manifest(lambda m: m["points"][0]["factors"].update(n=2**63)), 1, "from 0 to"),
-    "a huge seed": (manifest(lambda m: m.update(seed=10**300)), 1, "no number up to 1e30"),
+    "a huge seed": (manifest(lambda m: m.update(seed=10**300)), 1, "no number up to 1e100"),
     "two versions": (
         write(MANIFEST, b'{"version": 1, "version": 1}'),
         1,

@@ -26,8 +26,6 @@ NOTEWORTHY: Final = 1.02
 EVENT_STEP_S: Final = 5e-7
 """Resolution of CUDA events (CUDA runtime documentation, ``cudaEventElapsedTime``). Rounds that
 agree to the last tick are not known better than to a tick."""
-WIDEST: Final = 300.0
-"""Half-width of an interval, on the logarithmic scale, whose bounds are still finite."""
 METHOD: Final = "bh"
 """Benjamini-Hochberg. It holds for independent and for positively dependent tests, which is how
 points with the same between-round variation depend on each other; Benjamini-Yekutieli would guard
@@ -35,6 +33,11 @@ against any dependence, with thresholds five times smaller at 100 points."""
 
 RoundValues = Mapping[int, float]
 """Value of each round."""
+
+
+def _exp(logarithm: float) -> float:
+    """Its exponential, kept finite and above 0: an interval may be as wide as it likes."""
+    return math.exp(min(max(logarithm, -700.0), 700.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +123,13 @@ class Contrast:
 
     def estimate(self) -> Estimate:
         """The ratio with its interval."""
-        value = math.exp(self.log_ratio)
+        value = _exp(self.log_ratio)
         if not self.known:
             return Estimate(value, rounds=self.rounds)
         from scipy.special import stdtrit
 
         half = float(stdtrit(self.freedom, 0.5 + CONFIDENCE / 2)) * self.error
-        half = min(half, WIDEST)
-        low, high = math.exp(self.log_ratio - half), math.exp(self.log_ratio + half)
+        low, high = _exp(self.log_ratio - half), _exp(self.log_ratio + half)
         return Estimate(value, low, high, self.rounds)
 
     def p_different(self) -> float:
@@ -173,9 +175,9 @@ def combine(values: Sequence[float], *, exact: bool = False) -> Estimate:
     count = len(logs)
     center = float(logs.mean())
     if count < 2:
-        return Estimate(math.exp(center), rounds=count)
+        return Estimate(_exp(center), rounds=count)
     half = quantile(count, CONFIDENCE) * float(logs.std(ddof=1)) / math.sqrt(count)
-    return Estimate(math.exp(center), math.exp(center - half), math.exp(center + half), count)
+    return Estimate(_exp(center), _exp(center - half), _exp(center + half), count)
 
 
 def paired(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Contrast:
