@@ -46,10 +46,8 @@ def _prepare() -> None:
             # It may lack characters, and a path may hold bytes that are not text.
             stream.reconfigure(errors="backslashreplace")
     # A batch system or a container stops a job by the first, a lost connection by the second.
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        # Under nohup it is ignored, and stays so.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup it is ignored, and stays so
             signal.signal(number, signal.default_int_handler)  # as after Ctrl-C
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,8 +166,7 @@ def _options(program: CompileRequest) -> list[str]:
     own += [f"--include-path={folder}" for folder in folders]
     # cooperative_groups.h does not include CUDA's C++ library then: 0.3 s instead of 5.
     own.append("-D_CG_LIMIT_INCLUDED_DEPENDENCIES")
-    if sys.platform == "linux":
-        own.append("--device-int128")  # nvcc has it anyway
+    own.append("--device-int128")  # nvcc has it anyway
     if program.kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
         if _version() >= (12, 9):  # which keeps compiled kernels itself

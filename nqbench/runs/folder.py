@@ -182,7 +182,7 @@ class RunWriter:
 
 def _open_no_link(path: str, flags: int) -> int:
     """For a file that is made here: a link in its place leads to somebody's own."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 @contextmanager

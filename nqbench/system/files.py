@@ -27,7 +27,7 @@ MAX_KEPT: Final = 1 << 30
 """Bytes of a file that the cache folder is believed to hold."""
 _KEPT: Final = b"nqbench kept 1\n"
 _DIGEST_BYTES: Final = 32
-WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH if os.name == "posix" else 0
+WRITABLE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CONTROLS: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves the cursor, ends a line of TeX or turns the direction of writing; not a line's end."""
 _OPTION: Final = re.compile(r"(--[\w-]+=|-o(?=/)|)(.*)", re.DOTALL)
@@ -82,7 +82,7 @@ def others_write(path: Path) -> bool:
         found = (path.lstat(), path.stat())
     except OSError:
         return False
-    known = {0, *([os.getuid()] if hasattr(os, "getuid") else (found[0].st_uid, found[1].st_uid))}
+    known = {0, os.getuid()}
     return any(s.st_uid not in known for s in found) or bool(found[1].st_mode & WRITABLE)
 
 
@@ -215,7 +215,7 @@ def ending(file: Path) -> Path:
 
 def open_at_once(path: str, flags: int) -> int:
     """An opener for ``open``: a pipe that nobody writes to is empty, and does not wait."""
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     return descriptor
 

@@ -44,9 +44,7 @@ def cpu_model() -> str:
 
 def cpu_count() -> int:
     """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def spans(count: int, pieces: int) -> list[tuple[int, int]]:

@@ -29,12 +29,9 @@ GRACE_S: Final = 2.0
 
 
 def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when the parent dies (Linux; elsewhere the closed pipe does it).
-
-    A launch that hangs inside a driver does not see a closed pipe.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Ask Linux for SIGKILL when the parent dies: a launch that hangs inside a driver does not see
+    a closed pipe."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def follow(runner: Connection, requests: queue.Queue[messages.Message | None]) -> None:
