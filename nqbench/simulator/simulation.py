@@ -60,7 +60,9 @@ class Simulation:
         from nqbench.compiler.nvrtc import compiler_version
 
         chip = self.model.chip
-        counts = [m for m in (models.EXPAND, models.PTXAS) if {m, models.PTXAS} & {*self.modes}]
+        counts = [models.EXPAND] if models.EXPAND in self.modes else []
+        if models.PTXAS in self.modes:
+            counts = [models.EXPAND, models.PTXAS]
         caches = [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]
         return {
             "kind": "sim",

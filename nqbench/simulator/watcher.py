@@ -19,7 +19,6 @@ from nqbench.simulator import layout
 from nqbench.simulator import ordering as o
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.layout import BARRIERS, GLOBAL_BASE, PAGE_BITS, BlockSlot, Context
-from nqbench.simulator.ordering import NOBODY
 
 SAME: Final = 4 * watch.ROLE  # several lanes of the writer's warp wrote the same value
 FOUND_THERE: Final = SAME + 1
@@ -51,7 +50,7 @@ def _report(
     rows[at], rows[at + 1], rows[at + 2], rows[at + 3] = kind, where, other_where, 1
     first = h[o.FIRST]
     rows[at + 4], rows[at + 5] = address, thread - first
-    rows[at + 6] = other - first if other != NOBODY else NOBODY
+    rows[at + 6] = other - first if other != o.NOBODY else o.NOBODY
     rows[at + 7], rows[at + 8], rows[at + 9], rows[at + 10] = old, new, size, space
 
 
@@ -255,7 +254,9 @@ def _lane(
                 if space == o.SHARED:
                     alive = o.longs(c, o.C_SLOTS, s.slot * c[o.C_SLOT_STRIDE] // 8)[S_ALIVE]
                     gone = h[o.THREADS] - alive
-                _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, gone, 0, size, space)
+                _report(
+                    h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, 0, size, space
+                )
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):
@@ -346,12 +347,17 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             address, thread = addresses[lane], first + lane
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
-            stray = space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes
-            if stray or not inside:
-                _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
-            if inside and address & (nbytes - 1):
-                _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
-            elif inside:
+            if inside and space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes:
+                _report(
+                    h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space
+                )
+            if not inside:
+                _report(
+                    h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space
+                )
+            elif address & (nbytes - 1):
+                _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space)
+            else:
                 good |= 1 << lane
                 _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
                       count, space, what % watch.RELEASES, what >= watch.RELEASES)  # fmt: skip
