@@ -60,9 +60,7 @@ class Simulation:
         from nqbench.compiler.nvrtc import compiler_version
 
         chip = self.model.chip
-        counts = [models.EXPAND] if models.EXPAND in self.modes else []
-        if models.PTXAS in self.modes:
-            counts = [models.EXPAND, models.PTXAS]
+        counts = [m for m in (models.EXPAND, models.PTXAS) if {m, models.PTXAS} & {*self.modes}]
         caches = [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]
         return {
             "kind": "sim",
