@@ -124,10 +124,7 @@ def _reports(runs: GalleryRuns, out: Path) -> Iterator[Tile]:
         if kind not in SECTIONS:
             own = str(data.study.get("workload", "")).startswith(f"{KERNEL}:")
             kind = "examples" if own else "other"
-        title, figure = (
-            f"{data.name} on {data.chip}",
-            thumbnail(run, f"thumbnail-{len(taken)}"),
-        )
+        title, figure = (f"{data.name} on {data.chip}", thumbnail(run, f"thumbnail-{len(taken)}"))
         said = tuple(findings(run)[:1])
         if data.name == "selftest":  # its sweeps hold the same kernels twice
             with suppress(AnalysisError, StudyError):

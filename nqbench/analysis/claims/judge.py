@@ -109,10 +109,7 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
 
 
 def size_of(
-    printed: Printed,
-    value: Estimate,
-    found: Sequence[float],
-    times: NDArray[np.int64],
+    printed: Printed, value: Estimate, found: Sequence[float], times: NDArray[np.int64]
 ) -> tuple[SizeWord, Estimate]:
     """The word for an effect and its share, from the values of all resamples.
 

@@ -191,11 +191,7 @@ class Scorecard:
         return tuple(said)
 
 
-def scorecard(
-    paper: Paper,
-    runs: Sequence[Dataset],
-    beside: Sequence[Dataset] = (),
-) -> Scorecard:
+def scorecard(paper: Paper, runs: Sequence[Dataset], beside: Sequence[Dataset] = ()) -> Scorecard:
     """The scorecard of runs; simulated ones count where no other run is given.
 
     ``beside``  recorded runs that are shown as well
