@@ -279,10 +279,6 @@ class Budget:
         wanted = max(self.measure.samples, TYPICAL_SAMPLES) * launch_s
         return self.book.overhead_s() + max(2 * launch_s, min(self.share_s, wanted))
 
-    def ends_before(self, task: Task) -> str:
-        """Why a measurement cannot be started any more; empty if it can."""
-        return self.used_up() if self.cost_s(task) > self.left_s() else ""
-
 
 def _text(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -189,7 +189,10 @@ def measure(
 ) -> None:
     """All stages. ``opened`` has the device already and does the first; ``cores`` (0: those of this
     computer) simulate at the same time; ``turn`` is held while points are verified."""
-    ready = stages.leave_out_infeasible(tasks)
+    for task in tasks:
+        if task.point.skip:
+            stages.state.skip(task, 0, task.point.skip)
+    ready = [task for task in tasks if not task.point.skip]
     facts = hello.facts if hello.spec.startswith("cuda") else None
     if facts is not None:
         ready = stages.compile(ready, facts)

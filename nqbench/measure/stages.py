@@ -65,13 +65,6 @@ class Stages:
         self._trouble: Counter[str] = Counter()
         """Crashes by key; ``MAX_CRASHES`` of a point that is given up."""
 
-    def leave_out_infeasible(self, tasks: Sequence[Task]) -> list[Task]:
-        """Record the points that cannot run on this device; returns the others."""
-        for task in tasks:
-            if task.point.skip:
-                self.state.skip(task, 0, task.point.skip)
-        return [task for task in tasks if not task.point.skip]
-
     def compile(self, tasks: Sequence[Task], facts: DeviceFacts) -> list[Task]:
         """Fill the compiler's cache in parallel; returns the points whose kernel compiles."""
         own = (t for t in tasks if t.device != "cpu" and not t.point.program)
@@ -167,7 +160,9 @@ class Stages:
         budget, limit_s = self.budget, self.measure.timeout_s
         late = budget.used_up("while this point was measured")
         for place, task in pending:
-            reason = budget.ends_before(task) if timed else budget.too_long_to_try(task)
+            reason = "" if timed else budget.too_long_to_try(task)
+            if timed and budget.cost_s(task) > budget.left_s():
+                reason = budget.used_up()
             if not reason:
                 self.listener.started(task.point, timed=timed)
                 known_s = budget.book.seen(task.point)

@@ -92,7 +92,9 @@ def build(
     if watched:
         native.provide_watcher()
     if kept and (found := read_entry(key)):
-        parts, image = _unpacked(found.image)
+        parts, numbers, image = pickle.loads(found.image)  # as trusted as the code in it
+        for block, own in zip(parts["blocks"], numbers, strict=True):
+            block.targets = [parts["blocks"][number] for number in own]
     else:
         parts, image = _translated(source, object_code or native.object_code)
         if kept:
@@ -147,13 +149,6 @@ def _packed(parts: dict[str, Any], image: bytes) -> bytes:
     finally:
         for block, own in zip(blocks, targets, strict=True):
             block.targets = own
-
-
-def _unpacked(raw: bytes) -> tuple[dict[str, Any], bytes]:
-    parts, numbers, image = pickle.loads(raw)  # as trusted as the machine code beside it
-    for block, own in zip(parts["blocks"], numbers, strict=True):
-        block.targets = [parts["blocks"][number] for number in own]
-    return parts, image
 
 
 @functools.cache

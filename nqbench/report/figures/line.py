@@ -186,7 +186,7 @@ def _draw(
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     row_in, most = 2.3 if len(panels) > 1 else 3.2, 2 if len(panels) == 4 else 3
     figure, axes = style.panels(len(panels), 0.9, row_in + CROWD_IN * len(names), most)
-    columns = style.grid_shape(len(panels), most)[1]
+    columns = min(len(panels), most)
     for i, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
         _panel(ax, panel, names, order, x)
         # Panels of one quantity are read side by side: all logarithmic, or none.

@@ -230,12 +230,6 @@ def dark(colour: str) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in made)
 
 
-def grid_shape(panels: int, most: int = 3) -> tuple[int, int]:
-    """Rows and columns for small multiples."""
-    columns = min(panels, most)
-    return math.ceil(panels / columns), columns
-
-
 def panels(
     count: int, head_in: float, row_in: float, most: int = 3, **options: Any
 ) -> tuple[Figure, list[Axes]]:
@@ -243,7 +237,8 @@ def panels(
 
     ``options`` are those of ``Figure.subplots``.
     """
-    rows, columns = grid_shape(count, most)
+    columns = min(count, most)
+    rows = math.ceil(count / columns)
     figure = new_figure(head_in + row_in * rows)
     axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
     for ax in axes[count:]:
