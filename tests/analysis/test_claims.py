@@ -12,16 +12,9 @@ import pytest
 from nqbench.analysis.claims.bootstrap import RESAMPLES, resampled, widening
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
 from nqbench.analysis.claims.robust import by_chance, robust
+from nqbench.analysis.data import for_papers
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.for_papers import (
-    TOTAL,
-    in_times_of,
-    modelled,
-    time_of,
-    with_baseline,
-    with_others,
-)
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.expressions import parse
 from nqbench.papers import load_paper
@@ -417,17 +410,17 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
     builder.time("s", {"n": 15}, 1e-4, "tanaka2011.both")
     builder.time("s", {"n": 15}, 1.0, "cpu.somers")
     paper, kernel_paper = load_paper("tanaka2011"), load_paper("zhang2011")
-    assert (time_of(paper), time_of(kernel_paper)) == (TOTAL, TIME)
+    assert (for_papers.time_of(paper), for_papers.time_of(kernel_paper)) == (for_papers.TOTAL, TIME)
     run = builder.data()
     kernel, host = run.points
-    whole, same = in_times_of(paper, run).points
+    whole, same = for_papers.in_times_of(paper, run).points
     assert whole.values(TIME) == kernel.values(quantity("total")) != kernel.values(TIME)
     assert whole.values(quantity("kernel")) == kernel.values(quantity("kernel"))
     assert same is host
-    assert in_times_of(kernel_paper, run) is run
+    assert for_papers.in_times_of(kernel_paper, run) is run
     for row in builder.rows:
         row.pop("total_s", None)
-    without, _ = in_times_of(paper, builder.data()).points
+    without, _ = for_papers.in_times_of(paper, builder.data()).points
     assert without.estimate(TIME) is None
 
 
@@ -588,7 +581,7 @@ def with_cpu(gpu: list[float], cpu: list[float], sizes: tuple[int, ...] = (15,))
     rows(builder, "low_divergence", gpu * 2)
     for row, value in zip([r for r in base.rows if r["round"]], cpu * len(sizes), strict=True):
         row["value_s"] = value
-    return with_baseline(builder.data("zhang2011"), base.data("zhang2011"))
+    return for_papers.with_baseline(builder.data("zhang2011"), base.data("zhang2011"))
 
 
 OVER_CPU = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "value > 1"}
@@ -651,7 +644,7 @@ def test_of_another_gpu_a_size_counts_only_with_the_first_sweep_of_the_run() -> 
         mine.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
     for n, sweep in ((15, "main"), (15, "scaled"), (16, "scaled")):
         theirs.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
-    (kept,) = with_others(mine.data("zhang2011"), [theirs.data("zhang2011")]).again
+    (kept,) = for_papers.with_others(mine.data("zhang2011"), [theirs.data("zhang2011")]).again
     assert [(p.n, p.sweep) for p in kept.points] == [(15, "main"), (15, "scaled")]
 
 
@@ -784,7 +777,7 @@ def modelled_run(card: str, ms: dict[str, float]) -> Dataset:
         counts = counters_of({"n": 10}) | {"modelled_ms": time_ms, "bank_conflicts": 7.0}
         builder.count("kernels", levels(15), counts, f"zhang2011.{name}")
     builder.time("kernels", levels(15), 5.0, "cpu.somers", device="cpu")
-    return modelled(builder.data("zhang2011"))
+    return for_papers.modelled(builder.data("zhang2011"))
 
 
 TODAY = {"expr": RATIO, "expect": "value > 2"}

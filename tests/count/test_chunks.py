@@ -14,15 +14,9 @@ from unittest import mock
 
 import pytest
 
+from nqbench.count import counters
 from nqbench.count.choice import KernelChoice
 from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog
-from nqbench.count.counters import (
-    ChunkCounter,
-    ChunkSlot,
-    CpuCounter,
-    KernelCounter,
-    KernelLauncher,
-)
 from nqbench.count.solutions import count_in_chunks, count_solutions
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.workloads.counting import border
@@ -51,16 +45,16 @@ count_solutions(13, "cpu", Path(sys.argv[1]))
 """
 
 
-class FourLaunches(KernelCounter):
+class FourLaunches(counters.KernelCounter):
     """Launches of 20 of the 78 chunks of 8 queens."""
 
-    def _size(self, slot: ChunkSlot) -> int:
+    def _size(self, slot: counters.ChunkSlot) -> int:
         return 20
 
 
 @pytest.fixture(scope="module")
-def simulated() -> KernelCounter:
-    return FourLaunches(KernelLauncher("sim:mini", CHOICE), 8)
+def simulated() -> counters.KernelCounter:
+    return FourLaunches(counters.KernelLauncher("sim:mini", CHOICE), 8)
 
 
 def chunks_of(log: Path) -> list[str]:
@@ -79,10 +73,10 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     assert not any("count" in json.loads(line) for line in kept), "one chunk each"
     with log.open("a") as file:
         file.write('{"chunk": 1')  # as if killed while writing
-    found = count_in_chunks(13, CpuCounter(), log, checked=0)
+    found = count_in_chunks(13, counters.CpuCounter(), log, checked=0)
     assert (found.solutions, found.resumed) == (SOLUTIONS[13], 10)
     assert chunks_of(log)[:10] == kept
-    again = count_in_chunks(13, CpuCounter(), log)
+    again = count_in_chunks(13, counters.CpuCounter(), log)
     assert (again.solutions, again.resumed) == (SOLUTIONS[13], again.chunks)
 
 
@@ -93,7 +87,9 @@ def test_chunks_sum_up(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("nqbench.count.solutions.time", clock)
     told: list[tuple[float, float]] = []
     found = count_in_chunks(
-        n, CpuCounter(threads), progress=lambda share, _, left_s: told.append((share, left_s))
+        n,
+        counters.CpuCounter(threads),
+        progress=lambda share, _, left_s: told.append((share, left_s)),
     )
     assert found.solutions == SOLUTIONS[n]
     whole = found.chunks
@@ -105,7 +101,7 @@ def test_chunks_sum_up(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int, halves: bool) -> None:
     board = ChunkedBoard.of(n, halves)
     every = 1 if halves else 5
-    parts = [*CpuCounter(1).parts(board, range(0, board.chunks, every), 1.0)]
+    parts = [*counters.CpuCounter(1).parts(board, range(0, board.chunks, every), 1.0)]
     assert [part.again for part in parts] == [part.weights for part in parts]
     assert any(part.weights for part in parts)
 
@@ -125,8 +121,8 @@ def test_launches_of_a_second_after_short_ones(
 
     board = ChunkedBoard.of(13)
     monkeypatch.setattr(KernelChoice, "seconds", lambda *_: board.chunks / 50)
-    monkeypatch.setattr(KernelLauncher, "count", counted)
-    counter = KernelCounter(KernelLauncher("sim:mini", CHOICE), 13)
+    monkeypatch.setattr(counters.KernelLauncher, "count", counted)
+    counter = counters.KernelCounter(counters.KernelLauncher("sim:mini", CHOICE), 13)
     parts = sorted(counter.parts(board, range(board.chunks), None), key=lambda part: part.first)
     assert [part.count for part in parts] == sizes
 
@@ -141,7 +137,7 @@ def test_all_chunks_are_alike() -> None:
 
 
 def test_one_device_continues_where_another_one_stopped(
-    tmp_path: Path, simulated: KernelCounter, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, simulated: counters.KernelCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The launches of the simulator, two of them lost, then the CPU, then nothing is left."""
     log = tmp_path / "log"
@@ -155,7 +151,7 @@ def test_one_device_continues_where_another_one_stopped(
     again = [json.loads(line).get("again") for line in lines]
     assert again == ["zhang2011.pool_monolithic on sim:mini", None] * 2
     log.write_text("\n".join([head, lines[0], lines[3]]) + "\n")
-    resumed = count_in_chunks(8, CpuCounter(2), log)
+    resumed = count_in_chunks(8, counters.CpuCounter(2), log)
     assert (resumed.solutions, resumed.resumed) == (SOLUTIONS[8], 38)
     whole = count_in_chunks(8, simulated, log)
     assert (whole.solutions, whole.parts) == (SOLUTIONS[8], 0)
@@ -171,13 +167,15 @@ def test_a_file_of_half_boards_goes_on_as_it_was_begun(
     monkeypatch.undo()
     lines = log.read_text().splitlines()
     log.write_text("\n".join(lines[:4]) + "\n")
-    found = count_in_chunks(n, CpuCounter(2), log)
+    found = count_in_chunks(n, counters.CpuCounter(2), log)
     assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
     assert all("pairs of half boards" in line for line in log.read_text().splitlines()[1:])
     if n == 8:  # which the simulator takes whole
         log.write_text("\n".join(lines[:4]) + "\n")
         chosen = KernelChoice("9.0", "middle", 18)
-        found = count_in_chunks(n, FourLaunches(KernelLauncher("sim:mini", chosen), n), log)
+        found = count_in_chunks(
+            n, FourLaunches(counters.KernelLauncher("sim:mini", chosen), n), log
+        )
         assert (found.solutions, found.resumed, found.checked > 0) == (SOLUTIONS[n], 3, True)
         assert '"again": "a test pair by pair on sim:mini"' in log.read_text()
 
@@ -185,10 +183,10 @@ def test_a_file_of_half_boards_goes_on_as_it_was_begun(
 @pytest.mark.parametrize("by", [12, -12])
 @pytest.mark.parametrize("on", ["cpu", "sim"])
 def test_a_wrong_chunk_stops_the_count(
-    tmp_path: Path, on: str, by: int, simulated: KernelCounter
+    tmp_path: Path, on: str, by: int, simulated: counters.KernelCounter
 ) -> None:
     log = tmp_path / "log"
-    counter: ChunkCounter = CpuCounter(1) if on == "cpu" else simulated
+    counter: counters.ChunkCounter = counters.CpuCounter(1) if on == "cpu" else simulated
     right = counter.parts
 
     def wrong(board: ChunkedBoard, left: list[int], checked: float | None) -> Iterator[ChunkSum]:
@@ -205,9 +203,9 @@ def test_a_wrong_chunk_stops_the_count(
 
 def test_a_share_of_the_chunks_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("random.random", itertools.cycle([0.04, *[0.06] * 19]).__next__)
-    found = count_in_chunks(12, CpuCounter(), tmp_path / "log", checked=0.05)
+    found = count_in_chunks(12, counters.CpuCounter(), tmp_path / "log", checked=0.05)
     assert found.checked == 1 + -(-(found.chunks - 1) // 20)
-    assert count_in_chunks(12, CpuCounter()).checked == 0
+    assert count_in_chunks(12, counters.CpuCounter()).checked == 0
 
 
 def test_files_of_something_else_are_refused(tmp_path: Path) -> None:

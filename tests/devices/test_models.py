@@ -12,14 +12,7 @@ from nqbench.devices.registry import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, KernelPlan
-from nqbench.simulator.models import (
-    DEFAULT_MODEL,
-    REPRESENTATIVES,
-    capability_facts,
-    chips,
-    load_model,
-    model_names,
-)
+from nqbench.simulator import models
 from tests.compiling import compile_cubin
 
 GOOD = Path(__file__).with_name("chip.yaml").read_text(encoding="utf-8")
@@ -38,9 +31,9 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("name", models.model_names())
 def test_every_model_is_complete_and_consistent(name: str) -> None:
-    model = load_model(name)
+    model = models.load_model(name)
     facts, chip, stated = model.facts, model.chip, model.stated
     assert (model.name, facts.kind) == (name, "sim")
     assert set(stated) > {f.name for f in fields(DeviceFacts)} - {
@@ -62,7 +55,7 @@ def test_every_model_is_complete_and_consistent(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "printed"), PRINTED)
 def test_facts_are_those_that_the_papers_print(name: str, printed: dict[str, object]) -> None:
-    stated = load_model(name).stated
+    stated = models.load_model(name).stated
     assert {key: stated[key].value for key in printed} == printed
 
 
@@ -71,13 +64,13 @@ def test_cores_and_clocks_give_the_advertised_peak() -> None:
     peaks = {"gtx480": 1.345, "gtx560ti": 1.263, "k80": 4.37, "v100": 15.7, "t4": 8.1}
     peaks |= {"rtx2080ti": 13.4, "a100": 19.5, "rtx3090": 35.6, "rtx4090": 82.6, "h200": 66.9}
     for name, peak in {**peaks, "rtx5090": 104.8}.items():
-        model = load_model(name)
+        model = models.load_model(name)
         cores = model.facts.multiprocessors * (model.chip.float_per_clock or 0)
         assert cores * (model.chip.clock_mhz or 0) * 2e-6 == pytest.approx(peak, rel=0.01), name
 
 
 def test_a_fact_says_where_it_is_from() -> None:
-    stated = load_model("gtx480").stated
+    stated = models.load_model("gtx480").stated
     assert stated["registers_per_multiprocessor"].source.endswith("per compute capability)")
     assert stated["l1_latency"].source.startswith("assumed: L1 answers like")
     assert "F.4.2" in stated["memory.rules"].source
@@ -86,7 +79,7 @@ def test_a_fact_says_where_it_is_from() -> None:
 def test_a_real_chip_takes_rules_from_the_nearest_capability() -> None:
     others = [((8, 7), (8, 6)), ((3, 5), (3, 7)), ((6, 1), (3, 7)), ((5, 2), (3, 7))]
     for asked, nearest in [*others, ((7, 0), (7, 0)), ((12, 1), (12, 0)), ((20, 0), (12, 0))]:
-        assert capability_facts(*asked).compute_capability == nearest
+        assert models.capability_facts(*asked).compute_capability == nearest
 
 
 def test_every_architecture_compiles_and_is_simulated(
@@ -100,7 +93,9 @@ def test_every_architecture_compiles_and_is_simulated(
         Buffer("out", "int32", 1, output=True),
     )
     plan = KernelPlan(source, "k", ("in", "out"), buffers=buffers, grid=(1, 1, 1), block=(1, 1, 1))
-    for arch, name in {load_model(name).facts.arch: name for name in model_names()}.items():
+    for arch, name in {
+        models.load_model(name).facts.arch: name for name in models.model_names()
+    }.items():
         assert compile_cubin(source, "k", arch).image
         with SimDevice(name).prepare(plan) as prepared:
             prepared.launch()
@@ -108,28 +103,28 @@ def test_every_architecture_compiles_and_is_simulated(
 
 
 def test_names_start_with_the_default_and_rise() -> None:
-    names = model_names()
-    assert names[0] == load_model().name == DEFAULT_MODEL == "mini"
+    names = models.model_names()
+    assert names[0] == models.load_model().name == models.DEFAULT_MODEL == "mini"
     assert names[1:] == (
         *("gf8600m_gs", "nvs295", "gtx275", "gtx280", "gtx295", "gtx480", "gtx560ti", "k80"),
         *("v100", "rtx2080ti", "t4", "a100", "rtx3090", "rtx4090", "h100", "h200", "b200"),
         "rtx5090",
     )
-    for arch, name in REPRESENTATIVES.items():
-        assert (load_model(arch).name, load_model(arch).facts.arch) == (arch, arch)
-        assert load_model(arch).facts == load_model(name).facts
+    for arch, name in models.REPRESENTATIVES.items():
+        assert (models.load_model(arch).name, models.load_model(arch).facts.arch) == (arch, arch)
+        assert models.load_model(arch).facts == models.load_model(name).facts
 
 
 def test_an_own_file_is_a_model(tmp_path: Path) -> None:
     path = tmp_path / "tiny.yaml"
     path.write_text(GOOD)
-    model = load_model(str(path))
+    model = models.load_model(str(path))
     assert (model.name, model.facts.multiprocessors, model.facts.arch) == ("tiny", 2, "sm_90")
     assert model.stated["multiprocessors"].source == "its data sheet"
-    assert [facts.multiprocessors for facts in chips([str(path), "k80"])] == [2, 13]
+    assert [facts.multiprocessors for facts in models.chips([str(path), "k80"])] == [2, 13]
     path.write_text("name: small H100\nlike: h100\nfacts: {assumed: a sketch, l2_bytes: 1024}\n")
-    load_model.cache_clear()
-    small = load_model(str(path))
+    models.load_model.cache_clear()
+    small = models.load_model(str(path))
     assert (small.facts.multiprocessors, small.chip.l2_bytes) == (132, 1024)
 
 
@@ -199,16 +194,16 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, old: str, new: str, 
     path = tmp_path / "wrong.yaml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(DeviceUnavailable, match=said) as caught:
-        load_model(str(path))
+        models.load_model(str(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(DeviceUnavailable, match=r"'sm_9'; did you mean 'sm_90'"):
-        load_model("sm_9")
+        models.load_model("sm_9")
     with pytest.raises(DeviceUnavailable, match=r"there is no model file gone\.yaml"):
-        load_model("gone.yaml")
+        models.load_model("gone.yaml")
 
 
 def test_facts_survive_the_manifest() -> None:

@@ -7,14 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from nqbench.workloads.counting.cpu import (
-    count_frontier,
-    count_frontier_multicore,
-    count_middle,
-    count_middle_multicore,
-    count_multicore,
-    count_somers,
-)
+from nqbench.workloads.counting import cpu
 from nqbench.workloads.counting.known import NODES, SOLUTIONS, nodes
 from tests.workloads.counting import oracle
 
@@ -37,8 +30,8 @@ def test_nodes_grow_beyond_the_table() -> None:
 @pytest.mark.parametrize(
     "count",
     [
-        *(count_somers, count_multicore, count_frontier, count_frontier_multicore),
-        *(count_middle, count_middle_multicore),
+        *(cpu.count_somers, cpu.count_multicore, cpu.count_frontier, cpu.count_frontier_multicore),
+        *(cpu.count_middle, cpu.count_middle_multicore),
     ],
 )
 def test_cpu_programs(count: Callable[[int], int], n: int) -> None:

@@ -13,20 +13,10 @@ from nqbench.measure.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.point import PART, Level, Point
-from nqbench.workloads.local_search import WORKLOAD
+from nqbench.workloads.local_search import WORKLOAD, searches
 from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
 from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance
-from nqbench.workloads.local_search.searches import (
-    change,
-    invalid_moves,
-    is_valid,
-    moves_of,
-    positions,
-    rank,
-    reference_search,
-    search,
-)
 from tests.workloads.local_search.facts import LINE, Cities, given, length, swapped
 from tests.workloads.running import CPU
 
@@ -47,20 +37,20 @@ def pairs(n: int) -> list[tuple[int, int]]:
 def test_a_number_is_a_move_and_a_move_has_a_number(mapping: str) -> None:
     code = CODES[mapping]
     for n in (4, 5, 6, 7, 20, 39, 40):
-        found = [positions(k, n, code) for k in range(moves_of(n))]
+        found = [searches.positions(k, n, code) for k in range(searches.moves_of(n))]
         assert sorted(found) == pairs(n)
-        assert [rank(x, y, n, code) for x, y in found] == list(range(moves_of(n)))
+        assert [searches.rank(x, y, n, code) for x, y in found] == list(range(searches.moves_of(n)))
         assert (found == pairs(n)) == (mapping != "rectangle" or n < 6)  # lexicographic
-    last = moves_of(3000) - 1
+    last = searches.moves_of(3000) - 1
     for k in (0, 1, 2997, 2998, last // 2, last - 1, last):
-        x, y = positions(k, 3000, code)
-        assert is_valid(x, y, 3000)
-        assert rank(x, y, 3000, code) == k
+        x, y = searches.positions(k, 3000, code)
+        assert searches.is_valid(x, y, 3000)
+        assert searches.rank(x, y, 3000, code) == k
 
 
 def test_rectangle_has_the_reversed_order_in_its_other_half() -> None:
     """n = 6: rows of 4, 3, 2, 1 moves become two rows of 5."""
-    pairs = [positions(k, 6, CODES["rectangle"]) for k in range(10)]
+    pairs = [searches.positions(k, 6, CODES["rectangle"]) for k in range(10)]
     assert pairs[:4] == [(1, 2), (1, 3), (1, 4), (1, 5)]
     assert pairs[4] == (4, 5)
     assert pairs[5:8] == [(2, 3), (2, 4), (2, 5)]
@@ -80,7 +70,7 @@ INVALID = {
 )
 def test_single_precision_fails_where_the_paper_did(mapping: str, n: int, invalid: int) -> None:
     """Counts found by array arithmetic, apart from this code."""
-    assert invalid_moves(n, mapping) == invalid
+    assert searches.invalid_moves(n, mapping) == invalid
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 12, 30])
@@ -89,7 +79,7 @@ def test_change_is_the_difference_of_the_tours(n: int) -> None:
     before = length(instance, instance.start)
     for x, y in pairs(n):
         after = length(instance, swapped(instance.start, x, y))
-        found = change(instance.start, instance.cities, x, y)
+        found = searches.change(instance.start, instance.cities, x, y)
         assert isinstance(found, np.float32 | float)
         assert found == pytest.approx(after - before, abs=ROUNDING)
 
@@ -98,7 +88,7 @@ def test_change_is_the_difference_of_the_tours(n: int) -> None:
 def test_every_move_is_a_best_one_and_the_end_a_local_minimum(n: int, seed: int) -> None:
     instance = load_instance(n, seed)
     tour = instance.start
-    found = reference_search(n, seed, 1000, "quadratic")
+    found = searches.reference_search(n, seed, 1000, "quadratic")
     assert found.evaluations == found.applied + 1
     for step in range(found.applied + 1):
         now = length(instance, tour)
@@ -107,7 +97,7 @@ def test_every_move_is_a_best_one_and_the_end_a_local_minimum(n: int, seed: int)
             assert best >= THRESHOLD - ROUNDING
             break
         assert found.changes[step] == pytest.approx(best, abs=ROUNDING)
-        tour = reference_search(n, seed, step + 1, "quadratic").tour
+        tour = searches.reference_search(n, seed, step + 1, "quadratic").tour
         assert length(instance, tour) - now == pytest.approx(best, abs=ROUNDING)
     assert np.array_equal(tour, found.tour)
 
@@ -121,8 +111,10 @@ def test_it_takes_the_moves_of_a_search_that_looks_at_all(
     if enumeration == "loops" and mapping == "rectangle":
         mapping = "quadratic"  # loops know no other order
     instance = load_instance(n, 1)
-    found = reference_search(n, 1, 10 * n, mapping)
-    direct = search(instance.cities, instance.start, 10 * n, THRESHOLD, enumeration, CODES[mapping])
+    found = searches.reference_search(n, 1, 10 * n, mapping)
+    direct = searches.search(
+        instance.cities, instance.start, 10 * n, THRESHOLD, enumeration, CODES[mapping]
+    )
     assert np.array_equal(direct.outputs["tour"], found.tour)
     assert np.array_equal(direct.outputs["changes"], found.changes)
     assert direct.outputs["evaluations"][0] == found.evaluations
@@ -138,9 +130,9 @@ def test_ties_go_to_the_first_in_the_order_of_the_mapping(
 ) -> None:
     given(LINE)
     instance = load_instance(len(LINE), SEED)
-    found = reference_search(len(LINE), SEED, 300, mapping)
+    found = searches.reference_search(len(LINE), SEED, 300, mapping)
     tours = {
-        order: search(
+        order: searches.search(
             instance.cities, instance.start, 300, THRESHOLD, "numbers", CODES[order]
         ).outputs["tour"]
         for order in ("quadratic", "rectangle")
@@ -180,7 +172,7 @@ def verify(device: str, system: str, **given: Level) -> Measurement:
 
 def test_a_mapping_that_fails_is_wrong_and_says_why() -> None:
     block = verify("cpu", "brodtkorb_part1.cpu_mapped", n=4200, iterations=1)
-    invalid = invalid_moves(4200, "quadratic")
+    invalid = searches.invalid_moves(4200, "quadratic")
     assert block.status == "wrong"
     assert block.answer == str(-invalid)
     assert f"the mapping sent {invalid} numbers of moves outside" in block.reason
@@ -190,7 +182,9 @@ def test_a_mapping_that_fails_is_wrong_and_says_why() -> None:
 
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v1", "local_search.fused"])
 def test_a_part_of_a_search_that_starts_at_its_end(system: str) -> None:
-    seed = next(s for s in range(99) if reference_search(4, s, 1, "quadratic").applied == 0)
+    seed = next(
+        s for s in range(99) if searches.reference_search(4, s, 1, "quadratic").applied == 0
+    )
     for n, wanted in ((4, 0), (40, None)):
         block = verify("sim:mini", system, n=n, seed=seed, part="full")
         assert block.status == "ok"
@@ -207,7 +201,7 @@ def test_a_kernel_whose_mapping_fails_is_wrong_as_the_cpu_is(
     system = f"brodtkorb_part1.gpu_v{version}"
     block = verify("sim:mini", system, n=n, part="full", blocks=2000)
     assert block.status == "wrong"
-    assert block.answer == str(-invalid_moves(n, mapping))
+    assert block.answer == str(-searches.invalid_moves(n, mapping))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +219,7 @@ def test_what_a_record_tells(device: str, system: str) -> None:
     assert about["iterations"] == about["evaluations"] == 4
     assert about["moves_evaluated"] == 4 * about["moves_per_iteration"] == 4 * 39 * 38 // 2
     mapping = "rectangle" if system.endswith("v8") else "quadratic"
-    instance, found = load_instance(40, 1), reference_search(40, 1, 4, mapping)
+    instance, found = load_instance(40, 1), searches.reference_search(40, 1, 4, mapping)
     assert about["start_length"] == pytest.approx(length(instance, instance.start))
     assert about["final_length"] == pytest.approx(length(instance, found.tour))
     assert about["final_length"] < about["start_length"]
