@@ -16,7 +16,7 @@ import pytest
 from nqbench.device import Launch
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
-from nqbench.devices.cuda.gpu import ABANDONED, LIMIT_S
+from nqbench.devices.cuda.gpu import ABANDONED
 from nqbench.devices.cuda.query import SETTINGS, find_gpus
 from nqbench.devices.registry import list_devices
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
@@ -179,16 +179,6 @@ def test_a_kernel_that_makes_the_input_runs_once_loaded_and_is_not_profiled(
         assert shown[:4] == ["on", "launch", "elapsed", "off"]
         assert shown.count("on") == 1
         assert not [call for call in gpu.calls if (32, 1, 1) in call[1:3]]
-
-
-def test_transfer_is_timed_between_idle_moments(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    names = gpu.names()
-    copy = names.index("memcpy_htod")
-    assert names[copy - 1] == names[copy + 1] == "synchronize"
-    assert names.count("memcpy_htod") == REPEATS  # the pristine copy is made on the device
-    assert prepared.transfer_s is not None
-    assert 0 < prepared.transfer_s < 1
 
 
 def test_resources_hold_compiler_and_driver(gpu: FakeDriver, plan: KernelPlan) -> None:
@@ -375,19 +365,6 @@ def test_all_but_the_first_launch_are_blocked_until_everything_is_queued(
         "memcpy_dtod", "memset_d8", "synchronize", "block", "launch", "release", "elapsed",
         "synchronize",
     ]  # fmt: skip
-
-
-def test_one_kernel_with_a_time_limit_blocks_for_a_whole_process(
-    gpu: FakeDriver, plan: KernelPlan
-) -> None:
-    device = CudaDevice(0)
-    for _ in range(2):
-        with device.prepare(plan) as prepared:
-            for _ in range(3):
-                prepared.launch()
-    assert gpu.names().count("pagelocked_zeros") == 1
-    blocks = [call for call in gpu.calls if call[0] == "block"]
-    assert blocks == [("block", (1, 1, 1), (1, 1, 1), round(LIMIT_S * 1e9))] * 4
 
 
 def test_a_launch_that_fails_releases_the_stream(gpu: FakeDriver, plan: KernelPlan) -> None:

@@ -126,16 +126,6 @@ def test_a_plan_runs_on_the_cpu(levels: dict[str, Level], batch: int, used: int 
     assert plan.warm_up[0].size < 20, "the first call, which compiles, is of small boards"
 
 
-def test_the_first_call_of_a_plan_compiles_the_code_that_is_timed() -> None:
-    levels: dict[str, Level] = {"scheme": "cpu_serial", "optimization": "default"}
-    plan = plans.cpu_plan(levels, random_board(50, 1)[np.newaxis])
-    CpuDevice().prepare(plan).close()
-    signatures = evaluators.serial_conflicts.signatures  # type: ignore[attr-defined]
-    compiled = list(signatures)
-    evaluators.serial(*plan.arguments)
-    assert list(signatures) == compiled
-
-
 @needs_tbb
 def test_tbb_is_what_runs_it_and_the_size_of_pieces_is_put_back() -> None:
     import numba
@@ -335,20 +325,3 @@ def test_a_board_takes_the_count_of_the_nearest_class_by_ratio(measured: Measure
 def test_the_fewest_threads_among_equals_are_taken() -> None:
     assert plans.choose({1: 2.0, 4: 1.01, 8: 1.0, 16: 1.5}) == 4
     assert plans.choose({1: 1.03, 2: 1.0}) == 2
-
-
-def test_the_real_measurement_covers_the_paper_s_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "ROUNDS", 1)
-    seconds = plans.measure_class(100)
-    assert list(seconds) == list(range(1, 61))
-    assert all(taken > 0 for taken in seconds.values())
-
-
-def test_counts_that_cannot_be_started_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def threads(board: Board, count: int) -> int:
-        if count > 5:
-            raise DeviceError("the system gave this process only 5 threads")
-        return 0
-
-    monkeypatch.setattr(evaluators, "threads", threads)
-    assert list(plans.measure_class(100)) == [1, 2, 3, 4, 5]

@@ -183,13 +183,3 @@ def test_a_batch_is_so_many_boards() -> None:
     many = derived(f"{OWN}.batched", n=500, counters="global", batch=7)
     for name in ("bytes_moved", "operations", "transfer_bytes", "device_bytes"):
         assert many[name] == 7 * int(one[name]), name
-
-
-def test_predictions_grow_as_the_schemes_do() -> None:
-    def growth(system: str) -> float:
-        small, large = ({"scheme": system, "n": n, "board": "random"} for n in (1000, 2000))
-        return WORKLOAD.work(large) / WORKLOAD.work(small)
-
-    assert growth("histogram") == pytest.approx(2, rel=0.01)
-    assert growth("gpu_coarse") == pytest.approx(4, rel=0.01)
-    assert growth("gpu_fine2") == pytest.approx(8, rel=0.02)
