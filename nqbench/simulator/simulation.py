@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.simulator import models
 from nqbench.simulator.models import Model, load_model
+from nqbench.system.files import digest
 
 DEFAULT_QUANTUM: Final = 32
 """Loop iterations before the next warp's turn: few against the life of a job, so that warps share a
@@ -61,6 +63,7 @@ class Simulation:
 
         chip = self.model.chip
         counts = [m for m in (models.EXPAND, models.PTXAS) if {m, models.PTXAS} & {*self.modes}]
+        formula = {"formula": digest([Path(__file__).with_name("timing.py")])}
         caches = [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]
         return {
             "kind": "sim",
@@ -68,7 +71,7 @@ class Simulation:
             "model": self.model.name,
             "memory": dict(self.model.memory),
             **({"caches": caches} if models.CACHE in self.modes else {}),
-            **({"time": asdict(chip)} if models.TIME in self.modes else {}),
+            **({"time": asdict(chip) | formula} if models.TIME in self.modes else {}),
             "order": self.order,
             "quantum": self.quantum,
             **({"counts": counts} if counts else {}),
