@@ -219,7 +219,8 @@ def _kernels(
         shared = (int(numbers["staged"]) + _WARP) * _WORD if name == "order" else 0
         grid, block = (blocks, 1, 1), (threads, 1, 1)
         entry = f"{name}<Middle{{{config}}}>"
-        return Kernel(SOURCE, entry, arguments, grid, block, shared, options=OPTIONS)
+        options = (*OPTIONS, "-default-device")  # of lambdas, for NVRTC 13.0
+        return Kernel(SOURCE, entry, arguments, grid, block, shared, options=options)
 
     return {
         "join": kernel(
