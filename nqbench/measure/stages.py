@@ -160,9 +160,10 @@ class Stages:
         budget, limit_s = self.budget, self.measure.timeout_s
         late = budget.used_up("while this point was measured")
         for place, task in pending:
-            reason = "" if timed else budget.too_long_to_try(task)
-            if timed and budget.cost_s(task) > budget.left_s():
-                reason = budget.used_up()
+            if timed:
+                reason = budget.used_up() if budget.cost_s(task) > budget.left_s() else ""
+            else:
+                reason = budget.too_long_to_try(task)
             if not reason:
                 self.listener.started(task.point, timed=timed)
                 known_s = budget.book.seen(task.point)

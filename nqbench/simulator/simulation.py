@@ -22,6 +22,7 @@ CACHE_QUANTUM: Final = 1
 finds more of its own lines than there."""
 
 GREEDY_QUANTUM: Final = 1 << 40
+FORMULA: Final = Path(__file__).with_name("timing.py")
 DEFAULT_MAX_STEPS: Final = 1 << 33
 """Loop iterations before a launch counts as endless: a board of N = 18 needs about a tenth."""
 
@@ -61,9 +62,8 @@ class Simulation:
         """Everything that can change a counter (JSON)."""
         from nqbench.compiler.nvrtc import compiler_version
 
-        chip = self.model.chip
+        chip, timed = self.model.chip, models.TIME in self.modes
         counts = [m for m in (models.EXPAND, models.PTXAS) if {m, models.PTXAS} & {*self.modes}]
-        formula = {"formula": digest([Path(__file__).with_name("timing.py")])}
         caches = [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]
         return {
             "kind": "sim",
@@ -71,7 +71,7 @@ class Simulation:
             "model": self.model.name,
             "memory": dict(self.model.memory),
             **({"caches": caches} if models.CACHE in self.modes else {}),
-            **({"time": asdict(chip) | formula} if models.TIME in self.modes else {}),
+            **({"time": asdict(chip) | {"formula": digest([FORMULA])}} if timed else {}),
             "order": self.order,
             "quantum": self.quantum,
             **({"counts": counts} if counts else {}),
