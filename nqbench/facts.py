@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 DeviceKind = Literal["cuda", "sim", "cpu"]
+SIMULATED_BYTES: Final = 1 << 31
+"""Global memory of the simulator: sector numbers must fit the counters' 26 bits."""
 FAKE_NAME: Final = "fake device (test)"
 """Name of the test device. It stays with its results when they are exported."""
 

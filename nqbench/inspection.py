@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,7 @@ from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.models import EXPAND
 from nqbench.simulator.ptx import Where
+from nqbench.simulator.sanitizer import CHECKED_BYTES
 from nqbench.study import Study, expand
 from nqbench.study.asked import smallest
 from nqbench.workloads import KERNEL, launch_factors
@@ -114,7 +115,9 @@ def _check_point(
     found: Checked, label: str, point: Point, device: SimDevice, limit_s: float
 ) -> None:
     try:
-        plan = workload_of(point).plan(point.configuration, point.system, device.facts)
+        most = min(device.facts.memory_bytes or CHECKED_BYTES, CHECKED_BYTES)
+        facts = replace(device.facts, memory_bytes=most, name="the checked mode")
+        plan = workload_of(point).plan(point.configuration, point.system, facts)
         if plan.on_cpu:
             found.skipped.append((label, "it runs on the CPU"))
             return

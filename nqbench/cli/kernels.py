@@ -39,6 +39,9 @@ def check(
     arg: list[str] | None = option(
         "--arg 'NAME: TYPE[LENGTH] = CONTENTS'", "Of a file: an argument, in their order.", None
     ),
+    include: list[Path] | None = option(
+        "--include FOLDER", "Of a file: where its headers are; repeatable.", None
+    ),
     as_json: options.Json = False,
     form: str = option("--format github", "Annotations for a check on GitHub.", ""),
 ) -> None:
@@ -54,9 +57,10 @@ def check(
     study: str | Study = subject
     warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer
     if file.suffix in SOURCES:
-        study = of_kernel(file, entry, grid, block, shared, arg or ())
+        study = of_kernel(file, entry, grid, block, shared, arg or (), include or ())
     else:
-        given = {"--entry": entry, "--grid": grid, "--block": block, "--arg": arg}
+        launch = {"--entry": entry, "--grid": grid, "--block": block}
+        given = {**launch, "--arg": arg, "--include": include}
         options.refuse(given, f"{subject} is not a .cu file; its study says what to launch")
         warn = show.console.note
     points = chosen_points(study, simulator.facts, point or (), n or (), warn=warn)

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
+from nqbench.facts import SIMULATED_BYTES
 from nqbench.plan import Buffer, Kernel
-from nqbench.simulator.layout import GLOBAL_BASE, PAGE_BITS, UNDEFINED_WORD, pages
+from nqbench.simulator.layout import GLOBAL_BASE, PAGE_BITS, UNDEFINED_WORD, align, pages
 from nqbench.simulator.translation import Translation
-
-MAX_MEMORY: Final = 1 << 31
-"""Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
-
 
 NEAR: Final = 1 << 16
 """Bytes: an address this close to a buffer is described by it."""
@@ -63,10 +60,10 @@ class GlobalMemory:
         modules = [p.symbols.module for p in (code, *others)]
         first = max(1 + sum(pages(v.nbytes) for v in module) for module in modules)
         placed, end = _placed(first, [(b.name, b.nbytes) for b in buffers])
-        if end << PAGE_BITS > MAX_MEMORY:
+        if end << PAGE_BITS > SIMULATED_BYTES:
             raise DeviceError(
                 f"the plan's buffers take {sum(b.nbytes for b in buffers):,} bytes; the simulator"
-                f" has {MAX_MEMORY:,}. Use fewer threads or a smaller problem"
+                f" has {SIMULATED_BYTES:,}. Use fewer threads or a smaller problem"
             )
         self.data = np.zeros(end << PAGE_BITS, np.uint8)
         self.low = np.zeros(end, np.int64)
@@ -191,8 +188,8 @@ class GlobalMemory:
     def undefine(self, name: str, word: int = UNDEFINED_WORD) -> None:
         """Fill a buffer with what a kernel must not read."""
         self._know(name, 0)
-        memory = self.bytes_of(name)
-        memory[:] = np.resize(np.array([word], np.uint32).view(np.uint8), len(memory))
+        span = self.by_name[name]  # the rest of its last page is nobody's
+        self.data[span.low : align(span.high, 4)].view(np.uint32)[:] = word
 
     def renew(self, buffers: tuple[Buffer, ...]) -> None:
         """Contents before every launch: what is ``zero`` or ``restore``."""

@@ -6,6 +6,7 @@ one state per resident warp.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import prod
@@ -104,7 +105,7 @@ Outcome = IntEnum("Outcome", "DONE PAUSE FAULT DEADLOCK", start=0)
 Fault = IntEnum(
     "Fault",
     "NONE OUT_OF_BOUNDS UNWRITTEN DIVISION BARRIER_SPLIT MEMBERS"
-    " INACTIVE_SOURCE TRAP SPACE ASSERTION NOT_A_FUNCTION SKIPPED",
+    " INACTIVE_SOURCE TRAP SPACE ASSERTION NOT_A_FUNCTION SKIPPED BARRIER_NUMBER",
     start=0,
 )
 """Kinds of fault, as recorded in the context."""
@@ -161,13 +162,21 @@ class WarpLayout:
         return self.skips + 4 * LANES * list(self.skipped).index(barrier)
 
 
+def barrier_numbers(instruction: ptx.Instruction) -> Sequence[int]:
+    """The barriers of a block that an instruction may mean: all, where a register says which."""
+    operands = instruction.operands["red" in instruction.modifiers :]
+    number = operands[0] if operands else ptx.Immediate(-1)
+    return [number.value] if isinstance(number, ptx.Immediate) else range(BARRIERS)
+
+
 def warp_layout(blocks: list[BasicBlock], register_bytes: int, local_bytes: int) -> WarpLayout:
     """Lay out a warp's state for one kernel."""
     words = -(-len(blocks) // 64)
     masks = 8 * (Warp.BITS + words)
     waits = masks + 4 * len(blocks)
-    barriers = sum(block.ending == "barrier" for block in blocks)
-    skipped = skipping(blocks)
+    closing = {b.index: b.closing for b in blocks if b.closing and b.ending == "barrier"}
+    barriers = sum(len(barrier_numbers(i)) for i in closing.values())
+    skipped = {b: w for b, w in skipping(blocks).items() if len(barrier_numbers(closing[b])) == 1}
     skips = align(waits + 4 * barriers) if skipped else waits + 4 * barriers
     registers = align(skips + 4 * LANES * len(skipped))
     local = align(registers + register_bytes)

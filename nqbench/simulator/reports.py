@@ -25,6 +25,8 @@ TEXT = {
     Fault.DIVISION: "integer division by zero",
     Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
     Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
+    Fault.BARRIER_NUMBER: "a barrier's number must be from 0 to 15, the same in each lane of a warp"
+    " (here {address})",
     Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
     Fault.INACTIVE_SOURCE: "reads a lane that does not take part (source lane {address})",
     Fault.TRAP: "trap",

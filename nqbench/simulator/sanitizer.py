@@ -23,6 +23,8 @@ from nqbench.simulator.translation import Translation
 
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
+CHECKED_BYTES: Final = 4 * MAX_CELLS
+"""Of global memory at most, where no access is smaller than a word."""
 
 
 class LaunchWatch:

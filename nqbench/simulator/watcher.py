@@ -392,7 +392,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         epochs = o.ints(h, o.EPOCHS, (slot * warps + warp) * warps)
         joins = o.ints(h, o.JOINS, (slot * BARRIERS + number) * warps)
         meeting = o.longs(h, o.MEETINGS, 2 * (slot * BARRIERS + number))
-        if how == watch.ARRIVE:
+        if how != watch.RESUME:
             if where >= 0:
                 first = 0
                 while not lanes >> first & 1:
@@ -407,9 +407,10 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         else:
             for other in range(warps):
                 epochs[other] = max(joins[other], epochs[other])
-            epochs[warp] += 1
             h[o.CHANGES] += 1
             meeting[0] = 0
+        if how != watch.ARRIVE:
+            epochs[warp] += 1
 
     return access, barrier
 
@@ -418,5 +419,5 @@ SOURCES: Final = "".join(map(inspect.getsource, (watch, layout, o)))
 """Everything that other files define."""
 access, barrier = _entries(1 + zlib.crc32(SOURCES.encode()))
 """``access``: an access by ``lanes``; gives those of them that are inside memory and aligned.
-``barrier``: ``how`` is what happens at barrier ``number``, one of ``codegen.watch``'s five;
+``barrier``: ``how`` is what happens at barrier ``number``, one of ``codegen.watch``'s;
 ``where`` the instruction at which all threads of the block must meet, or -1."""

@@ -95,10 +95,12 @@ _PLAIN: Final = re.compile(r"-?\d+(?:\.\d*)?")
 
 
 def of_kernel(
-    source: Path, entry: str, grid: str, block: str, shared: str, arguments: Sequence[str]
-) -> Study:
+    source: Path, entry: str, grid: str, block: str, shared: str, arguments: Sequence[str],
+    include: Sequence[Path] = (),
+) -> Study:  # fmt: skip
     """A study of one launch of a kernel in a file; ``grid`` and ``block`` are written like ``4,2``,
-    ``arguments`` like ``x: float32[1024] = random`` and ``n: int32 = 1024``. Raises ``StudyError``.
+    ``arguments`` like ``x: float32[1024] = random`` and ``n: int32 = 1024``, ``include`` are the
+    folders of its headers. Raises ``StudyError``.
     """
     if not source.is_file():
         close = nearest_file(source, *SOURCES)
@@ -132,6 +134,7 @@ def of_kernel(
     kernel: dict[str, object] = {"source": source.name, "entry": entry}
     kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
     kernel |= {"arguments": taken} if taken else {}
+    kernel |= {"include": [str(folder.resolve()) for folder in include]} if include else {}
     study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
     return load_study(replace(study, path=source, lines={}))  # mistakes are told of the file
 

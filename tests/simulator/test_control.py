@@ -187,6 +187,19 @@ def test_barriers_order_shared_memory_between_warps(threads: int) -> None:
         assert launch.counters["barriers"] == blocks * warps * (2 * steps + 3)
 
 
+@pytest.mark.parametrize("order", ["round_robin", "reverse", "greedy"])
+def test_a_register_names_the_barrier(order: str) -> None:
+    given: Arrays = {"out": np.zeros(192, np.int32), "raw": np.zeros(1, np.int32)}
+    plan = cuda("planted.cu", "hand_over_in_turn", given, grid=2, block=96)
+    with device(order).prepare(plan) as prepared:
+        prepared.launch()
+        out = prepared.fetch()["out"].reshape(2, 3, 32)
+    for block, (first, *others) in enumerate(out):
+        assert not first.any()
+        right = [t * sum(range(block, 4)) for t in range(32)]
+        assert [other.tolist() for other in others] == [right, right]
+
+
 def test_a_barrier_does_not_wait_for_threads_that_left() -> None:
     plan = cuda("flow.cu", "early_exit", {"out": np.zeros(64, np.int32)}, block=64)
     out = outputs(plan)["out"]

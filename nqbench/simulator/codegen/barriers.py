@@ -25,64 +25,81 @@ class BarrierSite:
     block: int
 
 
-def site_of(k: KernelWriter, block: BasicBlock, index: int) -> BarrierSite:
-    """What a barrier instruction says; refuses numbers that are not constant."""
+def sites_of(k: KernelWriter, block: BasicBlock, index: int) -> list[BarrierSite]:
+    """What a barrier instruction says, from site number ``index`` on: a site for each barrier that
+    it may be."""
     closing = block.closing
     assert closing is not None
     known = ("cta", "sync", "red", "popc", "and", "or", "aligned")
     kinds(k, closing, known, allow="up")
     reduces = next((m for m in closing.modifiers if m in ("popc", "and", "or")), "")
-    operands = closing.operands[1 if reduces else 0 :]
-    number = operands[0] if operands else None
-    if not isinstance(number, Immediate) or not 0 <= number.value < layouts.BARRIERS:
+    numbers = layouts.barrier_numbers(closing)
+    if not {*numbers} <= {*range(layouts.BARRIERS)} or (reduces and len(numbers) > 1):
         raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
     aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
-    return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
+    more = block.targets[0].index, aligned, reduces, block.index
+    return [BarrierSite(at, number, *more) for at, number in enumerate(numbers, index)]
+
+
+def _number(k: KernelWriter, i: Instruction, barrier: Operand) -> Value:
+    """The number of a barrier: that of every lane, from 0 to 15, or the launch stops."""
+    f = k.f
+    if isinstance(barrier, Immediate):
+        return const(I64, barrier.value)
+    numbers = k.read(barrier, 32)
+    first = f.extract(numbers, f.lowest(k.lanes))
+    other = f.compare("ne", numbers, f.splat(first))
+    wrong = f.or_(other, f.compare("uge", numbers, const(V32, layouts.BARRIERS)))
+    k.fault_if(Fault.BARRIER_NUMBER, f.as_bits(f.and_(wrong, k.active)), i, numbers)
+    return f.resize(first, 64)
+
+
+def _field(k: KernelWriter, field: int, number: Value) -> Value:
+    """Where a block has a field of one of its barriers."""
+    return k.f.offset(k.f.offset(k.pointer(Warp.SLOT), 8 * field), number, I64)
 
 
 def arrive(k: KernelWriter, i: Instruction) -> None:
     """``bar.arrive``: counts at a barrier, and goes on."""
     kinds(k, i, ("cta", "arrive", "aligned"))
     number, count = (*i.operands, None)[:2]
-    if not isinstance(number, Immediate) or count is None:
-        raise k.unsupported(i, "it needs a constant barrier and a number of threads")
-    f, slot = k.f, k.pointer(Warp.SLOT)
-    _expect(k, number.value, count)
-    f.bump(f.offset(slot, 8 * (BlockSlot.ARRIVED + number.value)), f.popcount(k.lanes))
-    watch.at_barrier(k, k.lanes, number.value, watch.ARRIVE)
+    if number is None or count is None:
+        raise k.unsupported(i, "it needs a barrier and a number of threads")
+    barrier = _number(k, i, number)
+    _expect(k, barrier, count)
+    k.f.bump(_field(k, BlockSlot.ARRIVED, barrier), k.f.popcount(k.lanes))
+    watch.at_barrier(k, k.lanes, barrier, watch.PASS)
 
 
-def _expect(k: KernelWriter, barrier: int, count: Operand) -> None:
+def _expect(k: KernelWriter, barrier: Value, count: Operand) -> None:
     """Set the number of threads that a barrier is for."""
-    f = k.f
-    wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
-    place = f.offset(k.pointer(Warp.SLOT), 8 * (BlockSlot.EXPECTED + barrier))
-    f.store(f.resize(wanted, 64), place, 8)
+    wanted = k.f.extract(k.read(count, 32), k.f.lowest(k.lanes))
+    k.f.store(k.f.resize(wanted, 64), _field(k, BlockSlot.EXPECTED, barrier), 8)
 
 
 def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
-    """Lanes arrive; they continue when the scheduler opens the barrier."""
+    """Lanes arrive at a site, the first of its barrier; they continue when the scheduler opens
+    it."""
     f = k.f
     closing = block.closing
     assert closing is not None
-    slot = k.pointer(Warp.SLOT)
+    counted = closing.operands[1:-1] if "red" in closing.modifiers else closing.operands
+    number = _number(k, closing, counted[0])
     if site.reduces:
         says = f.and_(f.as_bits(k.predicate(closing.operands[-1])), k.lanes)
-        place = f.offset(slot, 8 * (BlockSlot.TRUE_LANES + site.barrier))
-        f.bump(place, f.popcount(says))
-    counted = closing.operands[1:-1] if "red" in closing.modifiers else closing.operands
+        f.bump(_field(k, BlockSlot.TRUE_LANES, number), f.popcount(says))
     count = counted[1] if len(counted) > 1 else None
     if count is not None:
-        _expect(k, site.barrier, count)
+        _expect(k, number, count)
     k.end()
-    place = f.offset(k.warp, k.layout.waits + 4 * site.index)
+    first = 0 if isinstance(counted[0], Immediate) else number
+    place = f.offset(f.offset(k.warp, k.layout.waits + 4 * site.index), first, I32)
     f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
     waiting = f.offset(k.warp, 8 * Warp.WAITING)
     f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
-    arrived = f.offset(slot, 8 * (BlockSlot.ARRIVED + site.barrier))
-    f.bump(arrived, f.popcount(k.lanes))
+    f.bump(_field(k, BlockSlot.ARRIVED, number), f.popcount(k.lanes))
     all_threads = closing if count is None else None
-    watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE, all_threads)
+    watch.at_barrier(k, k.lanes, number, watch.ARRIVE, all_threads)
     f.jump("dispatch")
 
 

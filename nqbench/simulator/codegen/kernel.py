@@ -61,10 +61,10 @@ class WarpFunction:
         """Write it; gives its block-wide barriers."""
         for block in self.blocks:
             if block.ending == "barrier":
-                site = barriers.site_of(self.k, block, len(self.barriers))
-                self.barriers.append(site)
-                if site.reduces:
-                    self.results[site.resume] = (block, site)
+                sites = barriers.sites_of(self.k, block, len(self.barriers))
+                self.barriers += sites
+                if sites[0].reduces:
+                    self.results[sites[0].resume] = (block, sites[0])
         self._entry()
         self._dispatch()
         for block in self.blocks:

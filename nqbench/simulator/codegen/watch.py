@@ -21,9 +21,10 @@ LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE, ASK = range(8)
 on until it is waited for, ``ASK`` an atomic that adds nothing."""
 RELEASES: Final = 8
 """Added to these: what the thread did before is done for all who see it."""
-ARRIVE, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(7)
-"""What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. Besides:
-a fence; copies become a group; groups are waited for, all but the last ``number``."""
+ARRIVE, PASS, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(8)
+"""What happens at a barrier: a warp arrives, arrives and goes on, continues; lanes of a warp meet,
+or vote. Besides: a fence; copies become a group; groups are waited for, all but the last
+``number``."""
 
 
 class Field(IntEnum):
@@ -152,7 +153,7 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
 
 
 def at_barrier(
-    k: KernelWriter, lanes: Value, number: int, how: int, place: Instruction | None = None
+    k: KernelWriter, lanes: Value, number: int | Value, how: int, place: Instruction | None = None
 ) -> None:
     """Tell the watcher about a barrier; nothing outside the checked mode. ``place`` is the
     instruction where all threads of the block must meet."""
@@ -162,10 +163,10 @@ def at_barrier(
 
 
 def call_barrier(
-    f: Function, context: Value, warp: Value, lanes: Value, number: int, how: int,
+    f: Function, context: Value, warp: Value, lanes: Value, number: int | Value, how: int,
     where: Value = NOWHERE,
 ) -> None:  # fmt: skip
     """The call itself."""
     state = f.pointer(f.load(I64, f.offset(context, 8 * Context.WATCH), 8))
-    which = const(I64, number), where, const(I64, how)
-    f.call("void", BARRIER, state, context, warp, lanes, *which)
+    which = number if isinstance(number, Value) else const(I64, number)
+    f.call("void", BARRIER, state, context, warp, lanes, which, where, const(I64, how))

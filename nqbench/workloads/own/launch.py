@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nqbench import expressions
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.facts import DeviceFacts
+from nqbench.facts import SIMULATED_BYTES, DeviceFacts
 from nqbench.multi_launch import RESERVED, ProgramContext
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.point import Level
@@ -28,7 +28,7 @@ from nqbench.workloads.own import arrays
 from nqbench.workloads.own.block import BRACES, Block, Part, is_file
 
 MAX_BYTES: Final = 2**40
-"""Of a buffer on a device that does not say how much memory it has."""
+"""Of the buffers on a device that does not say how much memory it has."""
 MAX_GRID_YZ: Final = 65_535
 """Blocks along y or z, of every compute capability."""
 Keys = tuple[str | int, ...]
@@ -153,13 +153,15 @@ class OwnLaunch:
                     raise InfeasibleError(said, keys=(KERNEL, *keys, key))
         for name in self.block.scalars:
             self.scalar(name)
+        total, most = 0, device.memory_bytes or MAX_BYTES
+        if device.kind == "sim":
+            most = min(most, SIMULATED_BYTES)
         for name, given in self.block.arrays():
-            nbytes = math.prod(self.shape(name) or ()) * np.dtype(self.dtype(given)).itemsize
-            if nbytes > (device.memory_bytes or MAX_BYTES):
-                raise InfeasibleError(
-                    f"{name}: {nbytes} bytes are more than the memory of {device.name}",
-                    keys=(KERNEL, *self.block.keys(name)),
-                )
+            total += math.prod(self.shape(name) or ()) * np.dtype(self.dtype(given)).itemsize
+            if total > most:
+                said = f"{name}: with it, the buffers take {total:,} bytes"
+                said += f", more than the {most:,} of {device.name}"
+                raise InfeasibleError(said, keys=(KERNEL, *self.block.keys(name)))
 
     # Arguments.
 

@@ -77,6 +77,18 @@ __global__ void half_barrier(int* out) {
   out[threadIdx.x] = 1;
 }
 
+__global__ void lanes_at_barriers(int* out) {
+  // stops: a barrier's number must be from 0 to 15, the same in each lane of a warp \(here 2\)
+  asm volatile("bar.sync %0, 64;" ::"r"(threadIdx.x < 7 ? 1 : 2));
+  out[threadIdx.x] = 1;
+}
+
+__global__ void no_such_barrier(int* out) {
+  // stops: a barrier's number must be from 0 to 15, the same .* \(here 20\)
+  asm volatile("bar.arrive %0, 64;" ::"r"(blockDim.x - 12));
+  out[threadIdx.x] = 1;
+}
+
 __global__ void split_barrier(int* out) {
   if (threadIdx.x < 16) {
     // stops: lanes of one warp wait at different bar.sync instructions

@@ -178,6 +178,31 @@ K hand_over(int* out, int*) {  // 32 threads fill what 64 read, at a barrier of 
         out[blockIdx.x * 96 + T] = s[T % 32];
     }
 }
+K hand_over_in_turn(int* out, int*) {  // the same, at a barrier that a register names
+    __shared__ int s[32];
+    for (int turn = blockIdx.x; turn < 4; ++turn) {
+        if (T < 32) {
+            s[T] = T * turn;
+            asm volatile("bar.arrive %0, 96;" ::"r"(turn) : "memory");
+        } else {
+            asm volatile("bar.sync %0, 96;" ::"r"(turn) : "memory");
+            out[blockIdx.x * 96 + T] += s[T % 32];
+        }
+        asm volatile("barrier.sync %0;" ::"r"(turn + 4) : "memory");
+    }
+}
+K written_too_early(int* out, int*) {  // without the barrier that ends a turn
+    __shared__ int s[32];
+    for (int turn = blockIdx.x; turn < 4; ++turn) {
+        if (T < 32) {
+            s[T] = T * turn;  // bad: race
+            asm volatile("bar.arrive %0, 96;" ::"r"(turn) : "memory");
+        } else {
+            asm volatile("bar.sync %0, 96;" ::"r"(turn) : "memory");
+            out[blockIdx.x * 96 + T] += s[T % 32];
+        }
+    }
+}
 
 __device__ int seen(int* flag) {
     int value;
