@@ -28,7 +28,6 @@ TOTALS: Final = (
     *("divergent_branches", "modelled_ms"),
 )
 """Counters of a whole launch that stand above the lines of two points."""
-SLOTS: Final = quantity("issue_slots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +65,12 @@ class SourceLine:
         return self.off_chip / requests if requests else None
 
 
-BESIDE: Final[Mapping[str, Callable[[SourceLine], int]]] = {
+COUNTED: Final[Mapping[str, Callable[[SourceLine], int]]] = {
+    "slots": lambda line: line.counts["issue_slots"],
     "sectors": lambda line: line.off_chip,
     "conflicts": lambda line: line.counts["bank_conflicts"],
 }
-"""Counters of a line beside its issue slots."""
+"""Counters of a line that two points are compared by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,30 +174,31 @@ def pair_tables(pair: Pair, source: Source) -> tuple[Table, Table]:
         (Column("quantity"), lambda what: what.plain),
         (Column("A", "number"), lambda what: what.of(a)),
         (Column("B", "number"), lambda what: what.of(b)),
-        (_AGAINST, lambda what: _difference(what.of(a), what.of(b), what)),
+        (
+            Column("B against A", "ratio", plain="b_over_a"),
+            lambda what: _difference(what.of(a), what.of(b), what),
+        ),
     )
     totals = Table("pair-counters", "B against A, in all", columns, rows, source)
     lines = [(one, two) for one, two in pair.lines if one.counts != two.counts]
     columns, rows = tabulate(
         lines,
         (Column("line"), lambda ab: ab[0].place),
-        (Column("slots A", "number"), lambda ab: _slots(ab[0])),
-        (Column("slots B", "number"), lambda ab: _slots(ab[1])),
-        (_AGAINST, lambda ab: _difference(_slots(ab[0]), _slots(ab[1]), SLOTS)),
         *(
-            (Column(f"{name} {side}", "number"), lambda ab, of=of, i=index: of(ab[i]) or None)
-            for name, of in BESIDE.items()
-            if any(of(one) for ab in lines for one in ab)
-            for index, side in enumerate("AB")
+            (Column(name), lambda ab, of=of: _change(*map(of, ab)))
+            for name, of in COUNTED.items()
+            if any(of(one) != of(two) for one, two in lines)
         ),
         (Column("source"), lambda ab: ab[0].text.strip()),
     )
     same = len(pair.lines) - len(lines)
     notes = (SLOTS_NOTE, *([f"{many(same, 'line')} cost the same in both"] * bool(same)))
-    return totals, Table("pair-lines", "B against A, by line", columns, rows, source, notes)
+    return totals, Table("pair-lines", "A -> B, by line", columns, rows, source, notes)
 
 
-_AGAINST: Final = Column("B against A", "ratio", plain="b_over_a")
+def _change(a: int, b: int) -> str:
+    """``320 -> 80``; one number where both are equal, nothing where that is 0."""
+    return f"{a:,} -> {b:,}" if a != b else f"{a:,}" * bool(a)
 
 
 def _difference(a: float, b: float, what: Quantity) -> wording.Difference:

@@ -57,12 +57,9 @@ Context = IntEnum(
 """Fields of a launch; it changes those from NEXT_BLOCK to PRINTED, which start as 0."""
 
 PRINTED_BYTES = 256
-"""Of the values of one ``printf``."""
+"""Of the values of one ``printf``, which follow the address of its text."""
 
-Print = IntEnum("Print", "TEXT THREAD BLOCK_X BLOCK_Y BLOCK_Z END", start=0)
-"""Fields of what one lane printed; the values follow."""
-
-PRINT_RECORD = 8 * Print.END + PRINTED_BYTES
+PRINT_RECORD = 8 + PRINTED_BYTES
 
 
 class BlockSlot(IntEnum):

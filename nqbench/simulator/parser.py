@@ -171,9 +171,6 @@ class _Body:
                 f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line)
             )
         parts = _split(rest)
-        if words[0] in ptx.VIDEO:
-            words += [(part + ".w").split(".")[1] for part in parts]
-            parts = [part.partition(".")[0] for part in parts]
         try:
             operands = tuple(self._operand(part) for part in parts)
         except ValueError as error:

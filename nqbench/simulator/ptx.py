@@ -171,8 +171,6 @@ class PtxKernel:
 
 
 ATOMICS = ("atom", "red")
-VIDEO = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr")
-"""Opcodes whose operands may be parts of registers (``%r1.b3``)."""
 SPACES = frozenset({"shared", "local", "global", "const", "param"})
 WIDTHS = {
     "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16,

@@ -121,10 +121,9 @@ def printed(run: SimLaunch) -> list[str]:
     context = run.context
     count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
     records = run.prints.reshape(-1, layout.PRINT_RECORD)[:count] if count else ()
-    parts = [np.split(record, [8 * layout.Print.END]) for record in records]
     return [
-        _formatted(run, _text(run, int(head.view(np.int64)[layout.Print.TEXT])), values.tobytes())
-        for head, values in parts
+        _formatted(run, _text(run, int(record[:8].view(np.int64)[0])), record[8:].tobytes())
+        for record in records
     ]
 
 

@@ -247,60 +247,6 @@ def test_parts_of_words() -> None:
     check(pairs, inputs(EDGES32, 32), "uint32")
 
 
-def scalar(name: str, types: str, words: str, *selectors: str) -> Callable[..., int]:
-    """A video instruction on a part of each operand, as the PTX manual has it."""
-    *to, first, second = types.split(".")
-    size = {"b": 8, "h": 16, "": 32}
-    (into, bits), *parts = [(int(s[2:] or 0), size[s[1:2]]) for s in selectors]
-    operations: dict[str, Callable[[int, int], int]] = {
-        **OPERATIONS,
-        "vset": lambda x, y: int(x < y if "lt" in words else x != y),
-        "vshl": lambda x, y: x << (y & 31 if "wrap" in words else min(y, 32)),
-        "vshr": lambda x, y: x >> (y & 31 if "wrap" in words else min(y, 32)),
-    }
-
-    def whole(a: int, b: int, c: int) -> int:
-        taken = zip((a, b), parts, (first, second), strict=True)
-        x, y = (parts_of(word, 32 // n, kind)[at] for word, (at, n), kind in taken)
-        found, low = operations[name](x, y), -(2 ** (bits - 1)) if to == ["s32"] else 0
-        if "sat" in words:
-            found = min(max(found, low), low + 2**bits - 1)
-        third = signed(c) if to == ["s32"] else c
-        if (how := words.rpartition(".")[2]) in ("add", "min", "max"):
-            found = {"add": found + third, "min": min(found, third), "max": max(found, third)}[how]
-        mask = (1 << bits) - 1 << into * bits
-        return found << into * bits & mask | (c & ~mask if bits < 32 else 0)
-
-    return whole
-
-
-SCALAR = [
-    (
-        f"{name}.{types}{words} {{d}}{into}, {{a}}{a}, {{b}}{b}"
-        f"{', {c}' if into or words.endswith(('add', 'min', 'max')) else ''}",
-        scalar(name, types, words, into, a, b),
-    )
-    for names, every, hows in (
-        (
-            "vadd vsub vabsdiff vmin vmax",
-            "s32.s32.s32 u32.u32.u32 s32.u32.s32",
-            " .sat .add .sat.max",
-        ),
-        ("vset", "s32.s32 u32.u32 u32.s32", ".lt .ne .lt.add"),
-        ("vshl vshr", "s32.s32.u32 u32.u32.u32", ".clamp .wrap .wrap.min"),
-    )
-    for name in names.split()
-    for types in every.split()
-    for words in hows.split(" ")
-    for into, a, b in (("", "", ""), ("", ".b3", ".h0"), (".h1", ".b1", ""), (".b2", "", ".h1"))
-    if not (into and words.endswith(("add", "min", "max")))
-]
-
-
-def test_parts_of_registers() -> None:
-    check(SCALAR, inputs(EDGES32, 32), "uint32")
-
-
 @pytest.mark.parametrize("part", [slice(0, 22), slice(22, None)], ids=["arithmetic", "bits"])
 def test_32_bit(part: slice) -> None:
     check(WORDS[part], inputs(EDGES32, 32), "uint32")

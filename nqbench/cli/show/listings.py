@@ -152,17 +152,17 @@ def show_explained(found: Sequence[Explained], pair: Pair | None, source: Source
 
 
 def _show_lines(table: ReportTable) -> None:
-    """The first rows of a table, without columns that are empty or alike in A and B."""
+    """The first rows of a table, without columns that are empty there."""
     rows = [[Path(row[0]).name, *row[1:]] for row in islice(table.texts(), SHOWN)]
-    columns = zip(table.columns, zip(*rows, strict=True), strict=False)
-    cells = {column.heading: found for column, found in columns}
-    heads = [name for name in cells if {*cells[name]} != {console.EMPTY}]
-    for name in [name for name in heads if name.endswith(" A")]:
-        if cells[name] == cells.get(other := f"{name[:-1]}B"):
-            heads = [head for head in heads if head not in (name, other)]
+    columns = [
+        [column.heading, *cells]
+        for column, cells in zip(table.columns, zip(*rows, strict=True), strict=False)
+        if {*cells} != {console.EMPTY}
+    ]
     console.say(f"{table.title} ({table.source})")
     if rows:
-        console.show_table(heads, list(zip(*(cells[name] for name in heads), strict=True)))
+        heads, *cells = zip(*columns, strict=True)
+        console.show_table(heads, cells)
     more = len(table.rows) - len(rows)
     for note in (*table.notes, *([f"{many(more, 'more line')}: --json"] * bool(more))):
         console.say(note)

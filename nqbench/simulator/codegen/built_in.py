@@ -33,8 +33,8 @@ def define_print(module: Module) -> None:
     f = Function(
         module, f"void sim_print(ptr context, ptr warp, {parameters}) cold noinline nounwind"
     )
-    context_at, warp_at, lanes, text, values, local, local_bytes = f.parameters
-    context, warp = Fields(f, context_at), Fields(f, warp_at)
+    context_at, _, lanes, text, values, local, local_bytes = f.parameters
+    context = Fields(f, context_at)
     with f.each_of(lanes, text, values) as (lane32, said, start):
         lane = f.resize(lane32, 64)
         number = context.get(layout.Context.PRINTED)
@@ -43,20 +43,11 @@ def define_print(module: Module) -> None:
             record = f.element(
                 context.get(layout.Context.PRINTS), const(I64, layout.PRINT_RECORD), number
             )
-            fields = Fields(f, record)
-            thread = f.add(f.op("shl", warp.get(layout.Warp.INDEX), const(I64, 5)), lane)
-            for field, value in (
-                (layout.Print.TEXT, said),
-                (layout.Print.THREAD, thread),
-                (layout.Print.BLOCK_X, warp.get(layout.Warp.CTAID_X)),
-                (layout.Print.BLOCK_Y, warp.get(layout.Warp.CTAID_Y)),
-                (layout.Print.BLOCK_Z, warp.get(layout.Warp.CTAID_Z)),
-            ):
-                fields.set(field, value)
+            f.store(said, record, 8)
             with f.counted(const(I64, layout.PRINTED_BYTES // 4)) as word:
                 at = f.add(start, f.op("shl", word, const(I64, 2)))
                 with f.when(f.compare("ult", at, local_bytes)):
                     row = f.op("shl", f.op("lshr", at, const(I64, 2)), const(I64, 5))
                     value = f.load(I32, f.offset(local, f.add(row, lane), I32), 4)
-                    f.store(value, f.offset(fields.place(layout.Print.END), word, I32), 4)
+                    f.store(value, f.offset(f.offset(record, 8), word, I32), 4)
     f.ret()

@@ -9,7 +9,7 @@ from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kin
 from nqbench.simulator.ir import I32, MASK, V16, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
-from nqbench.simulator.ptx import VIDEO, WIDTHS, Immediate, Instruction, both
+from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, both
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: PtxType) -> list[Value]:
@@ -162,7 +162,6 @@ PACKED: dict[str, Callable[[Function, Value, Value], Value]] = {
 }
 """Video instructions on two or four parts of a word; the parts are words with their signs."""
 
-
 TESTS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -173,25 +172,6 @@ def _average(f: Function, total: Value) -> Value:
     return f.op("ashr", total, const(V32, 1))
 
 
-def _operated(
-    f: Function, i: Instruction, name: str, x: Value, y: Value, bits: int, *, signed: bool
-) -> Value:
-    """What a video instruction makes of two numbers; saturated to so many bits if it says so."""
-    if name == "vset":
-        test = next(m for m in i.modifiers if m in TESTS)
-        found = f.cast("zext", f.compare(test if test in TESTS[:2] else f"s{test}", x, y), x.type)
-    elif name in ("vshl", "vshr"):
-        wraps, by = "wrap" in i.modifiers, const(y.type, 31 if "wrap" in i.modifiers else 32)
-        y = f.and_(y, by) if wraps else f.intrinsic("umin", y, by)
-        found = f.op("shl" if name == "vshl" else "ashr", x, y)
-    else:
-        found = PACKED[name](f, x, y)
-    if "sat" in i.modifiers:
-        found = f.intrinsic("smin", found, const(x.type, (1 << (bits - signed)) - 1))
-        found = f.intrinsic("smax", found, const(x.type, -(1 << (bits - 1)) if signed else 0))
-    return found
-
-
 def _packed(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
     name, parts = i.opcode[:-1], int(i.opcode[-1])
     *to, first, second = (PtxType(m) for m in i.modifiers if m in WIDTHS)
@@ -200,44 +180,21 @@ def _packed(f: Function, i: Instruction, a: Value, b: Value, c: Value) -> Value:
     for start in range(0, 32, bits):
         x = _field(f, a, start, bits, first.signed)
         y = _field(f, b, start, bits, second.signed)
-        part = _operated(f, i, name, x, y, bits, signed=signed)
+        if name == "vset":
+            test = next(m for m in i.modifiers if m in TESTS)
+            test = test if test in TESTS[:2] else f"s{test}"  # the parts are words with their signs
+            part = f.cast("zext", f.compare(test, x, y), V32)
+        else:
+            part = PACKED[name](f, x, y)
+        if "sat" in i.modifiers:
+            part = f.intrinsic("smin", part, const(V32, (1 << (bits - signed)) - 1))
+            part = f.intrinsic("smax", part, const(V32, -(1 << (bits - 1)) if signed else 0))
         if "add" in i.modifiers:
             result = f.add(result, part)
         else:
             part = f.and_(part, const(V32, (1 << bits) - 1))
             result = f.or_(result, f.op("shl", part, const(V32, start)))
     return result
-
-
-PARTS = {"w": (0, 32), "h0": (0, 16), "h1": (16, 16), **{f"b{n}": (8 * n, 8) for n in range(4)}}
-"""Selectors of video instructions: the first bit of a part of a word, and how many it has."""
-SECOND = ("add", "min", "max")
-
-
-def video(k: KernelWriter, i: Instruction) -> None:
-    """Video instructions on words or parts of them, in 64 bits, where no sum or difference wraps;
-    the last modifiers are the operands' selectors. A third operand is added, compared, or what the
-    result is put into."""
-    f, name = k.f, i.opcode
-    known = (*PARTS, *TESTS, *SECOND, "clamp", "wrap", *(["sat"] if name[:3] != "vsh" else []))
-    *to, first, second = kinds(k, i, known)
-    (start, bits), *parts = [PARTS[m] for m in i.modifiers[-len(i.operands) :]]
-    result = (*to, PtxType("u32"))[0]
-    x, y, *third = [
-        f.resize(_field(f, k.read(operand, 32), *part, kind.signed), 64, kind.signed)
-        for operand, part, kind in zip(
-            i.operands[1:], parts, (first, second, result)[: len(parts)], strict=True
-        )
-    ]
-    found = _operated(f, i, name, x, y, bits, signed=result.signed)
-    if how := next((m for m in i.modifiers if m in SECOND), ""):
-        found = f.add(found, *third) if how == "add" else f.intrinsic(f"s{how}", found, *third)
-    word = f.resize(found, 32)
-    if bits < 32:
-        ones = (1 << bits) - 1 << start
-        word = f.and_(f.op("shl", word, const(V32, start)), const(V32, ones))
-        word = f.or_(word, f.and_(f.resize(third[0], 32), const(V32, ~ones)))
-    k.write(i.operands[0], word, result.signed)
 
 
 def pairs(k: KernelWriter, i: Instruction) -> None:
@@ -271,7 +228,6 @@ INTEGER: dict[str, Handler] = {
     "abs": _row(lambda f, _, a: f.intrinsic("abs", a, const("i1", 0))),
     **dict.fromkeys(("min", "max"), _row(lambda f, i, *ab: f.intrinsic(_sign(i) + i.opcode, *ab))),
     "sad": _row(_distance),
-    **dict.fromkeys(VIDEO, video),
     **{f"{op}.{kind}16x2": pairs for op in ("add", "min", "max") for kind in "us"},
     **{
         f"{name}{parts}": _row(_packed, "sat", "add", *TESTS, words=1)
