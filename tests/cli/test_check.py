@@ -89,6 +89,13 @@ FILES: dict[str, tuple[list[Any], int, str]] = {
     "no launch": (["--entry", "read_after_write"], 2, "--grid and --block must be given: --entry"),
     "no type": ([*KERNEL, "--arg", "out"], 2, "--arg 'out' cannot be read; write 'x: float32[1"),
     "too few": ([*KERNEL, *OUT], 1, "takes 2 arguments, but 1 is given: out"),
+    "far too large": (
+        [*KERNEL, *OUT, "--arg", "raw: int32[10**9]"],
+        2,
+        "the buffers take 4,000,000,",
+    ),
+    "too large": ([*KERNEL, *OUT, "--arg", "raw: int32[10**8]"], 1, "the 268,435,456 of the check"),
+    "no folder": ([*KERNEL, *OUT, *RAW, "--include", "nowhere"], 2, "nowhere"),
     "given twice": ([*KERNEL, *OUT, *OUT], 2, "--arg out is given twice"),
     "no size": (
         [*KERNEL, *OUT, "--arg", "n: int32 = 0"],
@@ -107,9 +114,23 @@ def test_a_kernel_in_a_file(case: str) -> None:
 
 
 def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
-    text = "__global__ void k(float* x, int n) { x[threadIdx.x] = n; }"
-    (tmp_path / "k.cu").write_text(text)
-    launch = ["--entry", "k", "--grid", 1, "--block", 32, "--arg", "x: float32[n]", "--arg"]
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "types.h").write_text("typedef float Number;")
+    text = "__global__ void k(Number* x, int n) { x[threadIdx.x] = n; }"
+    (tmp_path / "k.cu").write_text(f'#include "types.h"\n{text}')
+    launch = [
+        "--include",
+        tmp_path / "headers",
+        "--entry",
+        "k",
+        "--grid",
+        1,
+        "--block",
+        32,
+        "--arg",
+        "x: float32[n]",
+        "--arg",
+    ]
     assert call("check", tmp_path / "k.cu", *launch, "n: int32 = 32").code == 0
     beyond = call("check", tmp_path / "k.cu", *launch, "n: int32 = 16", "--json")
     (found,) = json.loads(beyond.out)["findings"]
