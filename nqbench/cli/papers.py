@@ -149,11 +149,12 @@ def claims(
     show.console.hush(quiet)
     if matrix:
         options.refuse({"--paper": paper}, "--matrix has the rows of all papers")
+        from nqbench.analysis.data.for_papers import load_all
         from nqbench.report.matrix import write_effects, write_recorded
 
         command = options.shown_line()
         if runs:
-            reports = [write_effects(runs, out, command, formats or [], cpu=cpu)]
+            reports = [write_effects(load_all(runs, cpu), out, command, formats or [])]
         else:
             reports = write_recorded(out, command, formats or [], cpu=cpu)
         if as_json:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.for_papers import load_all
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.matrix import Matrix, MatrixCell, MatrixRow, Provenance, effects_matrix, short
 from nqbench.analysis.wording import Difference, times_as_fast
@@ -23,7 +22,7 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.write import about_runs, recorded
+from nqbench.report.papers.write import about_runs, recorded, with_repeated
 from nqbench.report.table import Column, Source, Table, joint, source_of
 from nqbench.runs.reading import PLOTS, RESULTS
 
@@ -53,21 +52,15 @@ class MatrixReport:
 
 
 def write_effects(
-    runs: Sequence[Path],
-    out: Path | None,
-    command: str,
-    formats: Sequence[str] = FORMATS,
-    *,
-    cpu: Path | None = None,
+    runs: Sequence[Dataset], out: Path | None, command: str, formats: Sequence[str] = FORMATS
 ) -> MatrixReport:
     """Write the matrix of some runs; ``command`` is what a reader types to get it again.
 
-    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. Raises
-    ``AnalysisError`` (no effect in these runs), ``StudyError`` (an unknown format), ``StoreError``
-    (not a run, or the folder cannot be written).
+    Raises ``AnalysisError`` (no effect in these runs), ``StudyError`` (an unknown format),
+    ``StoreError`` (the folder cannot be written).
     """
     page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS)
-    table, cells = add_effects(page, load_all(runs, cpu), command, level=1)
+    table, cells = add_effects(page, runs, command, level=1)
     page.table(cells, inline=False, size=f"{cells.size}: ", folded=True)
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
@@ -93,10 +86,11 @@ def add_effects(
     page.heading("Every change, with intervals", level + 1, folded=True)
     page.table(table, level=0)
     page.heading("Runs", level + 1, folded=True)
+    every = [(name, one) for name, run in matrix.runs for one in (run, *run.again)]
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
     about = [
         f"{name}: {run.name} on {source_of(run)}; {run.path.as_posix()}; {run.command}"
-        for name, run in (*matrix.runs, *baselines)
+        for name, run in (*every, *baselines)
     ]
     page.add(Bullets(tuple(dict.fromkeys(about))))
     return table, cells
@@ -118,7 +112,8 @@ def write_recorded(
     )
     for runs, folder, baseline in recorded((*paper_names(), ABLATION), PAGE, out, cpu):
         try:
-            reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
+            found = with_repeated(runs, baseline)
+            reports.append(write_effects(found, folder, command, formats))
         except AnalysisError as error:
             reason = error
     if not reports:

@@ -200,13 +200,15 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
 
 
 def of_configurations() -> Dataset:
-    """Two timed configurations, one too slow to be timed, and the same point in another sweep."""
+    """Two timed configurations, one too slow to be timed, the same point in another sweep, and one
+    that splits the work in another way."""
     made = Builder(rounds=3, noise=0.0)
     name = "zhang2011.naive_l1_16k"
     for sweep, block, kernel_s, split_s in (
         ("kernels", 32, 1.0, 5.0),
         ("kernels", 64, 2.0, 0.0),
         ("again", 32, 4.0, 0.0),
+        ("filled", 128, 0.5, 0.0),
     ):
         total = {"split_s": split_s, "total_s": kernel_s + split_s}
         own = levels(15, block_size=block)
@@ -225,6 +227,7 @@ def of_configurations() -> Dataset:
         ('max(times("naive_l1_16k", phase="kernel", skipped=1))', 9.0),
         ('time("naive_l1_16k", block_size=32, sweep="again")', 4.0),
         ('time("naive_l1_16k", block_size=32, sweep="kernels")', 6.0),
+        ('best("naive_l1_16k", sweep="filled")', 0.5),
     ],
 )
 def test_a_claim_says_which_part_of_a_run_it_means(expr: str, value: float) -> None:
@@ -648,13 +651,21 @@ def test_of_another_gpu_a_size_counts_only_with_the_first_sweep_of_the_run() -> 
     assert [(p.n, p.sweep) for p in kept.points] == [(15, "main"), (15, "scaled")]
 
 
-def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them() -> None:
+HIGHEST = 'counter("pool_distributed", "pool_size", config="highest_occupancy")'
+
+
+@pytest.mark.parametrize(
+    ("expr", "least"), [('argbest("pool_distributed", "pool_size")', 64), (HIGHEST, 512)]
+)
+def test_another_gpu_with_fewer_points_is_not_asked_for_the_best_of_them(
+    expr: str, least: int
+) -> None:
     many, few = zhang(rounds=2), zhang(rounds=2, pools=(64,))
+    for row in (*many.rows, *few.rows):
+        row["occupancy"] = row.get("pool_size")
     run = replace(many.data("zhang2011"), again=(few.data("zhang2011"),))
-    claim = {"expr": 'argbest("pool_distributed", "pool_size")', "n": ["18"]}
-    alone = replace(run, again=())
-    claim |= {"expect": "value > 64"}
-    assert verdict(claim, run) == verdict(claim, alone)
+    claim = {"expr": expr, "n": ["18"], "expect": f"value > {least}"}
+    assert verdict(claim, run) == verdict(claim, replace(run, again=()))
 
 
 def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:

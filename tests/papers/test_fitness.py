@@ -22,17 +22,12 @@ from nqbench.report.papers.write import FIGURES
 from tests.builders import MINI, Builder
 from tests.papers.runs import FITNESS, column, fitness, fitness_levels, published, value_of
 
+COUNTED = "atomics_equal_conflicts fine2_divergence cdp_launches_once cdp_same_work"
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
     "cdp_always_slower": "the run has no fitness_schemes.gpu_cdp",
     "sa_seconds": "reported by the paper without a test",
-    **dict.fromkeys(
-        (
-            "coarse_blocks_small",
-            *("atomics_equal_conflicts", "fine2_divergence", "cdp_launches_once", "cdp_same_work"),
-        ),
-        "",
-    ),
+    **dict.fromkeys(("coarse_blocks_small", *COUNTED.split()), ""),
 }
 """Claims that the authors' files say nothing about."""
 CDP = "fitness_schemes.gpu_cdp"

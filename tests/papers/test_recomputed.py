@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -141,9 +142,9 @@ FORMULAS: dict[tuple[str, str, int | None], Callable[[Run], float]] = {
     ("zhang2011", "pool_distributed_speedup", 18): lambda run: (
         run.best(LOW, 18) / run.best(Z + "pool_distributed", 18)
     ),
-    ("tanaka2011", "conflict_free_filled", 19): lambda run: (
-        run.time(T + "none", 19, "kernel", sweep="scaled", depth=6)
-        / run.time(T + "conflict_free", 19, "kernel", sweep="scaled", depth=6)
+    ("tanaka2011", "conflict_free_filled", 18): lambda run: (
+        run.time(T + "none", 18, "kernel", sweep="scaled", depth=6)
+        / run.time(T + "conflict_free", 18, "kernel", sweep="scaled", depth=6)
     ),
     ("feinbube2010", "cc13_final_filled", 16): lambda run: (
         run.best(F + "base", 16, "kernel", depth=6)
@@ -182,7 +183,7 @@ PRINTED = {
     "conflict_free_alone": (1.08, 1),
     "speedup_cpu": (23.04, 1),  # of three printed
     "conflict_free_every_n": (1.048, 1),
-    "conflict_free_filled": (1.077, 1),
+    "conflict_free_filled": (1.067, 1),
     "coarse_unoptimized": (48, 1),
     "l1_48_average": (1.14, 1),
     "pool_distributed_speedup": (1.48, 1),
@@ -192,30 +193,34 @@ PRINTED = {
 """The printed number, and what it would be without an effect."""
 
 
-ONE_GPU = {"conflict_free_filled": "h200"}
-"""Where the other one's run lacks the sweep."""
-CASES = [(*key, device) for key in FORMULAS for device in ("h100", "h200")
-         if ONE_GPU.get(key[1], device) == device]  # fmt: skip
+CASES = [
+    (*key, folder.relative_to(REFERENCE).as_posix())
+    for key in FORMULAS
+    for folder in sorted(REFERENCE.glob(f"h?00/{key[0]}*"))
+]
 
 
-@pytest.mark.parametrize(("name", "claim", "n", "device"), CASES)
+@pytest.mark.parametrize(("name", "claim", "n", "folder"), CASES)
 def test_a_verdict_is_what_the_records_say(
-    name: str, claim: str, n: int | None, device: str
+    name: str, claim: str, n: int | None, folder: str
 ) -> None:
-    formula = FORMULAS[name, claim, n]
-    least, most = CONDITIONS.get(claim, (1, INF))
-    run = Run(REFERENCE / device / name)
-    value, drawn = formula(run), []
-    for at in product(run.rounds, repeat=len(run.rounds)):
-        run.at = at
-        drawn.append(formula(run))
-    low, high = np.percentile(np.repeat(drawn, 50), [2.5, 97.5])
-    share = sum(least < one < most for one in drawn) / len(drawn)
-
+    formula, run = FORMULAS[name, claim, n], Run(REFERENCE / folder)
     paper = load_paper(name)
     alone = paper.model_copy(update={"claims": [paper.claim(claim)]})
     (verdict,) = judge(alone, [with_baseline(OBSERVED(run.folder), OBSERVED(CPU().folder))])
+    if verdict.word == "not measured" or n not in {size.n for size in verdict.sizes}:
+        with pytest.raises((IndexError, StopIteration)):
+            formula(run)
+        return
     (size,) = [size for size in verdict.sizes if size.n == n]
+    least, most = CONDITIONS.get(claim, (1, INF))
+    value, drawn = formula(run), []
+    draws = product(run.rounds, repeat=len(run.rounds))
+    for at, times in Counter(tuple(sorted(d)) for d in draws).items():
+        run.at = at
+        drawn += [formula(run)] * times
+    low, high = np.percentile(np.repeat(drawn, 50), [2.5, 97.5])
+    share = sum(least < one < most for one in drawn) / len(drawn)
     assert isinstance(size.value, Estimate)
     assert size.value.value == pytest.approx(value, rel=1e-9)
     if not size.value.exact:  # nqbench takes 2,000 of the draws, this test has them all

@@ -227,6 +227,13 @@ def test_a_whole_run_holds_wherever_it_is(run: Path) -> None:
     assert call("verify", run, "-q") == (0, "", "")
 
 
+def test_levels_of_the_command_line_are_not_looked_for_in_the_study(tmp_path: Path) -> None:
+    run, study = tmp_path / "r", Path(__file__).with_name("tiny.yaml")
+    assert call("run", study, "-d", FAKE, "-a", "n=6", "--out", run, "--no-report").code == 0
+    done = call("verify", run)
+    assert (done.code, "--axis gave them other levels" in done.out) == (0, True)
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damage_is_named(name: str, run: Path) -> None:
     damage, words = DAMAGES[name]

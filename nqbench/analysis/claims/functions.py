@@ -207,9 +207,8 @@ class Values:
             raise NotMeasured("no run was given")
         if not hw:
             return self.run
-        for i, run in enumerate(self.runs):
-            if run.hardware(self.paper) == hw:
-                return i
+        if hw in (devices := self.names["devices"]):
+            return int(devices.index(hw))
         known = {h.id: h.name for h in self.paper.hardware}
         if hw in known:
             raise NotMeasured(f"it is about the {known[hw]}, which {TOO_OLD}")

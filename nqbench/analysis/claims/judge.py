@@ -312,7 +312,8 @@ class _Form:
         all points of the run."""
         points = [{(p.system, p.n, *map(str, p.levels.items())) for p in r.points if p.ok}
                   for r in (run, other)]  # fmt: skip
-        return not self.names & SWEPT or points[0] <= points[1]
+        swept = self.names & SWEPT or "highest_occupancy" in self.expr.text
+        return not swept or points[0] <= points[1]
 
     @property
     def enumerated(self) -> bool:

@@ -14,6 +14,8 @@ from nqbench.point import PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
 """The input, and what is counted: the same for all points that are compared."""
+APART: Final = "filled"
+"""The name of a sweep that splits the work in another way: only a formula that names it sees it."""
 
 
 class NotMeasured(AnalysisError):
@@ -55,8 +57,9 @@ class Asked:
         wanted = {name: str(level) for name, level in self.levels.items()}
         found: dict[frozenset[tuple[str, object]], PointResult] = {}
         own = [p for p in self.data.points if p.system == self.system]
-        if self._borrowed and "sweep" not in wanted:
-            own = [p for p in own if p.borrowed]
+        if "sweep" not in wanted:
+            lent = self._borrowed
+            own = [p for p in own if p.sweep != APART and p.borrowed >= lent]
         for point in own:
             if point.n != self.n or (PART in point.levels) != (PART in wanted):
                 continue

@@ -84,7 +84,7 @@ def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     ]
     notes = [*_about(paper, table, run), *table.notes]
     if any(head.spread for head in heads):
-        notes += _intervals(paper, run)
+        notes += intervals(paper, run)
     notes.append(f"on the paper: {table.note}" if table.rows and table.note else table.note)
     if table.points.explain:
         notes += [f"not timed: {reason}" for reason in grouped(lacks)]
@@ -94,7 +94,7 @@ def _points(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     return reproduced(paper, table, run, heads, own, notes)
 
 
-def _intervals(paper: Paper, run: Dataset) -> list[str]:
+def intervals(paper: Paper, run: Dataset) -> list[str]:
     """What intervals are, and which time it is that the paper reports."""
     note = interval_note(run.simulated, run.rounds)
     return [note, TOTALS] if paper.timed == "total" else [note]
@@ -193,7 +193,7 @@ def _printed(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     elif counted:
         columns[1:] = [Column(column.name, "number") for column in columns[1:]]
     if any(here.each for here in table.here):
-        notes += [COMPARE_RATIOS, *_intervals(paper, run)]
+        notes += [COMPARE_RATIOS, *intervals(paper, run)]
     for what, command in lacks.items():
         notes.append(f"not measured: {what}" + (f"; `{command}` measures it" if command else ""))
     return reproduced(paper, table, run, columns, rows, notes, source=source)
@@ -279,7 +279,7 @@ def by_size(paper: Paper, table: PaperTable, run: Dataset) -> Table:
     notes = [f"configuration here: {several[0]}"] if len(several) == 1 else []
     if devices := ", ".join(paper.device(d).name for d in table.hardware):
         notes.append(f"paper: {devices}")
-    notes += [COMPARE_RATIOS, *_intervals(paper, run)]
+    notes += [COMPARE_RATIOS, *intervals(paper, run)]
     notes += [IN_BRACKETS] * any(str(row[4]).startswith("(") for row in made)
     notes.append(f"on the paper: {table.note}" if table.note else "")
     for words, some in lacks.items():
@@ -339,11 +339,6 @@ def reproduced(
     return Table(
         slug("paper", table.id), title, tuple(columns), tuple(map(tuple, rows)), source, kept
     )
-
-
-def general_notes(paper: Paper, run: Dataset) -> tuple[str, ...]:
-    """The notes that most tables of a run share, for the page to say once."""
-    return (COMPARE_RATIOS, *_intervals(paper, run), IN_BRACKETS)
 
 
 FORMS: Final[Mapping[str, Callable[[Paper, PaperTable, Dataset], Table]]] = {

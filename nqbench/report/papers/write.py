@@ -19,7 +19,7 @@ from nqbench.analysis.data import for_papers
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.papers import load_paper
+from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
@@ -190,7 +190,8 @@ def _tables(
         made = [t for t in made if t.source.device == own or (t.title, t.rows) not in written]
         written |= {(t.title, t.rows) for t in made}
         notes = Counter(note for t in made for note in t.notes)
-        general = [note for note in tables.general_notes(paper, run) if notes[note] > 1]
+        shared = (tables.COMPARE_RATIOS, *tables.intervals(paper, run), tables.IN_BRACKETS)
+        general = [note for note in shared if notes[note] > 1]
         if made:
             page.heading(f"Tables, {name}", folded=True)
             page.add(Bullets(tuple(general)))
@@ -292,14 +293,13 @@ def recorded(
 
 
 def with_repeated(runs: Sequence[Path], cpu: Path | None) -> list[Dataset]:
-    """Runs, each with those of the same study on other GPUs of its model: in folders beside its own
+    """Runs, those of a paper with its runs on other GPUs of the model: in folders beside their own
     that are called ``STUDY_...``."""
     found = []
     for run in for_papers.load_all(runs, cpu):
         beside = for_papers.load_all(sorted(run.path.parent.glob(f"{run.path.name}_*")), cpu)
-        found.append(
-            for_papers.with_others(run, (other for other in beside if other.name == run.name))
-        )
+        others = (other for other in beside if other.name == run.name in paper_names())
+        found.append(for_papers.with_others(run, others))
     return found
 
 
