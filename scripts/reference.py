@@ -263,8 +263,8 @@ def published() -> list[str]:
     return [
         *blocks,
         "## Functions of claims",
-        "`FACTOR=LEVEL` and `sweep=NAME` choose among the configurations of a system; those of a"
-        " sweep called `filled` are seen by its name alone.",
+        "`FACTOR=LEVEL` and `sweep=NAME` choose among the configurations of a system; those of"
+        " sweeps called `filled...` and `scaled...` are seen by their name alone.",
         table(("function", "gives"), rows),
         "## Formulas of tables and figures",
         "The language of claims for one point of a run. A quotient of times is paired by round and"

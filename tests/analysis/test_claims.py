@@ -26,8 +26,6 @@ from tests.papers.runs import SIZES, STEPS, levels, tiny_paper, value_of, zhang
 RATIO = 'time("naive_l1_16k") / time("naive_l1_48k")'
 AT_15: dict[str, Any] = {"sizes": (15,), "pools": ()}
 GREATER: dict[str, Any] = {"expr": RATIO, "expect": "value > 1"}
-
-
 WITHIN = [1.002, 0.998, 1.001]
 """Rounds of a ratio whose whole interval lies within 1% of 1."""
 
@@ -641,14 +639,14 @@ def test_a_word_stands_if_every_gpu_of_a_model_has_it(
 
 
 def test_of_another_gpu_a_size_counts_only_with_the_first_sweep_of_the_run() -> None:
-    """A launch of another sweep would stand in the place of the main one."""
+    """A launch of another sweep would stand in the place of the main one, if it has no name."""
     mine, theirs = Builder(rounds=2), Builder(rounds=2)
-    for n, sweep in ((15, "main"), (16, "main"), (16, "scaled")):
+    for n, sweep in ((15, "main"), (16, "main"), (16, "more")):
         mine.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
-    for n, sweep in ((15, "main"), (15, "scaled"), (16, "scaled")):
+    for n, sweep in ((15, "main"), (15, "more"), (16, "more"), (16, "scaled_2")):
         theirs.time(sweep, levels(n), 1.0, "zhang2011.low_divergence")
     (kept,) = for_papers.with_others(mine.data("zhang2011"), [theirs.data("zhang2011")]).again
-    assert [(p.n, p.sweep) for p in kept.points] == [(15, "main"), (15, "scaled")]
+    assert [(p.n, p.sweep) for p in kept.points] == [(15, "main"), (15, "more"), (16, "scaled_2")]
 
 
 HIGHEST = 'counter("pool_distributed", "pool_size", config="highest_occupancy")'

@@ -57,6 +57,8 @@ class Run:
             asked = {"probe": f.get("probe"), "part": f.get("part")} | levels
             if asked["probe"] not in (None, "-", "none", levels.get("probe")):
                 continue
+            if f["sweep"][:6] in ("filled", "scaled") and "sweep" not in levels:
+                continue  # only their name asks for them
             if asked["part"] is None and row["point"]["system"] == system and f["n"] == n:
                 fits = all(f.get(name) == level for name, level in levels.items())
                 found += [row] * (fits and row["status"] == "ok")

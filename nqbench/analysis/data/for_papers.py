@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult, load_dataset, missing
 from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.data.select import APART
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.system.suggest import listing
@@ -43,13 +44,13 @@ def with_baseline(run: Dataset, baseline: Dataset | None) -> Dataset:
 
 def with_others(run: Dataset, others: Iterable[Dataset]) -> Dataset:
     """The run with those of other GPUs of its model. Of these, systems stay at the sizes at which
-    they have the run's first sweep: another launch would stand in its place."""
+    they have the run's first sweep: another launch would stand in its place, if it has no name."""
     first = {(p.system, p.n): p.sweep for p in reversed(run.points)}
     again = []
     for other in others:
         there = {(p.system, p.n) for p in other.points if first.get((p.system, p.n)) == p.sweep}
-        points = tuple(p for p in other.points if (p.system, p.n) in there)
-        again.append(replace(other, points=points))
+        own = (p for p in other.points if (p.system, p.n) in there or p.sweep.startswith(APART))
+        again.append(replace(other, points=tuple(own)))
     return replace(run, again=tuple(again))
 
 

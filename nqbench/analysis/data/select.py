@@ -14,8 +14,8 @@ from nqbench.point import PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
 """The input, and what is counted: the same for all points that are compared."""
-APART: Final = "filled"
-"""The name of a sweep that splits the work in another way: only a formula that names it sees it."""
+APART: Final = ("filled", "scaled")
+"""Sweeps of a launch that is not the paper's: only a formula that names them sees them."""
 
 
 class NotMeasured(AnalysisError):
@@ -59,7 +59,7 @@ class Asked:
         own = [p for p in self.data.points if p.system == self.system]
         if "sweep" not in wanted:
             lent = self._borrowed
-            own = [p for p in own if p.sweep != APART and p.borrowed >= lent]
+            own = [p for p in own if not p.sweep.startswith(APART) and p.borrowed >= lent]
         for point in own:
             if point.n != self.n or (PART in point.levels) != (PART in wanted):
                 continue

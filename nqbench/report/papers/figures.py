@@ -214,8 +214,6 @@ class _Panels:
 
 PART_COLOURS: Final = (style.COLOURS[0], style.COLOURS[1], "#bbbbbb")
 """Of the parts of a bar, from below."""
-
-
 MANY: Final = 8
 """Bars of a panel beyond which their numbers are smaller."""
 

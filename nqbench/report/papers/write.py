@@ -31,8 +31,6 @@ from nqbench.system.suggest import listing
 PAGE: Final = "paper"
 CPU_BASELINE: Final = "cpu_baseline"
 """The study of the sequential program at the papers' sizes."""
-
-
 TRUST: Final = (
     "modelled: times that the simulator works out from its counters and the facts of a chip,"
     " neither measured nor exact; effects below 5% are not told apart. On 24 kernels at N = 15 to"
