@@ -4,9 +4,11 @@
 
 A room is a part of the project's arithmetic with the tests that are nearest to it; places that can
 be changed are drawn at random from all of them. Each mutation runs in a process of its own, in a
-copy of the project; it is killed if a test fails or they take ten times as long as without it.
-Prints every survivor, which a person has to judge (some change nothing that can be seen), and a
-table by room. ``results/README.md`` has the last one.
+copy of the project with its own cache; it is killed if a test fails, or if they take a minute more
+than five times as long as without it. A run without a mutation shows which tests call which
+functions: of a changed one only the files with such tests are run, these tests first, and the first
+failure ends it. Prints what became of each (a person has to judge the survivors: some change
+nothing that can be seen) and a table by room. ``results/README.md`` has the last one.
 """
 
 from __future__ import annotations
@@ -15,29 +17,40 @@ import argparse
 import ast
 import copy
 import os
+import pickle
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
+import pytest
+
 ROOT: Final = Path(__file__).parents[1]
+WRITTEN: Final = "tests/docs/test_build.py::test_what_the_program_writes_is_up_to_date"
+"""Of every threshold its value is in the reference; changed there too, it is meant."""
+METRICS: Final = "test_a_metric_that_is_no_number_is_left_out"
 ROOMS: Final = {
     "analysis": (
         "analysis/answer.py analysis/compare analysis/data analysis/factorial analysis/limits",
         "tests/analysis tests/cli/test_compare.py tests/papers/test_brodtkorb.py"
-        " tests/papers/test_fitness.py tests/measure/test_device_threads.py",
+        " tests/papers/test_fitness.py tests/measure/test_device_threads.py"
+        f" tests/report/test_tables.py tests/workloads/own/test_own_kernel.py::{METRICS} {WRITTEN}",
     ),
     "claims": (
         "analysis/claims papers/formula.py",
         "tests/analysis/test_claims.py tests/analysis/test_scorecard.py"
-        " tests/analysis/test_matrix.py tests/papers/test_formula.py",
+        " tests/analysis/test_matrix.py tests/papers/test_formula.py"
+        f" {WRITTEN}",
     ),
     "measure": (
         "measure/sampling.py measure/budget.py measure/keys.py measure/telemetry.py"
@@ -45,24 +58,27 @@ ROOMS: Final = {
         "tests/measure/test_sampling.py tests/measure/test_keys.py tests/measure/test_telemetry.py"
         " tests/measure/test_session.py tests/measure/test_stages.py tests/measure/test_runner.py"
         " tests/measure/test_resume.py tests/measure/test_budget.py"
-        " tests/measure/test_programs.py",
+        f" tests/measure/test_programs.py {WRITTEN}",
     ),
     "counters": (
-        "simulator/tally.py simulator/timing.py compiler/occupancy.py",
+        "simulator/tally.py simulator/timing.py compiler/compiled.py:Occupancy",
         "tests/simulator/test_timing.py tests/simulator/test_ptxas.py"
         " tests/simulator/test_control.py tests/simulator/test_memory.py"
         " tests/simulator/test_caches.py tests/compiler/test_occupancy.py tests/test_inspection.py",
     ),
     "count": (
         "count/chunks.py count/solutions.py count/choice.py",
-        "tests/count/test_chunks.py tests/count/test_count.py tests/count/test_estimate.py",
+        "tests/count/test_chunks.py tests/count/test_count.py tests/count/test_estimate.py"
+        f" {WRITTEN}",
     ),
 }
-"""Modules under nqbench/, and their tests, the quick ones first."""
+"""Modules under nqbench/, one of them from a class on, and their tests."""
 LIBRARIES: Final = ("numpy", "pandas", "scipy.stats", "matplotlib.pyplot", "pydantic", "numba")
 """Loaded once for all."""
-SLOWER: Final = 10
-LONGEST_S: Final = 600.0
+SLOWER: Final = 5
+LEAST_S: Final = 60.0
+LONGEST_S: Final = 3600.0
+CALLS: Final = "calls.pickle"
 OTHER: Final[dict[type[ast.AST], Any]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
     **{ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot},
@@ -113,30 +129,111 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
             yield from places(node)
 
 
+def at(place: tuple[ast.AST, str, int | None]) -> Any:
+    """The node of a place."""
+    parent, name, index = place
+    return getattr(parent, name) if index is None else getattr(parent, name)[index]
+
+
 def mutated(text: str, number: int) -> tuple[str, str]:
     """The text of a module with its place ``number`` changed, and the change in words."""
     tree = ast.parse(text)
-    parent, name, index = list(places(tree))[number]
-    value = getattr(parent, name)
-    old = value if index is None else value[index]
+    place = parent, name, index = list(places(tree))[number]
+    old = at(place)
     new = changed(old)
     assert new is not None
     if index is None:
         setattr(parent, name, new)
     else:
-        value[index] = new
+        getattr(parent, name)[index] = new
     said = f"{old.lineno}: `{ast.unparse(old)}` -> `{ast.unparse(new)}`"
     return ast.unparse(ast.fix_missing_locations(tree)), said
 
 
-def modules(paths: str) -> list[Path]:
-    """The Python files of some paths under nqbench/, relative to the project."""
-    found = (ROOT / "nqbench" / path for path in paths.split())
-    files = (sorted(one.rglob("*.py")) if one.is_dir() else [one] for one in found)
-    return [file.relative_to(ROOT) for some in files for file in some]
+def around(text: str, number: int) -> range:
+    """The lines of the innermost function or class that has a place, or of the module."""
+    tree = ast.parse(text)
+    line = at(list(places(tree))[number]).lineno
+    found = [range(len(text.splitlines()) + 1)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min(one.lineno for one in (node, *node.decorator_list))
+            found.append(range(first, (node.end_lineno or 0) + 1))
+    return min((lines for lines in found if line in lines), key=len)
 
 
-def outcome(project: Path, tests: str, limit_s: float) -> str:
+def places_of(room: str) -> Iterator[tuple[str, Path, int]]:
+    """The room, a file relative to the project and the number of a place in it, for each place."""
+    for name, _, start in (path.partition(":") for path in ROOMS[room][0].split()):
+        path = ROOT / "nqbench" / name
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            text = file.read_text(encoding="utf-8")
+            first = text[: text.index(f"class {start}")].count("\n") if start else 0
+            for number, place in enumerate(places(ast.parse(text))):
+                if at(place).lineno > first:
+                    yield room, file.relative_to(ROOT), number
+
+
+@dataclass
+class Calls:
+    """Plugin of pytest: which tests call which functions, and how long they take."""
+
+    tests: dict[tuple[str, int], set[str]] = field(default_factory=dict)
+    """Of each file's path and first line of a function, the tests that call it."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    test: str = ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        began = time.monotonic()
+        self.test = item.nodeid
+        threading.settrace(self.note)
+        sys.settrace(self.note)
+        done = yield
+        sys.settrace(None)
+        self.seconds[item.nodeid] = time.monotonic() - began
+        return done
+
+    def note(self, frame: FrameType, _event: str, _what: object) -> None:
+        code = frame.f_code
+        if "nqbench" in code.co_filename:
+            self.tests.setdefault((code.co_filename, code.co_firstlineno), set()).add(self.test)
+
+    def near(self, file: Path, lines: range) -> set[str]:
+        """The tests that call what these lines of a file define."""
+        found = (self.tests.get((str(file), line), set()) for line in lines)
+        return {test for some in found for test in some}
+
+
+@dataclass
+class NearestFirst:
+    """Plugin of pytest: the tests of ``near`` before the others, file by file; of a function's
+    (``alone``) no file without any, if there are some."""
+
+    near: set[str]
+    alone: bool
+    seconds: dict[str, float]
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """Seconds of the tests of each file that is run."""
+        costs: dict[str, float] = {}
+        files = {test.partition("::")[0] for test in self.near if self.alone}
+        for test, seconds in self.seconds.items():
+            file = test.partition("::")[0]
+            if not files or file in files:
+                costs[file] = costs.get(file, 0.0) + seconds
+        return costs
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        costs = self.costs
+        chosen = [(item, item.nodeid.partition("::")[0]) for item in items]
+        chosen = [(item, file) for item, file in chosen if file in costs]
+        chosen.sort(key=lambda one: (one[0].nodeid not in self.near, costs[one[1]]))
+        items[:] = [item for item, _ in chosen]
+
+
+def outcome(project: Path, tests: str, limit_s: float, plugin: object) -> str:
     """``passed``, ``failed`` or ``late``: the tests in a process of their own."""
     child = os.fork()
     if child == 0:
@@ -147,10 +244,11 @@ def outcome(project: Path, tests: str, limit_s: float) -> str:
             os.dup2(nowhere, stream)
         sys.path.insert(0, str(project))
         os.environ["PYTHONPATH"] = str(project)
-        import pytest
-
         options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-        os._exit(int(pytest.main([*options, *tests.split()])))
+        status = int(pytest.main([*options, *tests.split()], plugins=[plugin]))
+        if isinstance(plugin, Calls):
+            (project / CALLS).write_bytes(pickle.dumps(plugin))
+        os._exit(status)
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -166,9 +264,9 @@ def outcome(project: Path, tests: str, limit_s: float) -> str:
 def copied(project: Path) -> None:
     """The project, so that changes and what tests write are nobody's; data are links."""
     for path in ROOT.iterdir():
-        if path.name in ("nqbench", "tests", "benchmarks"):
+        if path.name in ("nqbench", "tests", "benchmarks", "scripts", "plots"):
             shutil.copytree(path, project / path.name)
-        elif path.name[0] != "." and path.name != "plots":
+        elif path.name[0] != ".":
             (project / path.name).symlink_to(path)
 
 
@@ -185,18 +283,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import_module(name)
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
-        project = Path(name)
+        project, cache = Path(name).resolve(), Path(name).resolve() / "cache"
         copied(project)
-        limits, drawn = {}, []
+        os.environ["NQBENCH_CACHE_DIR"] = str(cache)
+        calls: dict[str, Calls] = {}
         for room in given.rooms:
-            paths, tests = ROOMS[room]
-            began = time.monotonic()
-            if outcome(project, tests, LONGEST_S) != "passed":
-                sys.exit(f"{room}: its tests fail without a mutation: {tests}")
-            limits[room] = max(60.0, SLOWER * (time.monotonic() - began))
-            for file in modules(paths):
-                text = (project / file).read_text(encoding="utf-8")
-                drawn += [(room, file, n) for n in range(len(list(places(ast.parse(text)))))]
+            if outcome(project, ROOMS[room][1], LONGEST_S, Calls()) != "passed":
+                sys.exit(f"{room}: its tests fail without a mutation: {ROOMS[room][1]}")
+            calls[room] = pickle.loads((project / CALLS).read_bytes())
+        shutil.copytree(cache, project / "filled")
+        drawn = [place for room in given.rooms for place in places_of(room)]
         sys.stdout.write(f"{len(drawn)} places in {', '.join(given.rooms)}\n")
         end = time.monotonic() + 60 * given.minutes
         counts = {room: [0, 0] for room in given.rooms}
@@ -205,14 +301,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 break
             text = (project / file).read_text(encoding="utf-8")
             new, said = mutated(text, number)
+            lines = around(text, number)
+            near = calls[room].near(project / file, lines)
             (project / file).write_text(new, encoding="utf-8")
-            found = outcome(project, ROOMS[room][1], limits[room])
+            plugin = NearestFirst(near, lines.start > 0, calls[room].seconds)
+            limit_s = LEAST_S + SLOWER * sum(plugin.costs.values())
+            found = outcome(project, ROOMS[room][1], limit_s, plugin)
             (project / file).write_text(text, encoding="utf-8")
+            shutil.rmtree(cache)
+            shutil.copytree(project / "filled", cache)
             counts[room][0] += 1
             counts[room][1] += found != "passed"
-            if found == "passed":
-                sys.stdout.write(f"survives: {file}:{said}\n")
-                sys.stdout.flush()
+            word = "survives" if found == "passed" else "killed"
+            sys.stdout.write(f"{word}: {file}:{said}\n")
+            sys.stdout.flush()
     for room, (tried, killed) in counts.items():
         sys.stdout.write(f"| {room} | {tried} | {killed} | {killed / max(1, tried):.0%} |\n")
     return 0

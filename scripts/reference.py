@@ -96,7 +96,7 @@ PUBLISHED: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
 )
 """Heading and model of each mapping of ``published.yaml``."""
 OWN_FUNCTIONS: Final = tuple(n for n in CELL_FUNCTIONS if n not in ("min", "max", "abs"))
-DECIDING: Final = ("measure", "devices/cuda", "runs", "analysis")
+DECIDING: Final = ("measure", "devices/cuda", "runs", "analysis", "count")
 """Folders of nqbench whose constants decide how long to measure, what counts and what is said."""
 
 QUOTE: Final = '"'

@@ -85,8 +85,8 @@ class KernelChoice:
         return self.kernel_s * share * nodes(n, EIGHTH_NODES) / nodes(self.n, EIGHTH_NODES)
 
 
-def choice_for(device: DeviceFacts, n: int = 0, halves: bool = True) -> tuple[KernelChoice, str]:
-    """The choice for a board (0: of usual size) on a device, and where it comes from, in words.
+def choice_for(device: DeviceFacts, n: int, halves: bool = True) -> tuple[KernelChoice, str]:
+    """The choice for a board on a device, and where it comes from, in words.
 
     ``halves``: also of those that pair half boards.
     """

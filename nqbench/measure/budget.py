@@ -104,8 +104,7 @@ class TimeBook:
 
 def nominal_cores(facts: DeviceFacts) -> float:
     """How many CPU cores would do the work of a device."""
-    cores = {"cuda": CORES_PER_SM * facts.multiprocessors, "sim": SIM_CORES}
-    return cores.get(facts.kind, 1.0)
+    return CORES_PER_SM * facts.multiprocessors if facts.kind == "cuda" else SIM_CORES
 
 
 def core_s(point: Point) -> float:

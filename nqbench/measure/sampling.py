@@ -208,7 +208,7 @@ def sample(
         disturbed = known_s is not None and ordered[0] > OUTLIER_FACTOR * known_s
         clause = "long_launch" if ordered[0] > LONG_LAUNCH_S and not disturbed else ""
         if not clause and count >= look_at:
-            look_at = max(count + 1, int(count * CHECK_GROWTH))
+            look_at = int(count * CHECK_GROWTH)
             bounds = median_interval(ordered)
             within = 2 * policy.target * statistics.median(ordered)
             clause = "target" if bounds and bounds[1] - bounds[0] <= within else ""

@@ -118,6 +118,19 @@ def test_an_order_changes_if_both_sides_are_sure_of_it(
     assert bool(swaps) == (large and p * order.pairs <= 0.05)
 
 
+def test_the_best_is_of_all_sweeps_and_the_order_of_each() -> None:
+    """A configuration that stands in two sweeps is one variant."""
+    sides = []
+    for seed in (1, 2):
+        builder = Builder(H100 | {"identity": {"name": str(seed)}}, seed=seed)
+        for sweep, depths in (("a", (2, 3)), ("b", (3, 4, 5))):
+            for depth in depths:
+                builder.time(sweep, {"n": 15, "depth": depth}, 1.0 / depth)
+        sides.append(builder.data())
+    (order,) = compare_datasets(sides).rankings
+    assert (order.pairs, order.best[0][0].of) == (1 + 3, 4)
+
+
 @pytest.mark.parametrize(
     ("noise", "doubt"), [(1.0, "on each."), (3.0, "on each, without a clear lead on either.")]
 )
@@ -148,23 +161,17 @@ def counted(model: str = "mini", /, **counters: float) -> Builder:
 @pytest.mark.parametrize(
     ("models", "counters", "wanted"),
     [
-        (
-            ("mini", "a100"),
-            {},
-            "sim:a100 counts exactly as sim:mini in every one of 4 points: a model counts by its"
-            " rules of memory, and these are the same. Their caches and modelled times differ: ask"
-            " sim:a100:cache or sim:a100:time.",
-        ),
+        (("mini", "a100"), {},
+         "sim:a100 counts exactly as sim:mini in every one of 4 points: a model counts by its"
+         " rules of memory, and these are the same. Their caches and modelled times differ: ask"
+         " sim:a100:cache or sim:a100:time."),
         (("mini", "v100"), {}, "no point meets a rule in which the models differ"),
         (("mini", "mini"), {}, "two counts exactly as one in every one of 4 points."),
-        (
-            ("mini", "a100"),
-            {"warp_instructions": 1000, "bank_conflicts": 576},
-            "sim:a100 against sim:mini, mean of 4 points: better: 9.00x fewer instructions; worse:"
-            " bank conflicts 0 -> 576; within 2%: ",
-        ),
+        (("mini", "a100"), {"warp_instructions": 1000, "bank_conflicts": 576},
+         "sim:a100 against sim:mini, mean of 4 points: better: 9.00x fewer instructions; worse:"
+         " bank conflicts 0 -> 576; within 2%: "),
     ],
-)
+)  # fmt: skip
 def test_equal_counts_say_why(models: tuple[str, ...], counters: Any, wanted: str) -> None:
     one = counted(models[0], warp_instructions=9000, bank_conflicts=0)
     two = counted(models[1], **({"warp_instructions": 9000, "bank_conflicts": 0} | counters))

@@ -19,13 +19,15 @@ JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)
 """Relative, by round: what all variants of a round share."""
 
 
-def data_of(times: dict[str, float], own: float = 0.001, **about: Any) -> Dataset:
-    """A run of one kernel whose variants take these seconds; ``own`` is each one's own noise."""
+def data_of(times: dict[str, float], own: float = 0.001, **last: Any) -> Dataset:
+    """A run of one kernel whose variants take these seconds; ``own`` is each one's own noise,
+    ``last`` what is recorded of the last variant."""
     builder = Builder(rounds=ROUNDS, noise=0.0)
     for index, variant in enumerate(VARIANTS):
         if variant not in times:
             continue
         levels = {"n": 1024, "part": variant}
+        about = last if variant == VARIANTS[-1] else {}
         builder.time("parts", levels, times[variant], "toy.kernel", **about)
         for row in builder.rows[-ROUNDS:]:
             round_ = row["round"] - 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare.changes import SharedEffect
+from nqbench.analysis.compare.changes import SharedEffect, ranking
 from nqbench.analysis.compare.match import distinguishing, labels
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
@@ -47,13 +47,15 @@ def test_two_runs_of_a_changed_program() -> None:
     same = verdict_of(found, loop="branchy", assignment="one_per_thread")
     assert not same & {"faster", "slower"}
     assert any("the two sessions" in note for note in found.notes)
+    (order,) = ranking(found)
+    assert [one.n for one, _ in order.best] == [16, 15], "the largest size first"
     low, _, high = interval(found.sections[0].overall)
     assert low < (1.05**0.5) * (0.9 ** (1 / 3)) < high
 
 
 def test_a_phase_that_took_no_time_is_listed_as_not_compared() -> None:
     runs = []
-    for seconds in ((0.0, 0.0, 0.2), (0.1, 0.0, 0.1)):
+    for seconds in ((0.0, 0.0, 0.2, 0.0), (0.1, 0.0, 0.1, math.nan)):  # the last has none at all
         run = Builder(rounds=2)
         for n, transfer_s in enumerate(seconds, 8):
             run.time("kernels", {"n": n}, 1.0, transfer_s=transfer_s)

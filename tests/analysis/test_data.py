@@ -15,7 +15,7 @@ import scipy.stats
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
-from nqbench.analysis.data.select import launch_text
+from nqbench.analysis.data.select import launch_text, paper_of
 from nqbench.analysis.factorial.effects import swept_factors
 from nqbench.errors import AnalysisError
 from nqbench.study.report_items import values
@@ -167,6 +167,7 @@ def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
         (["nqbench", "run", "/x/c.yaml", "-o/tmp/a"], "nqbench run FOLDER/c.yaml -oFOLDER/a"),
         (["nqbench", "run", f"{Path.cwd()}/c", "--out=a"], "nqbench run FOLDER/c --out=a"),
         ("nqbench run 'x", """nqbench run ''"'"'x'"""),
+        (["tool.py", "run"], "tool.py run"),
         ([], "nqbench run"),
     ],
 )
@@ -188,6 +189,7 @@ def test_swept_factors_come_from_the_study() -> None:
             levels = {"n": 9, "memory": memory, "words": words, "loop": loop}
             follows.time("s", levels, 1.0)
     assert swept_factors(follows.data(), "s") == ("memory", "loop"), "words follow the memory"
+    assert follows.data().order("s", "words") == [1, 4]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,39 @@ def test_counters_are_those_of_simulated_kernels(cpu: bool, timed: bool, counted
     row = {"value_s": 1.0, "warp_instructions": 7}
     point = PointResult("s", "x", 8, {"n": 8}, cpu, timed, "ok", "", {1: row})
     assert point.values(quantity("warp_instructions")) == ({1: 7} if counted else {})
+    errors = {r: {"largest_absolute_error": e} for r, e in ((1, 0.5), (2, 0.75), (3, 0.25))}
+    assert replace(point, measurements=errors).value(quantity("largest_absolute_error")) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("system", "program", "cpu"),
+    [
+        ("cpu.somers", None, True),
+        ("tanaka2011.none", None, False),
+        ("mine", {"device": "cpu"}, True),
+        ("cpu.somers", {"device": "gpu"}, False),
+    ],
+)
+def test_where_a_point_would_have_run(
+    system: str, program: dict[str, str] | None, cpu: bool
+) -> None:
+    """Its size is 0 where a foreign file knows none; kernels give the sizes of a run."""
+    builder = Builder(H100)
+    builder.time("s", {"n": 14}, 1.0)
+    builder.skip("s", {"block_size": 32}, "too long", system)
+    builder.points[-1]["program"] = program
+    data = builder.data()
+    assert (data.points[1].cpu, data.points[1].n) == (cpu, 0)
+    assert data.sizes == ([14] if cpu else [0, 14])
+
+
+def test_the_paper_of_a_system() -> None:
+    naive = "zhang2011.naive_l1_16k"
+    for study, system, paper in (
+        *(("ablation", naive, "zhang2011"), ("tanaka2011", naive, "tanaka2011")),
+        ("ablation", "middle", "ablation"),
+    ):
+        assert paper_of(Dataset(study, {}, (), 1), system) == paper
 
 
 @pytest.mark.parametrize(

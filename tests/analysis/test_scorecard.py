@@ -72,6 +72,7 @@ def test_own_runs_stand_beside_recorded_ones() -> None:
         assert scorecard(paper, own, beside).names == names
     counted = simulated().data("zhang2011")
     assert scorecard(paper, [counted], [first]).names == ("H100",)
+    assert "counts and does not time" in scorecard(paper, [counted]).missing[0]
     old = {"expr": 'time("low_divergence", hw="gtx275")', "expect": "value > 1"}
     claims = ({"expr": "2", "expect": "value > 1"}, old, old)
     made = tiny_paper(*({**c, "headline": {"label": f"{i}"}} for i, c in enumerate(claims)))
@@ -99,6 +100,7 @@ def score(value: Estimate | str, printed: str, kind: str, reads: str, unit: str 
         (Estimate(0.5), "1.71", "ratio", "slower", "", ("1.71x slower", "2.00x faster")),
         (Estimate(0.5, 0.2, 0.8), "2", "ratio", "", "", ("2x faster", "2.00x slower (1.25 to 5)")),
         (Estimate(0.0), "", "ratio", "", "", ("faster", "0")),
+        (Estimate(1.0), "1", "ratio", "", "", ("1x faster", "1.000x faster")),
         (Estimate(0.96, 0.9, 1, 3), "", "bound", "times", "", ("in words", "0.96x (0.9 to 1)")),
         (Estimate(7.21), "7.7", "ratio", "times", "", ("7.7x", "7.21x")),
         (Estimate(0.99967), "0.9993", "share", "", "", ("99.93%", "99.97%")),
@@ -112,5 +114,8 @@ def test_numbers_in_one_notation(
 ) -> None:
     row = score(value, printed, kind, reads, unit)
     assert (row.printed, row.here()) == (said[0], f"{said[1]}, N = 15")
+    paper = tiny_paper({"n": ["14", "16"], "paper_value": {"14": "2", "16": "3"}, "expr": "1"})
+    elsewhere = replace(row, paper=paper, claim=paper.claims[0])
+    assert elsewhere.printed.endswith(" at N = 16"), "the last size where ours is none of them"
     counted = {"H100": replace(row.verdicts["H100"], device=ENUMERATED)}
     assert replace(row, verdicts=counted).kept == "exact count"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from nqbench.count import counters
 from nqbench.count.choice import KernelChoice
 from nqbench.count.chunks import ChunkedBoard, ChunkSum, CountLog
-from nqbench.count.solutions import count_in_chunks, count_solutions
+from nqbench.count.solutions import Counted, count_in_chunks, count_solutions
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -80,20 +81,29 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     assert (again.solutions, again.resumed) == (SOLUTIONS[13], again.chunks)
 
 
-@pytest.mark.parametrize(("n", "threads"), [(7, 1), (9, 3), (12, 2)])
-def test_chunks_sum_up(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk a second, by its clock: as many seconds are left as chunks."""
+@pytest.mark.parametrize(("n", "threads", "held"), [(7, 1, 0), (9, 3, 40), (12, 2, 0)])
+def test_chunks_sum_up(
+    n: int, threads: int, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk a second, by its clock: as many seconds are left as chunks. What a file ``held`` took
+    no time."""
+    log, before = tmp_path / "log" if held else None, 0.0
+    if log:
+        count_in_chunks(n, counters.CpuCounter(1), log)
+        log.write_text("".join(log.read_text().splitlines(keepends=True)[: 1 + held]))
+        before = sum(json.loads(line)["weights"] for line in chunks_of(log)) * 2 / 3
     clock = mock.Mock(perf_counter=itertools.count().__next__)
     monkeypatch.setattr("nqbench.count.solutions.time", clock)
-    told: list[tuple[float, float]] = []
+    told: list[tuple[float, ...]] = []
     found = count_in_chunks(
-        n,
-        counters.CpuCounter(threads),
-        progress=lambda share, _, left_s: told.append((share, left_s)),
+        n, counters.CpuCounter(threads), log, progress=lambda *what: told.append(what)
     )
     assert found.solutions == SOLUTIONS[n]
     whole = found.chunks
-    assert told == [pytest.approx((done / whole, whole - done)) for done in range(1, whole + 1)]
+    assert [(share, left_s) for share, _, left_s in told] == [
+        pytest.approx((done / whole, whole - done)) for done in range(held + 1, whole + 1)
+    ]
+    assert told[-1][1] * (whole - held) == pytest.approx(SOLUTIONS[n] - before)
 
 
 @pytest.mark.parametrize("halves", [False, True])
@@ -206,6 +216,19 @@ def test_a_share_of_the_chunks_is_checked(tmp_path: Path, monkeypatch: pytest.Mo
     found = count_in_chunks(12, counters.CpuCounter(), tmp_path / "log", checked=0.05)
     assert found.checked == 1 + -(-(found.chunks - 1) // 20)
     assert count_in_chunks(12, counters.CpuCounter()).checked == 0
+    sums = [ChunkSum(0, 40, 100, 1.5, 100), ChunkSum(40, 38, 38, 2.5)]
+    for halves, file, share in (
+        ([8], tmp_path / "a", 0.002),
+        ([], tmp_path / "b", 0.01),
+        ([], None, None),
+    ):
+        counter: Any = mock.Mock(halves_n=halves, check_name="another")
+        counter.configure_mock(name="one")
+        counter.parts.side_effect = lambda *_: (part for part in sums)
+        chunks = ChunkedBoard.of(8, bool(halves)).chunks
+        whole = 138 if halves else 92
+        assert count_in_chunks(8, counter, file) == Counted(whole, chunks, 0, 40, 2, 4.0)
+        assert counter.parts.call_args.args[2] == share
 
 
 def test_files_of_something_else_are_refused(tmp_path: Path) -> None:

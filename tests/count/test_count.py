@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from nqbench.count import choice
 from nqbench.count import solutions as count
 from nqbench.devices.registry import SimDevice
-from nqbench.errors import DeviceUnavailable, StudyError
+from nqbench.errors import DeviceUnavailable, StudyError, WrongAnswer
 from nqbench.facts import DeviceFacts, DeviceKind
 
 
@@ -37,7 +40,12 @@ RECORDED = choice.CHOICES.read_text(encoding="utf-8")
 def test_the_nearest_capability_is_taken_and_named(choices: Path) -> None:
     choices.write_text(RECORDED)
     for capability, system in [((7, 0), "frontier.unrolled"), ((6, 1), "frontier.lookahead")]:
-        assert choice.choice_for(facts_of(capability))[0].system == system  # has its instructions
+        assert (
+            choice.choice_for(facts_of(capability), 18)[0].system == system
+        )  # has its instructions
+    for halves, system in ((True, "middle"), (False, "frontier.unrolled")):
+        assert choice.choice_for(facts_of((9, 0)), 20, halves)[0].system == system
+    assert choice.choice_for(facts_of((9, 0)), 20)[0].system == "middle"
     choices.write_text(RECORDED + ENTRY.format("8.9", "near", 0.5) + ENTRY.format("7.5", "old", 2))
     for capability, system, said in [
         ((8, 9), "near", "for compute capability 8.9"),
@@ -47,7 +55,7 @@ def test_the_nearest_capability_is_taken_and_named(choices: Path) -> None:
         ((9, 0), "frontier", "for compute capability 9.0"),
         ((12, 0), "frontier", "so that of 9.0"),
     ]:
-        found, why = choice.choice_for(facts_of(capability))
+        found, why = choice.choice_for(facts_of(capability), 18)
         assert found.system.startswith(system)
         assert said in why
 
@@ -78,7 +86,7 @@ def test_a_count_on_a_gpu_does_not_wait_for_numba() -> None:
 
 def test_choices_fit_every_board_and_predict_its_time(choices: Path) -> None:
     choices.write_text(ENTRY.format("9.0", "frontier.predicated", 0.02))
-    found, _ = choice.choice_for(facts_of((9, 0)))
+    found, _ = choice.choice_for(facts_of((9, 0)), 18)
     assert [found.depth_at(n) for n in (5, 12, 16, 18, 19, 22)] == [2, 2, 5, 7, 7, 7]
     assert found.seconds(18, facts_of((9, 0))) == pytest.approx(0.02)
     assert found.seconds(18, replace(facts_of((9, 0)), multiprocessors=66)) == pytest.approx(0.04)
@@ -106,3 +114,31 @@ def test_without_a_gpu_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.value == known
         assert "cpu.frontier_multicore on cpu" in found.how
         assert ("chunks" in found.how) == (n > 12), "one launch"
+
+
+@pytest.mark.parametrize(
+    ("found", "launched", "timed", "log", "how"),
+    [
+        ((78, 0, 0, 1, 2.5), True, True, None, "78 chunks, 1 launch, kernel 2.5 s, "),
+        ((78, 5, 3, 2, 2.5), True, False, "log",
+         "78 chunks, 5 of them from log, 3 counted again by another way, 2 launches, simulated, "),
+        ((78, 0, 0, 9, 2.5), False, True, None, "78 chunks, "),
+    ],
+)  # fmt: skip
+def test_a_count_says_how_it_was_made(
+    found: tuple[Any, ...], launched: bool, timed: bool, log: str | None, how: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    counter: Any = SimpleNamespace(check_name="another way", launches=launched, timed=timed)
+    file = Path(log) if log else None
+    clock = SimpleNamespace(perf_counter=itertools.count(5, 3).__next__)
+    monkeypatch.setattr(count, "time", clock)
+    for by, blamed in ((0, ""), (1, "this file or" if log else "this device")):
+        counted = count.Counted(92 + by, *found)
+        monkeypatch.setattr(count, "count_in_chunks", lambda *_, of=counted, **__: of)
+        if blamed:
+            with pytest.raises(WrongAnswer, match=f"sums up to 93 .* do not trust {blamed}"):
+                count.in_chunks(8, counter, "a kernel", file, None)
+        else:
+            made = count.in_chunks(8, counter, "a kernel", file, None)
+            assert made == count.Count(8, 92, f"a kernel, {how}3 s in all; equal to OEIS A000170")

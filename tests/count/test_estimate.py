@@ -63,6 +63,7 @@ def test_the_command_without_a_gpu_takes_the_recorded_one() -> None:
         (121, "2.02 min"),
         (1e6, "11.6 days"),
         (1e12, "31,688 years"),
+        (1000 * 31_557_600.0, "1,000 years"),
     ],
 )
 def test_spans(seconds: float, text: str) -> None:

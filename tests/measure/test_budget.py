@@ -103,18 +103,14 @@ def test_sweeps_that_may_be_long_are_timed_whatever_a_launch_takes() -> None:
         assert bool(budget.too_long_to_time(task(7))) is left_out
         assert bool(budget.too_long_to_try(task(8))) is left_out  # 40 s, by the toy's work
         assert budget.too_long_to_try(task(11))  # 2,560 s: far over the timeout, named or not
+    for total_s, refused in ((40.5, False), (39.5, True)):  # of a simulated point one launch
+        exact = Budget(replace(how, long=("sizes",)), total_s, clock=lambda: 0.0)
+        exact.book.observe(point(7), 10.0)
+        assert bool(exact.too_long_to_try(replace(task(8), exact=True))) is refused
     for seen_s, refused in ((0.7, False), (0.8, True)):  # 2.8 s and 3.2 s, where 1 s is meant
         budget = Budget(how)
         budget.book.observe(point(7), seen_s)
         assert bool(budget.too_long_to_try(task(8))) is refused
-
-
-def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
-    points = sizes(6, 7)
-    first = measure(tmp_path / "r", points, budget_s=1e-9)
-    assert first.counts == {"skipped": 2}
-    assert all("--budget" in reason for reason in first.skipped.values())
-    assert measure(tmp_path / "r", points).counts == {"ok": 2}
 
 
 @pytest.mark.parametrize(

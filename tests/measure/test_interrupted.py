@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from nqbench.runs.folder import RunWriter
-from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_records
-from tests.measure.test_pool import LIMIT_S, wait_gone, wait_until
 from tests.measure.test_runner import QUICK, measure, sizes
 
 DEVICE = "fake:noise=0.003,round=0.004,seed=7"
-HANGS = f"{DEVICE},hang=11,from_round=2"
-"""It waits in the second round until somebody ends it; faults are no part of its identity."""
 SIZES = (8, 9, 10, 11)
 HOW = replace(QUICK, budget_s=60.0, timeout_s=600.0)
 """Time enough that noise alone decides how many samples are taken, on a busy machine too."""
-AT_LEAST = 2 * len(SIZES)
-"""Records before the second round."""
-
-RUNNER = """
-import sys
-from pathlib import Path
-from tests.measure.test_interrupted import HANGS, HOW, SIZES
-from tests.measure.test_runner import measure, sizes
-outcome = measure(Path(sys.argv[1]), sizes(*SIZES), HANGS, HOW, isolate=True)
-sys.stdout.write(f"interrupted={outcome.interrupted} {dict(outcome.counts)}")
-"""
-
-
-def children(pid: int) -> set[int]:
-    """The processes that a process has started."""
-    with suppress(OSError):
-        return {int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
-    return set()
-
-
-def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    command = [sys.executable, "-c", RUNNER, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
-        file = path / RECORDS
-        assert wait_until(lambda: file.exists() and file.read_bytes().count(b"\n") >= AT_LEAST)
-        assert wait_until(lambda: children(runner.pid))
-        workers = children(runner.pid)
-        os.kill(runner.pid, signal.SIGINT)
-        assert runner.stdout is not None
-        said = runner.stdout.read()
-        code = runner.wait(LIMIT_S)
-    assert all(wait_gone(pid) for pid in workers)
-    found = read_records(path)
-    assert len(found.records) >= AT_LEAST
-    assert (code, said.partition(" ")[0]) == (0, "interrupted=True")
-    assert not found.torn
-    RunWriter(path).close()  # the folder is free
-    assert measure(path, sizes(*SIZES), DEVICE, HOW).counts == {"ok": 4}
-    assert len(load(path)) == 16
-
 
 DYING = """
 import os, signal, sys

@@ -262,15 +262,12 @@ def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
     [
         ({}, Pretended("==ERROR== The application crashed", code=9), "The application crashed"),
         ({}, Pretended(raw_page(), {"status": "wrong", "reason": "it is 7"}), "it is 7"),
-        (
-            OF_TWO_KERNELS,
-            Pretended(raw_page(), {"about": {"profiled": "move"}}),
-            r"ncu saw 2 launches .* marked 1 \(move\)",
-        ),
+        (OF_TWO_KERNELS, Pretended(raw_page(), {"about": {"profiled": "move"}}),
+         r"ncu saw 2 launches .* marked 1 \(move\)"),
         ({}, None, "cannot be started"),
     ],
     ids=["crashed", "wrong", "another number of launches", "no program"],
-)
+)  # fmt: skip
 def test_a_point_that_cannot_be_profiled_keeps_what_it_has(
     tmp_path: Path, resources: dict[str, int], ncu: Pretended | None, said: str
 ) -> None:
@@ -288,14 +285,10 @@ def test_a_point_that_cannot_be_profiled_keeps_what_it_has(
     ("program", "text", "tried", "said"),
     [
         ("", "", 0, "skipped, ncu is not on the PATH; install NVIDIA Nsight Compute"),
-        (
-            "ncu",
-            "==ERROR== ERR_NVGPUCTRPERM - no permission",
-            1,
-            "skipped, the driver lets only adm",
-        ),
+        ("ncu", "==ERROR== ERR_NVGPUCTRPERM - no permission", 1,
+         "skipped, the driver lets only adm"),
     ],
-)
+)  # fmt: skip
 def test_one_sentence_says_why_there_are_no_profiles_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, text: str, tried: int, said: str
 ) -> None:
@@ -349,15 +342,13 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     [
         ("{counters: ncu, counted: [second]}", ""),
         ("{counters: ncu, counted: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
-        (
-            "{counters: ncu, counted: first}",
-            "'counted' takes a list of entries (lines that begin with '- '), not 'first'",
-        ),
+        ("{counters: ncu, counted: first}",
+         "'counted' takes a list of entries (lines that begin with '- '), not 'first'"),
         ("{counters: ncu, counted: []}", "'counted' is empty"),
         ("{counted: [first]}", "'counted' needs a counter"),
         ("{long: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
     ],
-)
+)  # fmt: skip
 def test_the_study_file_takes_it_and_checks_the_sweeps(measure: str, complaint: str) -> None:
     """Counters leave the protocol, and so the keys, alone."""
     sweeps = [{"name": n, "system": "zhang2011.low_divergence"} for n in ("first", "second")]

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -66,24 +65,6 @@ def wait_until(condition: Callable[[], object]) -> bool:
 def wait_gone(pid: int) -> bool:
     """Whether a process ends."""
     return wait_until(lambda: not alive(pid))
-
-
-def test_a_lost_worker_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> None:
-    """A failed launch does not cost the worker, a crash, a fatal launch and a hang do."""
-    jobs = [job(point(n)) for n in (7, 8, 9, 12, 6, 11, 5)]
-    found = outcomes(pool, [*jobs, job(point(10), limit_s=0.5), job(point(4))])
-    assert [(n, r.measurement.status) for n, r in found] == [
-        *((7, "ok"), (8, "ok"), (9, "crashed")),
-        *((12, "launch_error"), (6, "ok"), (11, "launch_error")),
-        *((5, "ok"), (10, "timeout"), (4, "ok")),
-    ]
-    reasons = [reply.measurement.reason for _, reply in found]
-    assert "SIGKILL" in reasons[2]
-    assert "illegal address" in reasons[5]
-    assert "longer than 0.5 s" in reasons[7]
-    pids = [reply.worker for _, reply in found]
-    assert [pids.index(pid) for pid in pids] == [0, 0, 0, 3, 3, 3, 6, 6, 8]
-    assert wait_gone(pids[7])
 
 
 def test_a_job_is_given_up_at_its_end(pool: WorkerPool) -> None:
@@ -161,12 +142,3 @@ def test_a_worker_does_not_outlive_a_killed_runner(tmp_path: Path) -> None:
         assert alive(worker)
         runner.kill()
     assert wait_gone(worker)
-
-
-def test_a_worker_ends_when_its_input_closes() -> None:
-    mine, its = Pipe()
-    command = [sys.executable, "-m", "nqbench.measure.worker.main", str(its.fileno())]
-    with its, subprocess.Popen(command, pass_fds=[its.fileno()]) as worker:
-        its.close()
-        mine.close()
-        assert worker.wait(LIMIT_S) == 0

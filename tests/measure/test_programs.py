@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from nqbench.device import Launch
 from nqbench.devices.cpu import CpuDevice
 from nqbench.facts import DeviceFacts
 from nqbench.measure.launch import compile_point
@@ -15,7 +18,7 @@ from nqbench.measure.sampling import Policy
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
-from nqbench.plan import CpuPlan, MultiLaunchPlan
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan
 from nqbench.runs.frame import load
 from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure
@@ -94,6 +97,21 @@ def test_a_function_of_the_cpu_gives_an_answer_and_may_give_outputs() -> None:
     with device.prepare(plan) as prepared:
         phases = phases_of(plan, prepared, prepared.launch(), 2e-6)
     assert (phases["total"], phases["kernel"], phases["reduce"]) == (2e-6, 2e-6, 0)
+
+
+@pytest.mark.parametrize(("known", "phases"), [(0.25, (0.75, 0.25, 4.0)), (None, (0.5, 0.0, 3.5))])
+def test_the_phases_of_a_kernel_add_up(known: float | None, phases: tuple[float, ...]) -> None:
+    """Its split is what the CPU and the kernel that makes the input take."""
+    plan = KernelPlan(Path("k.cu"), "k", (), (1, 1, 1), (32, 1, 1), split_s=0.5)
+    loaded: Any = SimpleNamespace(prepare_s=known, transfer_s=known)
+    found = phases_of(plan, loaded, Launch(1.0), 1.0, 2.0)
+    assert (found["split"], found["transfer"], found["total"]) == phases
+    assert (found["kernel"], found["reduce"]) == (1.0, 2.0)
+    program: Any = None
+    command = CommandPlan("program", program)
+    for wall_s, other_s in ((3.0, 2.0), (0.5, 0.0), (None, 0.0)):
+        found = phases_of(command, loaded, Launch(1.0, wall_s=wall_s), 1.0)
+        assert found == {"kernel": 1.0, "other": other_s, "total": 1.0 + other_s}
 
 
 def test_phases_may_be_found_out_after_the_timed_calls() -> None:

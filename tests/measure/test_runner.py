@@ -246,17 +246,6 @@ def test_the_manifest_says_what_was_run_where_and_with_what(tmp_path: Path) -> N
     assert listed["key"] == read_records(tmp_path / "r").records[0].key
 
 
-def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
-    first = measure(tmp_path / "r", sizes(6, 7))
-    before = (tmp_path / "r" / RECORDS).read_bytes()
-    listener = Recorder()
-    again = measure(tmp_path / "r", sizes(6, 7), listener=listener)
-    assert (tmp_path / "r" / RECORDS).read_bytes() == before
-    assert again.counts == first.counts
-    assert listener.stages == []
-    assert listener.messages == ["resumed: 8 measurements are already finished"]
-
-
 def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(6, 7), NOISY + ",wrong=7")
     listener = Recorder()
@@ -264,16 +253,6 @@ def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> N
     assert outcome.counts == {"ok": 2}
     assert listener.stages[0] == ("checking answers", 1)
     assert set(load(tmp_path / "r")["status"]) == {"ok"}
-
-
-def test_a_changed_protocol_is_a_new_measurement(tmp_path: Path) -> None:
-    measure(tmp_path / "r", sizes(6))
-    listener = Recorder()
-    measure(tmp_path / "r", sizes(6), how=replace(QUICK, samples=8), listener=listener)
-    assert "4 earlier records do not apply" in listener.messages[0]
-    table = load(tmp_path / "r")
-    assert len(table) == 4
-    assert table.query("round > 0")["samples"].min() >= 8
 
 
 def test_starting_over_keeps_the_old_records_aside(tmp_path: Path) -> None:
@@ -298,15 +277,3 @@ def test_what_is_refused_before_anything_runs(tmp_path: Path) -> None:
         run_here(other, NOISY, tmp_path / "r")
     with pytest.raises(StoreError, match="holds a run of device 'fake"):
         measure(tmp_path / "r", [point(5, system="cpu.power")], "cpu")
-
-
-def test_what_cannot_run_or_is_slowed_now_and_then_is_no_failure(tmp_path: Path) -> None:
-    limit = "n is over the limit of 27"
-    points = [*sizes(*range(1, 13)), point(30, skip=limit)]
-    outcome = measure(tmp_path / "r", points, "fake:throttle=2")
-    assert outcome.counts.get("ok", 0) >= 10  # though a round of each was slowed
-    table = load(tmp_path / "r")
-    assert len(table.query("status == 'throttled'")) >= 3
-    assert list(outcome.skipped.values()) == [limit]
-    row = table.query("n == 30").iloc[0]
-    assert (row["status"], row["reason"]) == ("skipped", limit)

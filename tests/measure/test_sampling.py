@@ -55,15 +55,11 @@ def launches(times: Iterable[float], clock: Stopwatch, extra: float = 0.0) -> Ca
         ([DISTURBED], Policy(share_s=100.0), "long_launch", 1),
         (itertools.cycle([0.3, 0.2]), Policy(share_s=1.1), "budget", 5),
         (itertools.cycle([1e-6, 2e-6]), Policy(share_s=1e9), "samples", MAX_SAMPLES),
-        (
-            itertools.cycle([1e-6, 2e-6]),
-            Policy(share_s=1e9, samples=MAX_SAMPLES + 100),
-            "samples",
-            MAX_SAMPLES + 100,
-        ),
+        (itertools.cycle([1e-6, 2e-6]), Policy(share_s=1e9, samples=MAX_SAMPLES + 100), "samples",
+         MAX_SAMPLES + 100),
     ],
     ids=["steady", "no time", "long launches", "wall time", "no bound", "more than usual"],
-)
+)  # fmt: skip
 def test_sampling_ends(times: Iterable[float], policy: Policy, ended_by: str, count: int) -> None:
     clock = Stopwatch()
     found = sample(launches(times, clock), policy, clock)

@@ -74,6 +74,10 @@ def test_only_slowdowns_of_the_machine_count_as_throttling() -> None:
             throttling.append(word)
     slowdowns = [f"{by}_slowdown" for by in ("hw", "sw_thermal", "hw_thermal", "hw_power_brake")]
     assert throttling == slowdowns
+    hot = {"sm_mhz": {"min": 900, "max": 1200}, "temperature_c": {"max": 91}}
+    for seen, told in ((hot, "; at 900 to 1200 MHz, 91 degrees C"), ({}, "")):
+        said = throttled({"clock_reasons": ["gpu_idle", "hw_slowdown"], **seen})
+        assert said.startswith(f"the GPU slowed itself down (hw_slowdown{told}); see to")
 
 
 def clock_record(sm_mhz: float, **changed: Any) -> Record:
@@ -86,11 +90,18 @@ def clock_record(sm_mhz: float, **changed: Any) -> Record:
 def test_clocks_that_move_between_measurements_are_reported_with_a_way_to_lock_them() -> None:
     assert clock_warning([], {}) == ""
     throttled = clock_record(900, status="throttled")  # reported by itself
-    for other in (clock_record(1975), clock_record(300, round=0), throttled):
-        assert clock_warning([clock_record(1980), other], {}) == ""
+    untimed = clock_record(300, samples_s=())
+    for other in (clock_record(1960.2), clock_record(300, round=0), throttled, untimed):
+        assert clock_warning([clock_record(1980), other], {}) == ""  # within 1%
     moving = [clock_record(mhz) for mhz in (1980, 1755, 1900)]
     said = clock_warning(moving, {"pci_bus_id": "0000:01:00.0"})
     assert "ranged from 1755 to 1980 MHz" in said
     assert "sudo nvidia-smi -i 0000:01:00.0 --lock-gpu-clocks=1755" in said
     assert "nqbench changes no setting" in said
     assert "limited by a setting" not in said
+    for record in moving[:2]:
+        record.telemetry["clock_reasons"].append("applications_clocks_setting")
+    for seen, held in ((moving, False), (moving[:2], True)):
+        said = clock_warning(seen, {})
+        assert ("MHz although they are limited by a setting;" in said) == held
+        assert "'sudo nvidia-smi --lock-gpu-clocks=1755'" in said

@@ -67,7 +67,7 @@ class Estimate:
     @property
     def bounded(self) -> bool:
         """Whether an interval exists."""
-        return self.low is not None and self.high is not None
+        return self.low is not None
 
     def differs_from(self, other: float, comparisons: int = 1) -> bool:
         """Whether ``other`` lies outside the interval.

@@ -118,7 +118,7 @@ def _ratio(points: Mapping[Variant, PointResult], *parts: Variant) -> Estimate |
     round has all of them."""
     names: tuple[Variant, ...] = ("full", *parts)
     times = [points[name].values(TIME) if name in points else {} for name in names]
-    shared = sorted(set.intersection(*(set(values) for values in times)))
+    shared = set.intersection(*(set(values) for values in times))
     if not shared:
         return None
     full, sums = ({r: sum(v[r] for v in some) for r in shared} for some in (times[:1], times[1:]))
