@@ -217,16 +217,12 @@ def test_a_share_of_the_chunks_is_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.checked == 1 + -(-(found.chunks - 1) // 20)
     assert count_in_chunks(12, counters.CpuCounter()).checked == 0
     sums = [ChunkSum(0, 40, 100, 1.5, 100), ChunkSum(40, 38, 38, 2.5)]
-    for halves, file, share in (
-        ([8], tmp_path / "a", 0.002),
-        ([], tmp_path / "b", 0.01),
-        ([], None, None),
-    ):
+    for halves, name, share in (([8], "a", 0.002), ([], "b", 0.01), ([], "", None)):
         counter: Any = mock.Mock(halves_n=halves, check_name="another")
         counter.configure_mock(name="one")
         counter.parts.side_effect = lambda *_: (part for part in sums)
         chunks = ChunkedBoard.of(8, bool(halves)).chunks
-        whole = 138 if halves else 92
+        whole, file = 138 if halves else 92, tmp_path / name if name else None
         assert count_in_chunks(8, counter, file) == Counted(whole, chunks, 0, 40, 2, 4.0)
         assert counter.parts.call_args.args[2] == share
 

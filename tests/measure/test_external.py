@@ -13,7 +13,7 @@ import yaml
 from nqbench.devices.command import CALLER_PATH, Ran, _seconds
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
-from nqbench.errors import ProgramFault, StoreError, StudyError
+from nqbench.errors import ProgramFault, StudyError
 from nqbench.measure.measurement import Measurement
 from nqbench.measure.run_state import RunOutcome
 from nqbench.measure.sampling import Policy
@@ -173,14 +173,6 @@ def test_a_rebuilt_program_is_measured_again_and_nothing_else(tmp_path: Path) ->
     manifest = read_manifest(tmp_path / "run")
     assert str(tmp_path) not in str(manifest["points"])
     assert manifest["points"][0]["program"]["command"] == ["./mine.sh", "input.txt"]
-
-
-def test_a_program_that_is_rebuilt_while_it_is_measured_ends_the_run(tmp_path: Path) -> None:
-    script(tmp_path, "date +%N > lib.txt\necho 4")
-    (tmp_path / "lib.txt").write_text("1")
-    study_of(tmp_path, program(depends=["lib.txt"], **ANSWER))
-    with pytest.raises(StoreError, match="a program were changed while it was measured"):
-        run(tmp_path)
 
 
 def test_a_program_on_the_gpu_is_a_system_of_the_gpu(tmp_path: Path) -> None:

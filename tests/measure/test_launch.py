@@ -35,24 +35,6 @@ def test_a_cpu_system_runs_on_the_cpu_whatever_the_device() -> None:
     assert not found.lines
 
 
-@pytest.mark.parametrize(
-    ("workload", "factors", "error", "said"),
-    [
-        ("countin", {"n": 8}, StudyError, "did you mean 'counting'"),
-        ("tests.nowhere:AT_ALL", {"n": 8}, StudyError, "cannot be loaded"),
-        ("pathlib:Path", {"n": 8}, StudyError, "inherit from nqbench.workloads.base.Workload"),
-        ("counting", {"n": 8, "system": "zhang2011.low"}, StudyError, "no system 'zhang2011.low'"),
-        ("counting", {"n": 8, "lop": "irrc"}, StudyError, "did you mean 'loop'"),
-        ("counting", {"n": 4}, InfeasibleError, "n: 4 is less than the 5 of the kernels"),
-    ],
-)
-def test_what_cannot_be_launched(
-    workload: str, factors: dict[str, Level], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        launch(workload, factors, "sim:mini")
-
-
 def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(get("counting")), "expected", lambda *_: 41)
     with pytest.raises(WrongAnswer, match="answered 40 for n=7, but 41 is right"):
@@ -122,6 +104,12 @@ def test_what_a_launch_leaves_out_is_the_first_of_its_study() -> None:
         ({}, {}, StudyError, "'kernel' is empty"),
         ("conv.yaml", {}, StudyError, "there is no study file conv.yaml"),
         ("zhang2011.lo_divergence", {}, StudyError, "no workload 'zhang2011.lo_divergence'"),
+        ("countin", {}, StudyError, "did you mean 'counting'"),
+        ("tests.nowhere:AT_ALL", {}, StudyError, "cannot be loaded"),
+        ("pathlib:Path", {}, StudyError, "inherit from nqbench.workloads.base.Workload"),
+        ("counting", {"system": "zhang2011.low"}, StudyError, "no system 'zhang2011.low'"),
+        ("counting", {"lop": "irrc"}, StudyError, "did you mean 'loop'"),
+        ("counting", {"n": 4}, InfeasibleError, "n: 4 is less than the 5 of the kernels"),
     ],
 )
 def test_wrong_arguments(

@@ -302,12 +302,9 @@ def test_one_sentence_says_why_there_are_no_profiles_at_all(
     assert len(ncu.commands) == tried
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(  # the second counts by itself
     ("device", "said"),
-    [
-        ("fake", ["counters: skipped, ncu needs a GPU"]),
-        ("fake:deterministic=1", []),  # it counts by itself
-    ],
+    [("fake", ["counters: skipped, ncu needs a GPU"]), ("fake:deterministic=1", [])],
 )
 def test_a_study_that_asks_says_why_there_is_none(
     tmp_path: Path, device: str, said: list[str]
