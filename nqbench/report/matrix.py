@@ -182,8 +182,8 @@ def _difference(cell: MatrixCell | None) -> Difference | None:
 def _notes(matrix: Matrix) -> Iterator[str]:
     yield MEANING
     yield (
-        "±, or both bounds in brackets: 95% intervals over the rounds, as in the verdicts; a paper"
-        " that prints no number is quoted in words"
+        "±, or both bounds in brackets: 95% intervals over rounds and GPUs of a model, as in the"
+        " verdicts; a paper that prints no number is quoted in words"
     )
     yield (
         "against print: agrees (80% to 125% of the effect, or the direction where no number is"
@@ -232,7 +232,7 @@ def effects_figure(matrix: Matrix, source: Source) -> style.Drawing:
     for (ax,), lines in zip(axes, shown, strict=True):
         _panel(ax, lines, matrix)
     axes[-1][0].set_xlabel("times slower or faster, logarithmic")
-    subtitle = "Bars: 95% intervals. Right: what is measured against print, device by device"
+    subtitle = "Bars: 95% intervals over all GPUs of a model. Right: measured against print"
     if len(shown) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, modelled and measured values."

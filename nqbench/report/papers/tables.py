@@ -381,8 +381,8 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         f"asked of: {ASKED_OF}",
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
-        " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
-        f" hold; no effect, which is asked first: the interval lies within"
+        " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, or GPUs"
+        " of a model, all must hold; no effect, which is asked first: the interval lies within"
         f" {DEFAULT_MARGIN:.0%} of 1",
         "size: the measured share of the effect that the paper prints, (ours - 1) / (printed - 1)"
         f" for ratios; {judge.WEAKER} to {judge.STRONGER} is as large, unclear where the"
