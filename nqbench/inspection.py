@@ -44,8 +44,8 @@ TIMEOUT_S: Final = 300.0
 @dataclass(slots=True)
 class Checked:
     """What a check found. ``checked`` are the points that ran, ``skipped`` and ``failed`` the
-    others with their reasons, ``late`` those that the time was too short for. ``sizes`` are the N
-    that were checked; it took ``wall_s`` seconds.
+    others with their reasons, ``late`` those that the time was too short for, or that Ctrl-C left
+    out (``interrupted``). ``sizes`` are the N that were checked; it took ``wall_s`` seconds.
     """
 
     mistakes: list[Mistake] = field(default_factory=list)
@@ -55,6 +55,7 @@ class Checked:
     late: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     wall_s: float = 0.0
+    interrupted: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""
@@ -101,10 +102,14 @@ def check_points(
         left_s = math.inf if limit_s is None else limit_s - (time.monotonic() - start)
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))
-        elif left_s <= 0:
+        elif left_s <= 0 or found.interrupted:
             found.late.append(label)
         else:
-            _check_point(found, label, point, device, left_s)
+            try:
+                _check_point(found, label, point, device, left_s)
+            except KeyboardInterrupt:
+                found.interrupted = True
+                found.late.append(label)
             start = start if number else time.monotonic()
         listener.advanced()
     found.wall_s = time.monotonic() - began

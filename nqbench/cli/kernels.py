@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from nqbench.cli import EXIT_FAILED, options, show
+from nqbench.cli import EXIT_FAILED, EXIT_INTERRUPTED, options, show
 from nqbench.cli.options import argument, option
 from nqbench.errors import StudyError
 
@@ -35,7 +35,7 @@ def check(
     entry: str = option("--entry NAME", "Of a file: the kernel.", ""),
     grid: str = option("--grid X,Y,Z", "Of a file: blocks.", ""),
     block: str = option("--block X,Y,Z", "Of a file: threads per block.", ""),
-    shared: str = option("--shared BYTES", "Of a file: dynamic shared memory.", "0"),
+    shared: str = option("--shared BYTES", "Of a file: dynamic shared memory.", ""),
     arg: list[str] | None = option(
         "--arg 'NAME: TYPE[LENGTH] = CONTENTS'", "Of a file: an argument, in their order.", None
     ),
@@ -59,7 +59,7 @@ def check(
     if file.suffix in SOURCES:
         study = of_kernel(file, entry, grid, block, shared, arg or (), include or ())
     else:
-        launch = {"--entry": entry, "--grid": grid, "--block": block}
+        launch = {"--entry": entry, "--grid": grid, "--block": block, "--shared": shared}
         given = {**launch, "--arg": arg, "--include": include}
         options.refuse(given, f"{subject} is not a .cu file; its study says what to launch")
         warn = show.console.note
@@ -72,6 +72,8 @@ def check(
         show.listings.tell_checked(found)
     else:
         show.listings.show_checked(found)
+    if found.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
     if found.mistakes or found.failed or not found.checked:
         raise typer.Exit(EXIT_FAILED)
 

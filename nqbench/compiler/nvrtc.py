@@ -23,8 +23,8 @@ _PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
 _EXPLAINED: Final = {
     "texture is not a template": "texture references are not in CUDA 12 and later; use loads or"
     " texture objects",
-    r'runtime APIs are not declared|"cuda(?:Stream|Event|Device)\w*" is undefined': "kernels that launch kernels run only as plans"
-    " with device_launch, and not in the simulator",
+    r'runtime APIs are not declared|"cuda(?:Stream|Event|Device)\w*" is undefined': "kernels"
+    " that launch kernels run only as plans with device_launch, and not in the simulator",
     r'"__(?:shfl|any|all|ballot)\w*" is undefined': "gone since compute capability 7.0: write"
     " __shfl_sync(mask, ...) and the like",
 }

@@ -280,6 +280,7 @@ def estimate(n: int, spec: str = "auto") -> str:
 
 def span(seconds: float) -> str:
     """A time in the largest unit that it has two of: ``3.25 days``."""
-    unit_s, name = next((u for u in SPANS if seconds >= 2 * u[0]), (1.0, "s"))
+    small = (1.0, "s") if seconds >= 1 else (1e-3, "ms") if seconds >= 1e-3 else (1e-6, "µs")
+    unit_s, name = next((u for u in SPANS if seconds >= 2 * u[0]), small)
     count = seconds / unit_s
     return f"{count:,.0f} {name}" if count >= 1000 else f"{count:.3g} {name}"

@@ -183,14 +183,16 @@ def _load(path: Path) -> _Root:
     try:
         return _Root.model_validate_json(contents_of(path))
     except OSError as error:
-        raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
+        why = "no .json file is in it" if path.is_dir() else error.strerror
+        raise InterchangeError(f"{path} cannot be read: {why}") from error
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
     steps = (step for step in first["loc"] if step not in TYPES)  # which are no place in it
     where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)[1:]
     why = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
     if first["type"] in ("json_invalid", "missing"):
-        raise InterchangeError(f"{path} is no result of nvbench: {where}: {why}{_ANEW}")
+        said = ": ".join(filter(None, ("is no result of nvbench", where, why)))
+        raise InterchangeError(f"{path} {said}{_ANEW}")
     raise _wrong(path, where, first["input"], why)
 
 

@@ -103,8 +103,8 @@ def of_kernel(
     folders of its headers. Raises ``StudyError``.
     """
     if not source.is_file():
-        close = nearest_file(source, *SOURCES)
-        hint = f"; did you mean {close}?" if close else ""
+        close = "" if source.is_dir() else nearest_file(source, *SOURCES)
+        hint = f"; did you mean {close}?" if close else ", but a folder" * source.is_dir()
         raise StudyError(f"there is no file {source}{hint}")
     words = {"--entry": entry, "--grid": grid, "--block": block}
     if missing := [name for name, word in words.items() if not word]:
@@ -132,7 +132,11 @@ def of_kernel(
         if name == "n":  # a study's own name for its size
             sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
     kernel: dict[str, object] = {"source": source.name, "entry": entry}
-    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
+    kernel |= {
+        "grid": _numbers(grid),
+        "block": _numbers(block),
+        "shared": _numbers(shared)[0],
+    }
     kernel |= {"arguments": taken} if taken else {}
     kernel |= {"include": [str(folder.resolve()) for folder in include]} if include else {}
     study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
@@ -140,8 +144,8 @@ def of_kernel(
 
 
 def _numbers(words: str, between: str = ",") -> list[int | float | str]:
-    """Numbers, and expressions as they are."""
-    found = (word.strip() for word in words.split(between))
+    """Numbers, and expressions as they are; 0 where nothing is given."""
+    found = (word.strip() for word in (words or "0").split(between))
     return [yaml.safe_load(word) if _PLAIN.fullmatch(word) else word for word in found]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from nqbench import inspection
 from nqbench.cli.show.results import Races, look_for_races
 from nqbench.devices.registry import open_simulator
 from nqbench.inspection import Checked, check_points
+from nqbench.simulator.mistakes import run_checked
 from nqbench.study import expand, load_study
 from tests.cli.call import call
 from tests.simulator.harness import KERNELS
@@ -86,6 +90,7 @@ FILES: dict[str, tuple[list[Any], int, str]] = {
         [*KERNEL, *OUT, *RAW, "--format", "github"],
         *(1, "planted.cu,line=64,title=nqbench%3A race in kernel read_after_write::block 0, thr"),
     ),
+    "no bytes": ([*KERNEL, *OUT, *RAW, "--shared", "-5"], 2, "shared: `-5` is -5, but must be at"),
     "no launch": (["--entry", "read_after_write"], 2, "--grid and --block must be given: --entry"),
     "no type": ([*KERNEL, "--arg", "out"], 2, "--arg 'out' cannot be read; write 'x: float32[1"),
     "too few": ([*KERNEL, *OUT], 1, "takes 2 arguments, but 1 is given: out"),
@@ -137,6 +142,18 @@ def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
     assert (found["kind"], found["buffer"], found["points"]) == ("out of bounds", "x", ["k"])
 
 
+def test_what_was_found_before_an_interruption_is_said(
+    study: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second point is stopped by Ctrl-C."""
+    launches: Iterator[Any] = iter([run_checked, mock.Mock(side_effect=KeyboardInterrupt)])
+    monkeypatch.setattr(inspection, "run_checked", lambda *plan: next(launches)(*plan))
+    done = call("check", study)
+    assert done.code == 130
+    assert "1 point left out\n1 point checked: race (1)" in done.out
+    assert "interrupted; what was found is said" in done.err
+
+
 @pytest.mark.parametrize("command", ["check", "run", "explain", "static"])
 def test_a_kernel_is_no_study(command: str, tmp_path: Path) -> None:
     said = "nqbench: there is no file near.cu; did you mean neat.cu?\n"
@@ -146,6 +163,8 @@ def test_a_kernel_is_no_study(command: str, tmp_path: Path) -> None:
             " a launch of it, `nqbench init near` writes a study to start from\n"
         )
     (tmp_path / "neat.cu").touch()
+    (tmp_path / "folder.cu").mkdir()
+    assert "folder" in call(command, "folder.cu", cwd=tmp_path).err
     done = call(command, "near.cu", cwd=tmp_path)
     assert (done.code, done.err) == (2, said)
 
@@ -156,7 +175,8 @@ def test_systems_and_examples_are_clean() -> None:
     done = call("check", EXAMPLES / "reduction" / "reduction.yaml", "--point", "items=1")
     assert (done.code, "4 points checked" in done.out) == (0, True)
     assert call("check", "tanaka2011.nine").code == 2
-    assert "--entry has no effect here" in call("check", "quick", "--entry", "g").err
+    for option in ("--entry", "--shared"):
+        assert f"{option} has no effect here" in call("check", "quick", option, 4).err
 
 
 RACE = "race, 192 times"

@@ -58,7 +58,8 @@ def test_the_command_without_a_gpu_takes_the_recorded_one() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.0123, "0.0123 s"),
+        (0.0123, "12.3 ms"),
+        (9.77e-6, "9.77 µs"),
         (119, "119 s"),
         (121, "2.02 min"),
         (1e6, "11.6 days"),

@@ -153,8 +153,11 @@ def test_a_missing_file_and_one_that_is_not_json(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="does not exist; give a run folder"):
         open_results(tmp_path / "absent")
     (tmp_path / "r.json").write_text("{", encoding="utf-8")
-    with pytest.raises(InterchangeError, match=r"is no result of nvbench: .*JSON"):
+    with pytest.raises(InterchangeError, match="is no result of nvbench: invalid JSON"):
         open_results(tmp_path / "r.json")
+    (tmp_path / "r.json").unlink()
+    with pytest.raises(InterchangeError, match=r"no \.json file is in it"):
+        import_run("nvbench", tmp_path)
 
 
 def test_an_import_is_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

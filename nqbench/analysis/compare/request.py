@@ -112,7 +112,7 @@ def compare_datasets(
     """
     if by is not None and len(runs) != 1:
         raise StudyError(
-            f"levels of a factor (by {by!r}) are compared within one run, but {len(runs)} are"
+            f"levels of a factor (--by {by!r}) are compared within one run, but {len(runs)} are"
             " given; name one"
         )
     if by is None and len(runs) < 2:
@@ -122,7 +122,7 @@ def compare_datasets(
     levels = [level.strip() for level in text.split(",") if level.strip()]
     if by is not None and (len(levels) < 2 or len(set(levels)) < len(levels)):
         raise StudyError(
-            f"by {by!r}: needs a factor and two different levels or more, the reference first:"
+            f"--by {by!r} needs a factor and two different levels or more, the reference first:"
             " memory=global,shared"
         )
     factor = factor.strip()

@@ -95,6 +95,8 @@ def show_checked(found: Checked) -> None:
         console.say(f"{label}: could not be checked: {reason}")
     for reason, count in Counter(reason for _, reason in found.skipped).items():
         console.say(f"{many(count, 'point')} skipped: {reason}")
+    if found.late:
+        console.say(f"{many(len(found.late), 'point')} left out")
     if not found.checked:
         console.say("no point was checked" if found.failed else "no point is a kernel")
         return

@@ -195,13 +195,12 @@ def _paragraph(told: Sequence[str]) -> None:
 
 @dataclass
 class Races:
-    """What is known of them. ``command`` looks for them; ``why`` says why nobody has. A kernel of
-    nqbench's (not ``own``) is checked by its tests."""
+    """What is known of them. ``command`` looks for them. A kernel of nqbench's (not ``own``) is
+    checked by its tests."""
 
     command: str
     own: bool = True
     found: Checked | None = None
-    why: str = ""
 
     @property
     def mistakes(self) -> bool:
@@ -219,7 +218,7 @@ class Races:
     def line(self) -> str:
         """``races: none found at N = 64 (8 configurations, 1.2 s)``."""
         if self.found is None or not self.found.checked:
-            return f"races: not checked ({', '.join(filter(None, [self.why, self.command]))})"
+            return f"races: not checked ({self.command})"
         found = self.found
         kinds = Counter(mistake.first.kind for mistake in found.mistakes)
         what = ", ".join(f"{kind} ({n})" for kind, n in kinds.items())
@@ -255,8 +254,5 @@ def look_for_races(
     with progress() as listener:
         model = ":".join(spec.split(":")[:2])  # neither an order nor caches matter for a race
         simulator = open_simulator(model, checked=True)
-        try:
-            races.found = check_points(ran, simulator, listener, limit_s)
-        except KeyboardInterrupt:
-            races.why = "interrupted"
+        races.found = check_points(ran, simulator, listener, limit_s)
     return races

@@ -352,7 +352,7 @@ def _combined(
     if operation == "dec":
         wraps = f.or_(f.compare("eq", old, zero), f.compare("ugt", old, a))
         return f.select(wraps, a, f.sub(old, one))
-    if operation == "add" and kind.float:
+    if operation == "add" and kind.name[0] == "f":
         name = "float" if kind.bits == 32 else "double"
         x, y = (f.cast("bitcast", value, name) for value in (old, a))
         return f.cast("bitcast", f.op("fadd", x, y), old.type)

@@ -355,10 +355,6 @@ class PtxType:
     def signed(self) -> bool:
         return self.name[0] == "s"
 
-    @property
-    def float(self) -> bool:
-        return self.name[0] == "f"
-
 
 def kinds(
     k: KernelWriter, i: ptx.Instruction, known: Collection[str] = (), allow: str = "usb"
