@@ -112,8 +112,7 @@ def write_recorded(
     )
     for runs, folder, baseline in recorded((*paper_names(), ABLATION), PAGE, out, cpu):
         try:
-            found = with_repeated(runs, baseline)
-            reports.append(write_effects(found, folder, command, formats))
+            reports.append(write_effects(with_repeated(runs, baseline), folder, command, formats))
         except AnalysisError as error:
             reason = error
     if not reports:

@@ -247,7 +247,9 @@ def about_runs(table: Table, runs: Sequence[Dataset]) -> Table:
     older than a change of what they measure."""
     notes = set()
     for what in dict.fromkeys(what for run in runs for what in run.older_than):
-        names = listing([*dict.fromkeys(r.chip for r in runs if what in r.older_than)], "and")
+        old = {r.chip: r.again for r in runs if what in r.older_than}
+        first = {c: " (its first run)" * any(what not in o.older_than for o in old[c]) for c in old}
+        names = listing([chip + said for chip, said in first.items()], "and")
         notes.add(f"older than a change of what is measured, {names}: now {what}")
     for data in (run.baseline for run in runs if run.baseline):
         said = "; intervals of speed-ups are those of the GPU's rounds" if data.rounds == 1 else ""
@@ -268,8 +270,7 @@ def report_recorded(
     reports = []
     for name in names:
         for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu):
-            found = with_repeated(runs, baseline)
-            reports.append(write_paper(load_paper(name), found, folder))
+            reports.append(write_paper(load_paper(name), with_repeated(runs, baseline), folder))
     if not reports:
         raise StudyError(NO_RUN.format(", ".join(names), RESULTS, names[0]))
     return reports
@@ -305,7 +306,7 @@ def recorded_beside(name: str, own: Path) -> list[Dataset]:
     """The project's GPU runs of a paper, but for one's own."""
     runs = [run for run in recorded_runs(name, "reference") if run.resolve() != own.resolve()]
     cpu = next(iter(recorded_runs(CPU_BASELINE, "reference")), None)
-    return [run for run in for_papers.load_all(runs, cpu) if not run.simulated]
+    return [run for run in with_repeated(runs, cpu) if not run.simulated]
 
 
 def recorded_scorecard(name: str, cpu: Path | None = None) -> tuple[Scorecard, Table]:
