@@ -101,7 +101,7 @@ def undecided(best: Best) -> str:
 
 def programs(answer: Answer) -> str:
     """Which program is faster than which, over all points; of kernels beside programs, how much
-    faster the best kernel is than each program at its fastest."""
+    faster the best kernel is than each program at its fastest, or how long these take."""
     if not answer.data.programs_only:
         return _beside_kernels(answer)
     systems = dict.fromkeys(p.system for p in answer.whole if p.ok)
@@ -114,16 +114,20 @@ def programs(answer: Answer) -> str:
 
 
 def _beside_kernels(answer: Answer) -> str:
-    if not answer.best or answer.best[0].what is not TIME:
+    if not answer.best or not (answer.data.simulated or answer.best[0].what is TIME):
         return ""
     best = answer.best[0]
     ranked = best_first(answer.data.select(best.sweep, (best.n,), cpu=True), TIME)
-    told = []
-    for name in dict.fromkeys(p.name for p in ranked):
-        gain = point_ratio(next(p for p in ranked if p.name == name), best.point, TIME)
+    fastest, told = {p.name: p for p in reversed(ranked)}, []
+    for name, point in reversed(fastest.items()):
+        if answer.data.simulated:
+            told.append(f"{name} {wording.amount(point.value(TIME), TIME)}")
+            continue
+        gain = point_ratio(point, best.point, TIME)
         if gain.value > 1 and gain.differs_from(1):
             told.append(f"{wording.better_by(gain, TIME)} than {name}")
-    return f"The fastest kernel is {listing(told, 'and')} (N = {best.n})." if told else ""
+    said = "Measured on the CPU:" if answer.data.simulated else "The fastest kernel is"
+    return f"{said} {listing(told, 'and')} (N = {best.n})." if told else ""
 
 
 def superlative(best: Best) -> str:

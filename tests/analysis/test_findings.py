@@ -118,6 +118,12 @@ def programs(device: dict[str, Any], *, kernel: bool = False) -> Builder:
     return points(builder, ({}, 0.05), system="own") if kernel else builder
 
 
+def beside_counts() -> Builder:
+    builder = programs(MINI)
+    builder.count("s", {"n": 15}, {"warp_instructions": 70}, "own")
+    return builder
+
+
 def by_seed() -> Builder:
     builder = Builder(H100, sweeps=[{"name": "s", "matrix": {"seed": [1, 2], "depth": [3, 4]}}])
     chosen = [({"seed": s, "depth": d}, 0.1 * s**3 * d) for s in (1, 2) for d in (3, 4)]
@@ -202,6 +208,7 @@ def test_changes_come_by_the_largest_of_their_effects() -> None:
          "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster", "default "),
         (lambda: programs(MINI), "3.00x faster ±2.5% than cpu.slow", "The fastest kernel"),
         (lambda: programs(H100, kernel=True), "The fastest kernel is 19.8x faster", "cpu.fast is"),
+        (beside_counts, "Measured on the CPU: cpu.fast 1", "The fastest kernel"),
         (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),

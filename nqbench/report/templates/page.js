@@ -411,7 +411,8 @@
       for (const row of table.tBodies[0].rows)
         [...row.cells].forEach((cell, i) => {
           const first = i === 0 && !cell.dataset.v && !(table.closest("[data-chart]") && row.querySelector(".lead"));
-          if (!first && !cell.classList.contains("lead")) cell.dataset.label = names[i];
+          // What an effect is of, the choice above the table says.
+          if (!first && !(cell.classList.contains("lead") && names[i] === "effect")) cell.dataset.label = names[i];
         });
     }
   }
