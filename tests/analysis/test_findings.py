@@ -208,7 +208,7 @@ def test_changes_come_by_the_largest_of_their_effects() -> None:
          "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster", "default "),
         (lambda: programs(MINI), "3.00x faster ±2.5% than cpu.slow", "The fastest kernel"),
         (lambda: programs(H100, kernel=True), "The fastest kernel is 19.8x faster", "cpu.fast is"),
-        (beside_counts, "Measured on the CPU: cpu.fast 1", "The fastest kernel"),
+        (beside_counts, "on the CPU: cpu.fast 998 ms, cpu.like 1", "The fastest kernel"),
         (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),
