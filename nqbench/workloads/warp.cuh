@@ -37,6 +37,52 @@ __device__ __forceinline__ T warp_all(T value, Operation operation) {
     return value;
 }
 
+__device__ __forceinline__ unsigned lane_number() { return threadIdx.x % kWarp; }
+
+// Reductions over a whole warp by one instruction where there is one: AND, OR, and a sum.
+__device__ __forceinline__ unsigned all_of_warp(unsigned word) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_and_sync(kAllLanes, word);
+#else
+    return warp_all(word, [](unsigned a, unsigned b) { return a & b; });
+#endif
+}
+__device__ __forceinline__ unsigned long long all_of_warp(unsigned long long word) {
+    const unsigned long long high = all_of_warp(unsigned(word >> 32));
+    return high << 32 | all_of_warp(unsigned(word));
+}
+template <class Word> __device__ __forceinline__ Word any_of_warp(Word word) {
+    return ~all_of_warp(Word(~word));
+}
+__device__ __forceinline__ unsigned sum_of_warp(unsigned word) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(kAllLanes, word);
+#else
+    return warp_all(word, [](unsigned a, unsigned b) { return a + b; });
+#endif
+}
+
+// Sum over the lanes before this one, of a whole warp, and the `total` of all lanes.
+__device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
+    unsigned sum = value;
+#pragma unroll
+    for (unsigned step = 1; step < kWarp; step *= 2) {
+        const unsigned other = __shfl_up_sync(kAllLanes, sum, step);
+        if (lane_number() >= step) sum += other;
+    }
+    total = __shfl_sync(kAllLanes, sum, kWarp - 1);
+    return sum - value;
+}
+
+// A place in a list that the active lanes of a warp lengthen.
+__device__ __forceinline__ unsigned next_place(unsigned* filled) {
+    const unsigned active = __activemask(), leader = __ffs(active) - 1;
+    unsigned begin = 0;
+    if (lane_number() == leader) begin = atomicAdd(filled, __popc(active));
+    begin = __shfl_sync(active, begin, leader);
+    return begin + __popc(active & ((1u << lane_number()) - 1));
+}
+
 // Sum over the block, valid in thread 0. All threads must call it.
 template <unsigned Threads = 0, class T> __device__ __forceinline__ T block_sum(T value) {
     constexpr unsigned kWarps = Threads ? (Threads + kWarp - 1) / kWarp : 32;

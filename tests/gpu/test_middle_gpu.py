@@ -52,7 +52,8 @@ def test_every_split_counts_the_same(device: CudaDevice, n: int, split: int) -> 
 def test_lists_in_many_pieces_are_ordered_whole(
     device: CudaDevice, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "_STAGED", 2080)
+    fewest = 8 * (4 * plans.order_shape(n)[0] + 64)  # bytes of halves
+    monkeypatch.setattr(plans, "_ORDER_BYTES", device.facts.shared_per_block_optin - fewest)
     run(COUNTING, device, {"n": n}, SYSTEM)
 
 

@@ -52,46 +52,77 @@ template <Middle C> struct Members {
 };
 
 // How often a sample of both sides has each bit, and the places of those in `useful`, the most
-// decisive first: a bit decides as often as it occurs on both sides.
+// decisive first: a bit decides as often as it occurs on both sides. Of some boards a bit is chosen
+// from the pairs that those before leave: a half counts for its share of them.
 template <Middle C, unsigned Threads> struct Ranking {
-    static constexpr unsigned kBits = 2 * C.n, kSample = C.n < 20 ? 256 : 1024;  // of each list
-    unsigned often[2][kBits];
+    static constexpr unsigned kBits = 2 * C.n, kAll = kBits, kOne = 1 << 16;
+    static constexpr unsigned kSample = C.n < 20 ? 256 : C.n < 22 ? 512 : 1024;  // of each list
+    static constexpr unsigned kEach = (2 * kSample + Threads - 1) / Threads;
+    static constexpr unsigned kChosen = C.n == 20 || C.n > 21 ? 10 : 0;
+    unsigned often[2][kBits + 1];  // with a bit, and all
     unsigned place[kBits];
 
     // All threads of the block.
     __device__ void make(const Members<C> sides[2], Half useful) {
         static_assert(Threads / kWarp % 2 == 0);  // a warp looks at one side
         const unsigned lane = lane_number(), warp = threadIdx.x / kWarp;
-        for (unsigned i = threadIdx.x; i < 2 * kBits; i += Threads) (&often[0][0])[i] = 0;
-        __syncthreads();
         const Members<C> side = warp % 2 ? sides[1] : sides[0];
         const unsigned taken = min(side.size, kSample);
-        unsigned found[2] = {0, 0};  // of the bits `lane` and `lane` + 32
-        for (unsigned number = warp / 2 * kWarp; number < taken; number += Threads / 2) {
-            const bool there = number + lane < taken;
-            Half half = there ? side.list[(number + lane) * (side.size / taken)] : 0;
-            if (!there || !side.take(half)) half = 0;
-            unsigned column[2] = {0, 0};
+        Half half[kEach], left = useful;
+        unsigned weight[kEach], chosen = 0;
 #pragma unroll
-            for (unsigned bit = 0; bit < kBits; ++bit) {
-                const unsigned with = __ballot_sync(kAllLanes, half >> bit & 1);
-                if (lane == bit % kWarp) column[bit / kWarp] = with;
-            }
-            found[0] += __popc(column[0]), found[1] += __popc(column[1]);
+        for (unsigned k = 0; k < kEach; ++k) {
+            const unsigned number = k * Threads / 2 + warp / 2 * kWarp + lane;
+            half[k] = number < taken ? side.list[number * (side.size / taken)] : 0;
+            weight[k] = number < taken && side.take(half[k]) ? kOne : 0;
+            half[k] |= Half(1) << kAll;
         }
-        if (lane < kBits) atomicAdd(&often[warp % 2][lane], found[0]);
-        if (lane + kWarp < kBits) atomicAdd(&often[warp % 2][lane + kWarp], found[1]);
-        __syncthreads();
+        count(half, weight);
+        while (C.order != Order::none && chosen < kChosen && left != 0) {
+            Half best = 0;
+            for (unsigned bit = lane; bit < kBits; bit += kWarp)
+                if (left >> bit & 1) best = max(best, decides(bit) << 6 | bit);
+            const unsigned bit = warp_all(best, [](Half a, Half b) { return max(a, b); }) % 64;
+            left &= ~(Half(1) << bit);
+            const unsigned* const others = often[1 - warp % 2];
+            const float met = float(others[bit]) / float(max(others[kAll], 1));
+#pragma unroll
+            for (unsigned k = 0; k < kEach; ++k)
+                if (half[k] >> bit & 1) weight[k] -= unsigned(float(weight[k]) * met);
+            if (threadIdx.x == 0) place[bit] = chosen;
+            ++chosen;
+            count(half, weight);
+        }
         for (unsigned bit = threadIdx.x; bit < kBits; bit += Threads) {
-            unsigned before = 0;
+            unsigned before = chosen;
             for (unsigned other = 0; other < kBits; ++other)
-                before += (useful >> other & 1) && comes_before(other, bit);
-            place[bit] = useful >> bit & 1 ? before : kDropped;
+                before += (left >> other & 1) && comes_before(other, bit);
+            if (left >> bit & 1) place[bit] = before;
+            else if ((useful >> bit & 1) == 0) place[bit] = kDropped;
         }
         __syncthreads();
     }
+    __device__ void count(const Half (&half)[kEach], const unsigned (&weight)[kEach]) {
+        const unsigned lane = lane_number(), side = threadIdx.x / kWarp % 2;
+        __syncthreads();
+        for (unsigned i = threadIdx.x; i < 2 * (kBits + 1); i += Threads) (&often[0][0])[i] = 0;
+        __syncthreads();
+        unsigned found[2] = {0, 0};  // of the bits `lane` and `lane` + 32
+#pragma unroll
+        for (unsigned bit = 0; bit <= kBits; ++bit) {
+            unsigned with = 0;
+#pragma unroll
+            for (unsigned k = 0; k < kEach; ++k) with += half[k] >> bit & 1 ? weight[k] : 0;
+            with = sum_of_warp(with);
+            if (lane == bit % kWarp) found[bit / kWarp] = with;
+        }
+        if (lane <= kBits) atomicAdd(&often[side][lane], found[0]);
+        if (lane + kWarp <= kBits) atomicAdd(&often[side][lane + kWarp], found[1]);
+        __syncthreads();
+    }
+    __device__ Half decides(unsigned bit) const { return Half(often[0][bit]) * often[1][bit]; }
     __device__ bool comes_before(unsigned a, unsigned b) const {
-        const unsigned of_a = often[0][a] * often[1][a], of_b = often[0][b] * often[1][b];
+        const Half of_a = decides(a), of_b = decides(b);
         return C.order == Order::none || of_a == of_b ? a < b : of_a > of_b;
     }
 };

@@ -20,6 +20,8 @@ struct Middle {
     Masks masks;
     PairTest pairs;
     Symmetry symmetry;
+    // Threads of a block of `order`, halves in its shared memory, and blocks of a multiprocessor.
+    unsigned order_threads, most_staged, order_blocks;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.
@@ -33,29 +35,12 @@ using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
 using Span = uint2;     // the first quarter of a set of columns, and the one after the last
 
-constexpr unsigned kRow = 58;
-constexpr unsigned kAnyRow = 15;
-constexpr unsigned kCrossed = 29;
-constexpr unsigned kNowhere = 7;
+constexpr unsigned kRow = 58, kAnyRow = 15;      // of a half
+constexpr unsigned kCrossed = 29, kNowhere = 7;  // of a quarter
 constexpr unsigned kQuarterThreads = 128;
 constexpr unsigned kAtOnce = 8;  // quarters; as many follow the last one
 enum Count { kTaken, kOrdered, kJoined, kCounts };
-constexpr unsigned kColumns = 24;
-constexpr unsigned kSizes = 8;
-
-__device__ __forceinline__ unsigned lane_number() { return threadIdx.x % kWarp; }
-
-// Sum over the lanes before this one.
-__device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
-    unsigned sum = value;
-#pragma unroll
-    for (unsigned step = 1; step < kWarp; step *= 2) {
-        const unsigned other = __shfl_up_sync(kAllLanes, sum, step);
-        if (lane_number() >= step) sum += other;
-    }
-    total = __shfl_sync(kAllLanes, sum, kWarp - 1);
-    return sum - value;
-}
+constexpr unsigned kColumns = 24, kSizes = 8;  // of the binomials
 
 // Calls `use` with the placements of `Rows` rows on a set of columns that attack none of their own,
 // depth first: those whose first two queens are in these columns.

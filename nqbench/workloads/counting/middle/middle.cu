@@ -12,12 +12,14 @@ template <unsigned Blocks> struct Tables {
     __device__ void make(Half half, bool there) {
         const unsigned lane = lane_number();
         const unsigned missing = ~__ballot_sync(kAllLanes, there);
+        const unsigned words[2] = {unsigned(half), unsigned(half >> 32)};
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
             unsigned table = k + 1 == Blocks ? missing : 0;
 #pragma unroll
             for (unsigned j = 0; j < 5; ++j) {
-                const unsigned column = __ballot_sync(kAllLanes, half >> (5 * k + j) & 1);
+                const unsigned bit = 5 * k + j;
+                const unsigned column = __ballot_sync(kAllLanes, words[bit / 32] >> bit % 32 & 1);
                 table |= column & (0u - (lane >> j & 1));
             }
             of[k] = table;
@@ -27,20 +29,16 @@ template <unsigned Blocks> struct Tables {
     // `parts` are the diagonals.
     template <unsigned First> __device__ unsigned free(const unsigned (&parts)[Blocks]) const {
         unsigned blocked = 0;
+        constexpr unsigned kLast = Blocks - First > 1 ? 2 : 1;
 #pragma unroll
-        for (unsigned k = First; k < Blocks; ++k)
+        for (unsigned k = First; k < Blocks - kLast; ++k)
             blocked |= __shfl_sync(kAllLanes, of[k], parts[k]);
-        return ~blocked;
-    }
-};
-
-struct Words {
-    const Half* halves;
-    unsigned there;
-    __device__ unsigned free(Half half) const {
-        unsigned found = 0;
-        for (unsigned i = 0; i < there; ++i) found |= ((half & halves[i] & kDiagonals) == 0) << i;
-        return found;
+        const unsigned last = __shfl_sync(kAllLanes, of[Blocks - 1], parts[Blocks - 1]);
+        if constexpr (kLast == 1) return ~(blocked | last);
+        const unsigned more = __shfl_sync(kAllLanes, of[Blocks - 2], parts[Blocks - 2]);
+        unsigned free;  // of ~(a | b | c) the compiler makes two instructions
+        asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
+        return free;
     }
 };
 
@@ -48,8 +46,7 @@ template <unsigned Value> struct Number {
     static constexpr unsigned value = Value;
 };
 
-// The number of the highest bit; the lowest one costs an instruction more on the pipe that also
-// counts bits.
+// The number of the highest bit; that of the lowest one costs an instruction more.
 __device__ __forceinline__ unsigned last_of(unsigned bits) { return 31 - __clz(bits); }
 
 struct Lists {
@@ -65,10 +62,8 @@ struct Lists {
 // of an upper tile serves all of them.
 template <Middle C, unsigned Blocks, unsigned kTables>
 __device__ Half with_tiles(const Lists& lists, unsigned first) {
-    constexpr unsigned kSkipped = Blocks > 1 ? kOrBits / 5 : 0;  // blocks that the OR may answer
-    constexpr Half kCommon = (Half(1) << kOr) - 1;
+    constexpr Half kCommon = (Half(1) << kOr) - 1, kEnd = Half(1) << (kOr - 1);  // has no diagonal
     const unsigned lane = lane_number(), to = (lists.uppers + kWarp - 1) / kWarp;
-    const unsigned lowers = (lists.lowers + kWarp - 1) / kWarp;
     Tables<Blocks> tables[kTables];
     Half mask[kTables];
 #pragma unroll
@@ -76,11 +71,11 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
         const unsigned own = (first + k) * kWarp + lane;
         const bool there = own < lists.lowers;
         const Half below = there ? lists.lower[own] : 0;
-        mask[k] = 0;
-        if (C.masks != Masks::none && first + k < lowers) mask[k] = lists.lower_masks[first + k];
+        mask[k] = kEnd;
+        if (C.masks != Masks::none && (first + k) * kWarp < lists.lowers)
+            mask[k] |= lists.lower_masks[first + k];
         if constexpr (C.pairs == PairTest::shuffle) tables[k].make(below, there);
     }
-    const Words words{lists.lower + first * kWarp, min(kWarp, lists.lowers - first * kWarp)};
     unsigned count = 0;  // of at most 2^20 tiles
     const Half* const own = lists.upper + lane;
     // With the lower tiles for which `tested` has the bit `one` of the upper tile.
@@ -96,43 +91,50 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
 #pragma unroll
         for (unsigned k = 0; k < kTables; ++k) {
             if ((tested[k] & one) == 0) continue;
-            unsigned free;
-            if constexpr (C.pairs == PairTest::words) free = words.free(half);
-            else free = tables[k].template free<decltype(skipped)::value>(parts);
-            found += __popc(free);
+            if constexpr (C.pairs == PairTest::words)
+                for (unsigned i = first * kWarp; i < min(first * kWarp + kWarp, lists.lowers); ++i)
+                    found += (half & lists.lower[i] & kDiagonals) == 0;
+            else found += __popc(tables[k].template free<decltype(skipped)::value>(parts));
         }
         count += found * weight;
     };
     const auto test_32 = [&](unsigned base) {
-        const bool there = base + lane < to;
-        const Half other = there && C.masks != Masks::none ? lists.upper_masks[base + lane] : 0;
+        Half other = base + lane < to ? 0 : kEnd;
+        if (C.masks != Masks::none && other == 0) other = lists.upper_masks[base + lane];
         unsigned tested[kTables], any = 0;
         Half heavy = 0;
 #pragma unroll
         for (unsigned k = 0; k < kTables; ++k) {
-            const bool free = there && first + k < lowers && (mask[k] & other & kCommon) == 0;
+            const bool free = (mask[k] & other & kCommon) == 0;
             tested[k] = __ballot_sync(kAllLanes, free);
             any |= tested[k];
             if (free) heavy |= mask[k] & other;
         }
         const auto test_all = [&](unsigned tiles, auto skipped) {
             if (tiles == 0) return;
+            const Half* begin = own + base * kWarp;
+            asm volatile("" : "+l"(begin));  // one instruction adds a tile's offset
             unsigned ahead = last_of(tiles);
-            Half half = __ldg(own + (base + ahead % kWarp) * kWarp);
-            while (tiles != 0) {  // the next tile is on its way while this one is tested
+            Half next = __ldg(begin + size_t(ahead) * kWarp);
+            do {  // the next tile is on its way while this one is tested
+                const Half half = next;
                 const unsigned one = 1u << ahead;
                 tiles ^= one;
                 ahead = last_of(tiles);
-                const Half next = __ldg(own + (base + ahead % kWarp) * kWarp);
+                if (tiles != 0) next = __ldg(begin + size_t(ahead) * kWarp);
                 test(half, tested, one, skipped);
-                half = next;
+            } while (tiles != 0);
+        };
+        const auto test_light = [&](auto skipped) {  // those whose ORs answer for so many blocks
+            if constexpr (C.masks == Masks::and_or && Blocks > skipped.value) {
+                const Half met = heavy & ((Half(1) << (kOr + 5 * skipped.value)) - 1);
+                const unsigned light = any & __ballot_sync(kAllLanes, met >> kOr == 0);
+                any ^= light;
+                test_all(light, skipped);
             }
         };
-        if constexpr (C.masks == Masks::and_or && C.pairs == PairTest::shuffle && kSkipped > 0) {
-            const unsigned light = any & __ballot_sync(kAllLanes, heavy >> kOr == 0);
-            any ^= light;
-            test_all(light, Number<kSkipped>{});
-        }
+        if constexpr (kOrBits<C> == 10) test_light(Number<2>{});
+        test_light(Number<1>{});
         test_all(any, Number<0>{});
     };
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
@@ -144,7 +146,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
             for (unsigned k = 0; k < kTables; ++k) may |= (mask[k] & other) == 0;
         }
         for (unsigned tops = __ballot_sync(kAllLanes, may); tops != 0;) {
-            const unsigned top = 31 - __clz(tops);
+            const unsigned top = last_of(tops);
             tops ^= 1u << top;
             test_32(base + top * kWarp);
         }

@@ -8,32 +8,13 @@
 
 #include "cells.cuh"
 
-constexpr unsigned kOrderThreads = 512;
-constexpr unsigned kMostStaged = 8192;  // halves in shared memory
-constexpr unsigned kAhead = 4;          // halves of a thread that are under way
-constexpr unsigned kStep = kAhead * kOrderThreads;
-constexpr unsigned kKey = 48;  // first bit of a permuted word's place in the order
+constexpr unsigned kAhead = 4;  // halves of a thread that are under way
+constexpr unsigned kKey = 48;   // first bit of a permuted word's place in the order
 constexpr unsigned kKeyBits = 14;
-constexpr unsigned kBinBits = 10;  // a bin has 8 halves or more
-constexpr unsigned kBins = 1u << kBinBits;
+constexpr unsigned kBinBits = 10, kBins = 1u << kBinBits;  // of 8 halves or more
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
-constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first block in its mask
-constexpr unsigned kOrBits = 5;
-constexpr Half kOrMask = (Half(1) << kOrBits) - 1;
-
-__device__ __forceinline__ unsigned all_of_warp(unsigned word) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_and_sync(kAllLanes, word);
-#else
-    return warp_all(word, [](unsigned a, unsigned b) { return a & b; });
-#endif
-}
-__device__ __forceinline__ Half all_of_warp(Half word) {
-    return Half(all_of_warp(unsigned(word >> 32))) << 32 | all_of_warp(unsigned(word));
-}
-template <class Word> __device__ __forceinline__ Word any_of_warp(Word word) {
-    return ~all_of_warp(Word(~word));
-}
+constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
+template <Middle C> constexpr unsigned kOrBits = C.n < 22 ? 5 : 10;
 
 template <Middle C> struct Permutation {
     static constexpr unsigned kNibbles = (2 * C.n + 3) / 4;
@@ -48,7 +29,7 @@ template <Middle C> struct Permutation {
         return Half(1) << place | key << kKey;
     }
     __device__ void make(const unsigned* place) {
-        for (unsigned i = threadIdx.x; i < kNibbles * 16; i += kOrderThreads) {
+        for (unsigned i = threadIdx.x; i < kNibbles * 16; i += C.order_threads) {
             Half to = 0;
             for (unsigned j = 0; j < 4; ++j) {
                 const unsigned bit = i / 16 * 4 + j;
@@ -67,9 +48,9 @@ template <Middle C> struct Permutation {
 };
 
 // Replaces the sizes of bins by the sums of those before. All threads of the block.
-__device__ inline void sum_up(unsigned* bins) {
-    constexpr unsigned kEach = kBins / kOrderThreads;
-    __shared__ unsigned of_warps[kOrderThreads / kWarp];
+template <Middle C> __device__ void sum_up(unsigned* bins) {
+    constexpr unsigned kEach = kBins / C.order_threads;
+    __shared__ unsigned of_warps[C.order_threads / kWarp];
     unsigned own = 0, total;
     for (unsigned k = 0; k < kEach; ++k) own += bins[threadIdx.x * kEach + k];
     unsigned sum = before(own, total);
@@ -84,29 +65,21 @@ __device__ inline void sum_up(unsigned* bins) {
     __syncthreads();
 }
 
-// A place in a list that the active lanes of a warp lengthen.
-__device__ __forceinline__ unsigned next_place(unsigned* filled) {
-    const unsigned active = __activemask(), leader = __ffs(active) - 1;
-    unsigned begin = 0;
-    if (lane_number() == leader) begin = atomicAdd(filled, __popc(active));
-    begin = __shfl_sync(active, begin, leader);
-    return begin + __popc(active & ((1u << lane_number()) - 1));
-}
-
 // Sorted pieces of a list in global memory, each with the ends of its bins.
-struct Pieces {
-    static constexpr unsigned kWords = kMostStaged + kBins * sizeof(unsigned short) / sizeof(Half);
+template <Middle C> struct Pieces {
+    static constexpr unsigned kWords =
+        C.most_staged + kBins * sizeof(unsigned short) / sizeof(Half);
     Half* words;
     unsigned room;
     __device__ Half* of(unsigned piece) const { return words + size_t(piece) * kWords; }
     __device__ unsigned short* ends(unsigned piece) const {
-        return reinterpret_cast<unsigned short*>(of(piece) + kMostStaged);
+        return reinterpret_cast<unsigned short*>(of(piece) + C.most_staged);
     }
 };
 
 template <Middle C> struct Sorter {
     unsigned bins[kBins];
-    unsigned short order[kMostStaged + kWarp];
+    unsigned short order[C.most_staged + kWarp];
 
     // Finds the order of `size` staged halves, of which `word` makes what is sorted, by so many bits of
     // their keys, of which `count` values from `low` on occur; `bins` become the begins of the keys.
@@ -118,38 +91,38 @@ template <Middle C> struct Sorter {
             const unsigned key = half << (64 - kKey - kKeyBits) >> (64 - bits);
             return key > low ? key - low : 0;  // lower ones are left of the keys before
         };
-        for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads) bins[i] = 0;
+        for (unsigned i = threadIdx.x; i < kBins; i += C.order_threads) bins[i] = 0;
         __syncthreads();
-        constexpr unsigned kEach = kMostStaged / kOrderThreads + 1;
+        constexpr unsigned kEach = C.most_staged / C.order_threads + 1;
         unsigned place[kEach];  // the bin, and how many of it came before
 #pragma unroll
         for (unsigned k = 0; k < kEach; ++k) {
-            const unsigned i = k * kOrderThreads + threadIdx.x;
+            const unsigned i = k * C.order_threads + threadIdx.x;
             if (i >= size) break;
             const Half half = stage[i] = word(stage[i]);
             const unsigned own = bin(half, i);
             place[k] = own << 16 | atomicAdd(bins + own, 1);
         }
         __syncthreads();
-        sum_up(bins);
+        sum_up<C>(bins);
 #pragma unroll
         for (unsigned k = 0; k < kEach; ++k) {
-            const unsigned i = k * kOrderThreads + threadIdx.x;
+            const unsigned i = k * C.order_threads + threadIdx.x;
             if (i >= size) break;
             order[bins[place[k] >> 16] + place[k] % (1u << 16)] = i;
         }
         __syncthreads();
     }
     // Writes the first words of the order, the last tile filled with words without weight, and the
-    // mask of each tile: what all of its words have in common, and the OR of its first block.
+    // mask of each tile: what all of its words have in common, and the OR of its first blocks.
     __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) const {
         const unsigned lane = lane_number();
-        for (unsigned base = threadIdx.x - lane; base < size; base += kOrderThreads) {
+        for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const bool there = base + lane < size;
             const Half half = there ? stage[order[base + lane]] : 0;
             to[base + lane] = half;
             const Half common = all_of_warp(there ? half : ~Half(0)) & ((Half(1) << kOr) - 1);
-            const Half first = any_of_warp(unsigned(half & kOrMask));
+            const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
         __syncthreads();
@@ -157,8 +130,8 @@ template <Middle C> struct Sorter {
 };
 
 // What 32 tiles have in common, of their masks; a list begins at a multiple of 32 tiles.
-__device__ inline void mask_tops(const Half* masks, unsigned tiles, Half* tops) {
-    for (unsigned top = threadIdx.x / kWarp; top * kWarp < tiles; top += kOrderThreads / kWarp) {
+template <Middle C> __device__ void mask_tops(const Half* masks, unsigned tiles, Half* tops) {
+    for (unsigned top = threadIdx.x / kWarp; top * kWarp < tiles; top += C.order_threads / kWarp) {
         const unsigned tile = top * kWarp + lane_number();
         const Half mask = all_of_warp(tile < tiles ? masks[tile] : ~Half(0));
         if (lane_number() == 0) tops[top] = mask;
@@ -172,7 +145,7 @@ struct Pair {
 };
 
 template <Middle C> struct Orderer {
-    Ranking<C, kOrderThreads> ranking;
+    Ranking<C, C.order_threads> ranking;
     Permutation<C> permute;
     Sorter<C> sorter;
     Members<C> sides[2];
@@ -184,7 +157,8 @@ template <Middle C> struct Orderer {
     // Stages the members of a side, and keeps what does not fit in pieces; returns how many members
     // there are. If there is a piece all are in pieces, those that there is room for.
     __device__ unsigned read(const Members<C> side, Half* stage, unsigned staged,
-                             const Pieces& pieces, unsigned& made) {
+                             const Pieces<C>& pieces, unsigned& made) {
+        constexpr unsigned kStep = kAhead * C.order_threads;
         const bool all = !C.odd() && (side.needs | side.lacks) == 0;  // are members
         unsigned read = 0;
         made = 0;
@@ -198,9 +172,9 @@ template <Middle C> struct Orderer {
             if (full) {
                 sort_members(stage, size, kBinBits);
                 if (made < pieces.room) {
-                    for (unsigned i = threadIdx.x; i < size; i += kOrderThreads)
+                    for (unsigned i = threadIdx.x; i < size; i += C.order_threads)
                         pieces.of(made)[i] = stage[sorter.order[i]];
-                    for (unsigned i = threadIdx.x; i < kBins; i += kOrderThreads)
+                    for (unsigned i = threadIdx.x; i < kBins; i += C.order_threads)
                         pieces.ends(made)[i] = i + 1 < kBins ? sorter.bins[i + 1] : size;
                 }
                 read += size, ++made;
@@ -212,12 +186,12 @@ template <Middle C> struct Orderer {
             Half half[kAhead];
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
-                const unsigned i = k * kOrderThreads + threadIdx.x;
+                const unsigned i = k * C.order_threads + threadIdx.x;
                 if (i < left) half[k] = side.list[base + i];
             }
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
-                const unsigned i = k * kOrderThreads + threadIdx.x;
+                const unsigned i = k * C.order_threads + threadIdx.x;
                 if (i >= left || !side.take(half[k])) continue;
                 stage[all ? there + i : next_place(&filled)] = half[k];
             }
@@ -225,10 +199,10 @@ template <Middle C> struct Orderer {
         }
     }
     // Stages the words of the bins `from` to `to` of some pieces behind the others.
-    __device__ void gather(const Pieces& pieces, unsigned piece, unsigned end, unsigned from,
+    __device__ void gather(const Pieces<C>& pieces, unsigned piece, unsigned end, unsigned from,
                            unsigned to, Half* stage) {
         const unsigned lane = lane_number();
-        for (piece += threadIdx.x / kWarp; piece < end; piece += kOrderThreads / kWarp) {
+        for (piece += threadIdx.x / kWarp; piece < end; piece += C.order_threads / kWarp) {
             const unsigned short* ends = pieces.ends(piece);
             const unsigned begin = from ? ends[from - 1] : 0, size = ends[to - 1] - begin;
             unsigned place = 0;
@@ -241,13 +215,13 @@ template <Middle C> struct Orderer {
         __syncthreads();
     }
     // Writes the `size` words of all pieces in order.
-    __device__ void merge(const Pieces& pieces, unsigned made, unsigned size, Half* stage,
+    __device__ void merge(const Pieces<C>& pieces, unsigned made, unsigned size, Half* stage,
                           unsigned staged, Half* to, Half* masks) {
-        constexpr unsigned kOwn = kBins / kOrderThreads;
+        constexpr unsigned kOwn = kBins / C.order_threads;
         unsigned upto[kOwn] = {};  // words up to bins of this thread
         for (unsigned piece = 0; piece < made; ++piece)
             for (unsigned i = 0; i < kOwn; ++i)
-                upto[i] += pieces.ends(piece)[i * kOrderThreads + threadIdx.x];
+                upto[i] += pieces.ends(piece)[i * C.order_threads + threadIdx.x];
         __syncthreads();
         if (threadIdx.x == 0) filled = 0;
         unsigned written = 0;
@@ -286,7 +260,7 @@ template <Middle C> struct Orderer {
 // Blocks order the lists of groups, each cut into cells by so many diagonals, take what they need of the
 // `tiles` of `ordered`, and share the room for `pieces`. Groups that find no room are `spilled`.
 template <Middle C>
-__global__ void __launch_bounds__(kOrderThreads, 2)
+__global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
           const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
           unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
@@ -296,7 +270,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
     const unsigned all = groups << cuts;
     if (blockIdx.x >= all) return;
     const unsigned share = pieces / min(gridDim.x, all);
-    const Pieces kept{scratch + size_t(blockIdx.x) * share * Pieces::kWords, share};
+    const Pieces<C> kept{scratch + size_t(blockIdx.x) * share * Pieces<C>::kWords, share};
     for (;;) {
         __syncthreads();
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
@@ -349,7 +323,7 @@ __global__ void __launch_bounds__(kOrderThreads, 2)
                 own.sort_members(stage, size, min(kBinBits, 28 - __clz(size | 256)));
                 own.sorter.write(stage, size, to, masks + begin);
             }
-            mask_tops(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
+            mask_tops<C>(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
             if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
             else pair.tile[1] = begin, pair.size[1] = size;
         }

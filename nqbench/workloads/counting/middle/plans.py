@@ -33,10 +33,10 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_ORDER_THREADS, _JOIN_THREADS = 512, 128  # kOrderThreads, kJoinThreads
+_JOIN_THREADS: Final = 128  # kJoinThreads
 _PART: Final = 3072
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_ORDER_BLOCKS, _JOIN_BLOCKS = 2, 6
+_JOIN_BLOCKS: Final = 6
 """Blocks of a multiprocessor, which take groups until none is left: as many as fit at most."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
 _COUNTS, _PAIR_WORDS = 3, 6  # kCounts
@@ -44,9 +44,8 @@ _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
-_STAGED: Final = 8192  # kMostStaged
-_STEP: Final = 2048  # kStep
-_PIECE_WORDS: Final = 8192 + 256  # Pieces::kWords
+_AHEAD: Final = 4  # kAhead
+_BIN_WORDS: Final = 256  # of a piece, beside its halves (Pieces::kWords)
 _ORDER_BYTES: Final = 26_624
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -59,6 +58,18 @@ climb from random sets found. A group with a longer one is counted again."""
 
 _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
 """Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), in its order."""
+
+
+def order_shape(n: int) -> tuple[int, int, int]:
+    """Of ``order``: threads of a block, halves that it has in shared memory at most, and blocks of
+    a multiprocessor, which take groups until none is left."""
+    if n < 18:
+        return 128, 2048, 8
+    if n < 20:
+        return 256, 6656, 3
+    if n < 22:
+        return 256, 4864, 4
+    return 512, 8192, 2
 
 
 def longest(n: int) -> int:
@@ -103,8 +114,10 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         count = len(groups_of.groups(n, symmetry))
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
-    staged = min(_STAGED, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
-    if staged < _STEP + _WARP:
+    threads, most_staged, order_blocks = order_shape(n)
+    staged = min(most_staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
+    step = _AHEAD * threads
+    if staged < step + _WARP:
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
     if device.memory_bytes:
@@ -113,7 +126,7 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
-    pieces = _ORDER_BLOCKS * device.multiprocessors * (-(-room // (staged - _STEP)) + 1)
+    pieces = order_blocks * device.multiprocessors * (-(-room // (staged - step)) + 1)
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
         **{"parts": parts, "pieces": pieces},
@@ -194,7 +207,7 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
-        Buffer("scratch", "uint64", int(numbers["pieces"]) * _PIECE_WORDS),
+        Buffer("scratch", "uint64", int(numbers["pieces"]) * (order_shape(n)[1] + _BIN_WORDS)),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
         Buffer("spilled", "uint32", groups, zero=True),
@@ -208,7 +221,8 @@ def _kernels(
     n, cuts = number(levels, "n"), np.uint32(numbers["cuts"])
     words = {name: RESERVED_WORDS.get(str(levels[name]), levels[name]) for name in _CONFIG}
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
-    config = ", ".join([str(n), *named])  # 18, Listing::quarters, ..
+    shape = order_threads, _, order_blocks = order_shape(n)
+    config = ", ".join(map(str, (n, *named, *shape)))  # 18, Listing::quarters, ..
     first, groups, at, room, count = (
         Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count")
     )
@@ -238,7 +252,7 @@ def _kernels(
             *("boards", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
-            *("order", _ORDER_BLOCKS * multiprocessors, _ORDER_THREADS, first, groups, at, room),
+            *("order", order_blocks * multiprocessors, order_threads, first, groups, at, room),
             *("middle", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
             *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
             *("tops", "pairs", "scratch", np.uint32(numbers["pieces"])),

@@ -93,7 +93,8 @@ def test_long_lists_are_ordered_in_pieces(
     device: Device, n: int, levels: dict[str, Level], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And written from as many bins of all pieces as fit, or from those of one that fits alone."""
-    monkeypatch.setattr(plans, "_STAGED", 2080)
+    fewest = 8 * (4 * plans.order_shape(n)[0] + 64)  # bytes of halves
+    monkeypatch.setattr(plans, "_ORDER_BYTES", device.facts.shared_per_block_optin - fewest)
     every = groups.groups(n)
     found, expected = _solutions(device, n, every[[len(every) // 3]], **levels)
     assert found == expected
