@@ -69,6 +69,11 @@ class Best:
             return True
         return worst.noteworthy and worst.differs_from(1, self.of)
 
+    def differs_little(self) -> bool:
+        """Whether it is by a counter in which the points differ little."""
+        most, worst = math.log(factorial.DECISIVE), self.over_worst
+        return self.what.name in ANSWERING and bool(worst and worst.distance < most)
+
     @property
     def ahead(self) -> bool:
         """Whether it is clearly better than the next, with an interval widened for the number."""
@@ -148,9 +153,10 @@ class Answer:
     @cached_property
     def best(self) -> list[Best]:
         """The best point of the answering sweep by each quantity in which the points clearly
-        differ; if there is none, by the first."""
+        differ, counters that differ little last; if there is none, by the first."""
         found = self.best_of(self.sweep, self.quantities)
-        return [best for best in found if best.clear] or found[:1]
+        clear = [best for best in found if best.clear]
+        return sorted(clear, key=Best.differs_little) or found[:1]
 
     @cached_property
     def telling(self) -> tuple[Quantity, ...]:

@@ -71,6 +71,7 @@ COUNTED: Final[Mapping[str, Callable[[SourceLine], int]]] = {
     "conflicts": lambda line: line.counts["bank_conflicts"],
 }
 """Counters of a line that two points are compared by."""
+_slots: Final = COUNTED["slots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,6 @@ class Pair:
             none = replace(known, counts=dict.fromkeys(known.counts, 0))
             found.append((sides[0].get(place, none), sides[1].get(place, none)))
         return sorted(found, key=lambda pair: -abs(_slots(pair[1]) - _slots(pair[0])))
-
-
-def _slots(line: SourceLine) -> int:
-    return line.counts["issue_slots"]
 
 
 def whole(found: Sequence[Explained]) -> Explained:
