@@ -278,7 +278,8 @@ def described(path: Path, insecure: bool) -> tuple[str, dict[str, Any]]:
     try:
         data = yaml.safe_load(contents_of(path).decode())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StudyError(f"--cluster {path} cannot be read: {_one_line(error)}") from error
+        why = getattr(error, "strerror", None) or _one_line(error)
+        raise StudyError(f"--cluster {path} cannot be read: {why}") from error
     single = isinstance(data, dict) and len(data) == 1
     ((kind, given),) = data.items() if single else [("", {})]
     if kind not in KINDS or not isinstance(given, dict):

@@ -212,6 +212,8 @@ def _refusal(program: CompileRequest, status: Any, log: str) -> str:
         if "cannot determine which instance" in reason:
             said = f"write its arguments, {program.entry}<...>, or its type, (void (*)(int*))"
             return f"{where}: it is a template or has overloads; {said}{program.entry}"
+        if "operand types are incompatible" in reason:
+            reason = f"{program.entry.partition('<')[0]} is no template"
         what = "variable" if "& " in errors[-1] else "entry"
         hint = _nearest_kernel(program) if what == "entry" else ""
         return f"{where}: no such {what} in {program.source.name}: {reason}{hint}"

@@ -126,6 +126,7 @@ def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
         ("__global__ void k() { int x = y; }\n", "k", "sm_90", r"bad\.cu\(1\).*\"y\" is undefined"),
         ('\n\n#include "gone.cuh"\n', "k", "sm_90", r"not found: gone\.cuh \(bad\.cu:3\)"),
         ("__global__ void k() {}\n", "l", "sm_90", r"no such entry in bad\.cu.*\"l\""),
+        ("__global__ void k(int*) {}\n", "k<3>", "sm_90", r"in bad\.cu: k is no template"),
         ("template <int> __global__ void k() {}\n", "k", "sm_90", r"template.*, k<\.\.\.>"),
         ("namespace a {\n__global__ void k() {} }", "k", "sm_90", r"mean 'a::k'"),
         ("__global__ void f() { __shfl_up(1, 2); }", "f", "sm_90", r"undefined \(gone since"),
