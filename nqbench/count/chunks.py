@@ -2,11 +2,9 @@
 
 The jobs of a board's first rows, or its groups of half boards (``workloads.counting.middle``), are
 dealt out so that neighbours are far apart: any chunks take about as long as any others, and their
-share of the board is a share of the time. Chunks depend on
-the board alone: a count may start on a GPU and continue on a CPU. Kernels differ in the nodes they
-visit, and none counts them without cost; what they all give is the chunk's sum of weights
-(``border``; of groups, the solutions), so this is what is written down, and what another path must
-find again.
+share of the board is a share of the time. Chunks depend on the board alone: a count may start on a
+GPU and continue on a CPU. Kernels differ in the nodes they visit; what they all give is the chunk's
+sum of weights (``border``; of groups, the solutions), so this is written down.
 """
 
 from __future__ import annotations

@@ -33,19 +33,16 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_JOIN_THREADS: Final = 128  # kJoinThreads
+_JOIN_THREADS, _JOIN_BLOCKS = 128, 6  # kJoinThreads, and blocks of a multiprocessor that fit
 _PART: Final = 3072
 """Halves of the longest list of a cell to each of its parts that warps join."""
-_JOIN_BLOCKS: Final = 6
-"""Blocks of a multiprocessor, which take groups until none is left: as many as fit at most."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
 _COUNTS, _PAIR_WORDS = 3, 6  # kCounts
 _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
-_AHEAD: Final = 4  # kAhead
-_BIN_WORDS: Final = 256  # of a piece, beside its halves (Pieces::kWords)
+_AHEAD, _BIN_WORDS = 4, 256  # kAhead, and of Pieces::kWords
 _ORDER_BYTES: Final = 26_624
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
@@ -63,13 +60,8 @@ _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
 def order_shape(n: int) -> tuple[int, int, int]:
     """Of ``order``: threads of a block, halves that it has in shared memory at most, and blocks of
     a multiprocessor, which take groups until none is left."""
-    if n < 18:
-        return 128, 2048, 8
-    if n < 20:
-        return 256, 6656, 3
-    if n < 22:
-        return 256, 4864, 4
-    return 512, 8192, 2
+    shapes = (18, (128, 2048, 8)), (20, (256, 6656, 3)), (22, (256, 4864, 4))
+    return next((shape for above, shape in shapes if n < above), (512, 8192, 2))
 
 
 def longest(n: int) -> int:
@@ -142,7 +134,9 @@ def make_plan(
     n, symmetry = number(levels, "n"), cast(Symmetry, levels["symmetry"])
     found = groups_of.groups(n, symmetry) if some is None else some
     batch, room = min(len(found), int(numbers["batch"])), int(numbers["room"])
-    sides = [_distinct(found[first : first + batch]) for first in range(0, len(found), batch)]
+    # The sets of columns of each batch, and of the sides of its groups their numbers among these.
+    spans = [found[first : first + batch, :2].ravel() for first in range(0, len(found), batch)]
+    sides = [np.unique(span, return_inverse=True) for span in spans]
     most = max(len(sets) for sets, _ in sides)
     # A queen of the middle row leaves a quarter of a list; a cut puts about a third of the halves
     # into two cells. Each list begins at a multiple of 32 tiles where it is ordered.
@@ -158,12 +152,6 @@ def make_plan(
         (found, batch, room, [len(s) for s, _ in sides]),
         about={**numbers, "n": n, "symmetry": symmetry},
     )
-
-
-def _distinct(some: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The sets of columns of a batch, and of the sides of its groups their numbers among these."""
-    sets, numbers = np.unique(some[:, :2], return_inverse=True)
-    return sets, numbers.reshape(-1)
 
 
 def _rows(n: int) -> tuple[int, int]:
