@@ -154,7 +154,7 @@ def gains(best: Best) -> list[str]:
 
 def _change(answer: Answer, change: FactorStep) -> str:
     """One step of a factor: what it improves, and what that costs."""
-    found = [(q, change.effects[q.name]) for q in answer.quantities if q.name in change.effects]
+    found = [(q, change.effects[q.name]) for q in answer.telling if q.name in change.effects]
     told: dict[str, list[str]] = {"+": [], "-": [], "": []}
     for what, effect in found:
         if answer.matters(effect):

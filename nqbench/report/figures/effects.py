@@ -196,9 +196,7 @@ def _opening(answer: Answer) -> list[FactorEffect]:
     shown = steps if len(steps) <= MOST_CHANGES else answer.changes[:MOST_CHANGES]
     if not answer.data.simulated:
         return [e for one in shown for e in one.by_size(answer.quantities[0]).values()]
-    return [
-        one.effects[q.name] for one in shown for q in answer.quantities if q.name in one.effects
-    ]
+    return [one.effects[q.name] for one in shown for q in answer.telling if q.name in one.effects]
 
 
 def height_in(answer: Answer, width_in: float) -> float:
