@@ -121,6 +121,8 @@ def part_of(model: Model, slice_: int) -> Model:
         chip=replace(
             chip,
             bandwidth_gb_per_s=(chip.bandwidth_gb_per_s or 0) / slice_,
+            memory_gb_per_s=chip.memory_gb_per_s and chip.memory_gb_per_s / slice_,
+            block_clocks=chip.block_clocks and chip.block_clocks * slice_,
             l2_gb_per_s=chip.l2_gb_per_s and chip.l2_gb_per_s / slice_,
             l2_bytes=(chip.l2_bytes or 0) // slice_,
         ),

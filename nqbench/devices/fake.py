@@ -125,11 +125,6 @@ class FakeDevice(Device):
         self.slowed = False
         """Whether a launch was throttled since the sensor was read last."""
 
-    @classmethod
-    def from_spec(cls, spec: str) -> FakeDevice:
-        """Open ``fake`` or ``fake:name=value,...``. Raises ``DeviceUnavailable``."""
-        return cls(FakeModel.parse(spec.partition(":")[2]), spec=spec)
-
     def identity(self) -> Mapping[str, object]:
         """Name and noise model. Faults stay out: the same device may recover from them."""
         model = {name: value for name, value in asdict(self.model).items() if name not in FAULTS}

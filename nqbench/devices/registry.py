@@ -66,10 +66,6 @@ def choose_device(spec: str = "auto") -> DeviceChoice:
                 raise DeviceUnavailable(f"device {spec!r}: GPUs are numbered, e.g. cuda:0")
             rest = str(int(rest or 0))
         return DeviceChoice(f"{kind}:{rest}" if rest else kind, "asked for")
-    return _automatic()
-
-
-def _automatic() -> DeviceChoice:
     from nqbench.devices.cuda.query import find_gpus
 
     try:
@@ -97,9 +93,9 @@ def open_device(spec: str) -> Device:
         from nqbench.devices.cpu import CpuDevice
 
         return CpuDevice()
-    from nqbench.devices.fake import FakeDevice
+    from nqbench.devices.fake import FakeDevice, FakeModel
 
-    return FakeDevice.from_spec(spec)
+    return FakeDevice(FakeModel.parse(rest), spec=spec)
 
 
 class SimDevice(Device):
@@ -155,9 +151,14 @@ def facts_for(spec: str) -> DeviceFacts:
 
 def list_devices() -> list[DeviceRow]:
     """Every device of this machine: GPUs, simulator models, the CPU, and why there are no GPUs."""
+    from nqbench.compiler.nvrtc import compiler_version
     from nqbench.devices.cuda.query import find_gpus
 
-    rows: list[DeviceRow] = []
+    rows, missing = list[DeviceRow](), ""
+    try:
+        compiler_version()
+    except DeviceError as error:
+        missing = str(error)
     try:
         for spec, gpu in find_gpus().items():
             size = f"{gpu.arch}, {gpu.memory_bytes / 2**30:.0f} GiB"
@@ -165,28 +166,16 @@ def list_devices() -> list[DeviceRow]:
             rows.append(DeviceRow(spec, "cuda", gpu.name, True, note))
     except DeviceUnavailable as absence:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
-    compiler = _compiler_absence()
     for name in models.model_names():
         model = models.load_model(name)
         also = [
             f" (also sim:{arch})" for arch, one in models.REPRESENTATIVES.items() if one == name
         ][:1]
         arch = model.remark or "".join((model.facts.arch, *also))
-        note = compiler or f"{model.facts.multiprocessors} multiprocessors, {arch}"
-        rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
+        note = missing or f"{model.facts.multiprocessors} multiprocessors, {arch}"
+        rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not missing, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
     return rows
-
-
-def _compiler_absence() -> str:
-    """Why kernels cannot be compiled here; empty if they can."""
-    from nqbench.compiler.nvrtc import compiler_version
-
-    try:
-        compiler_version()
-    except DeviceError as error:
-        return str(error)
-    return ""
 
 
 def _split(spec: str) -> tuple[str, str]:

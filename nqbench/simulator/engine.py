@@ -104,7 +104,7 @@ class SimLaunch:
         self.l2 = self._zeros(Context.L2, sets[1] * set_bytes(L2_WAYS))
         self.cache_counts = self._zeros(Context.CACHE_COUNTS, 8 * CacheCount.END).view(np.int64)
         atomics = code.rules.timed and any(s.instruction.opcode in ATOMICS for s in code.sites)
-        self.contended = self._zeros(Context.CONTENDED, 8 * CONTENDED * atomics).view(np.int64)
+        self.contended = self._zeros(Context.CONTENDED, 16 * CONTENDED * atomics).view(np.int64)
         self._describe(stride)
         self.fill_shared(UNWRITTEN_BYTE, known=False)
         self.watch: LaunchWatch | None = None

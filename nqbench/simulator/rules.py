@@ -44,11 +44,13 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What an access to global or local memory takes: issue slots, and the 32-byte sectors that
-    its transactions move (both i32)."""
+    """What an access to global or local memory takes: issue slots, the 32-byte sectors that its
+    transactions move, and the lines of 128 bytes that these lie in, where L1 takes an access line
+    by line (all i32)."""
 
     passes: Value
     sectors: Value
+    lines: Value | None = None
 
 
 class SectorRules:
@@ -189,19 +191,23 @@ class SectorRules:
         multiple of every segment, ``1 << log`` (i64) the bytes that each accesses, ``way`` (i64) is
         a ``AccessKind``."""
         sectors = f.resize(f.op("lshr", offsets, const(V64, SECTOR_BITS)), 32)
-        return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
+        return self._of_sectors(f, sectors, lanes)
 
     def local(self, f: Function, row: Value, lanes: Value) -> Traffic:
         """Of an access to one 4-byte word of local memory per lane; ``row`` (<32 x i32>) is which
         word. Word w of lane l lies at byte 128 w + 4 l."""
         group = lanes_of(V32, [lane >> 3 for lane in range(LANES)])
-        sectors = f.add(f.op("shl", row, const(V32, 2)), group)
-        return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
+        return self._of_sectors(f, f.add(f.op("shl", row, const(V32, 2)), group), lanes)
 
-    def _of_sectors(self, f: Function, sectors: Value) -> Traffic:
+    def _of_sectors(self, f: Function, numbers: Value, lanes: Value) -> Traffic:
+        """Of the sector that each lane touches."""
+        sectors = f.call(I32, "sim_sectors", numbers, lanes)
         spare = const(I32, SECTORS_PER_SLOT - 1)
         slots = f.op("udiv", f.add(sectors, spare), const(I32, SECTORS_PER_SLOT))
-        return Traffic(slots, sectors)
+        if not self.timed:
+            return Traffic(slots, sectors)
+        lines = f.op("lshr", numbers, const(V32, LINE_BITS - SECTOR_BITS))
+        return Traffic(slots, sectors, f.call(I32, "sim_sectors", lines, lanes))
 
 
 class SegmentRules(SectorRules):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from operator import add, sub
+from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -43,7 +43,8 @@ CACHES: Final = {"l1": "l1_shared_bytes", "l2": "l2_bytes"}
 """Caches, from the multiprocessor on, and the fact that is 0 where there is none."""
 FREE: Final = {
     *("l1_line_bytes", "l1_holds", "l2_gb_per_s", "l2_partial_cost"),
-    *("double_per_clock", "reconvergence_latency"),
+    *("double_per_clock", "reconvergence_latency", "block_clocks", "integer_atomic_clocks"),
+    *("memory_gb_per_s", "warp_clocks"),
 }
 """Facts that a chip may do without: it has no such thing, or nobody states it."""
 
@@ -57,14 +58,15 @@ class KernelWork:
     ``alone``    clocks of the warp on an idle multiprocessor
     ``shared``   clocks that it takes of each thing that its multiprocessor shares, by name
     ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory
-    ``contended``  atomics of the launch on the word of global memory that has most
+    ``contended``  atomics of the launch on the word of global memory that has most, and those on
+                   whole numbers in the piece of it that has most
     """
 
     alone: Float
     shared: Mapping[str, Float]
     l2_bytes: Float
     memory_bytes: Float
-    contended: int = 0
+    contended: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def work_of(
     site_counts: NDArray[np.int64],
     model: Model,
     hits: Sequence[float] = (1.0, 1.0),
-    contended: int = 0,
+    contended: tuple[int, int] = (0, 0),
 ) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
     shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
@@ -108,10 +110,15 @@ def work_of(
         issues[:, side] = executions[:, head]
     each = [np.sum([(0, 0, 0, 0), *map(rates.units, of)], axis=0) for of in left]
     issued, integer, products, doubles = (issues @ np.array(each)).T
-    best, worst = (
-        issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
-    )
-    warps = len(executions)
+    hit1, hit2 = hits
+    held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
+    shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
+    warps, rest = len(executions), 1.0
+    alone = np.zeros(warps)
+    for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
+        part, rest = rest * share, rest * (1 - share)
+        if part:
+            alone += part * (issues @ np.array([rates.alone(of, level) for of in left]))
     passes, lines, again = np.zeros(warps), np.zeros(warps), np.zeros(warps)
     parted, met = np.zeros(warps), np.zeros(warps)
     reconvergence = chip.get("reconvergence_latency", 0)
@@ -127,7 +134,7 @@ def work_of(
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
     apart = parted * rates.step + met * reconvergence
     loaded, stored, partial = np.zeros(warps), np.zeros(warps), np.zeros(warps)
-    held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
+    pipe = "lines" if code.rules.transactions == "sectors" else "passes"
     for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
         requests = executions[:, site.block] if site.always else counts["requests"]
@@ -135,8 +142,8 @@ def work_of(
             passes += counts["passes"]
             again += counts["passes"] - requests
         elif site.space in ("global", "local"):
-            lines += counts[code.rules.transactions]
-            again += counts[code.rules.transactions] - requests
+            lines += counts[pipe]
+            again += counts[pipe] - requests
             sectors = counts["sectors"]
             if site.space in held and site.instruction.opcode in ("ld", "ldu"):
                 loaded += sectors * SECTOR_BYTES
@@ -149,19 +156,19 @@ def work_of(
                 lanes = block_counts[:, site.block, 1] if site.always else counts["lanes"]
                 missing = np.maximum(0, sectors * SECTOR_BYTES - lanes * width)
                 partial += missing / max(SECTOR_BYTES - width, 1)
-    hit1, hit2 = hits
     l2_bytes = stored + (1 - hit1) * loaded
     memory = l2_bytes * (1 - hit2) if chip["l2_bytes"] else l2_bytes
     l2_bytes = l2_bytes + partial * SECTOR_BYTES * (chip.get("l2_partial_cost", 1) - 1)
     per_pass, per_line = chip["shared_clocks_per_pass"], 1 / chip["l1_transactions_per_clock"]
-    share = hit1 if held else (hit2 if chip["l2_bytes"] else 0.0)
-    alone = share * best + (1 - share) * worst + apart + again * per_pass
+    alone += apart + again * per_pass
     shared = {
         "issue": (issued + parted + met) / rates.issue_per_clock,
         "integer": integer / (chip["integer_per_clock"] / LANES),
         "products": products / (chip["float_per_clock"] / LANES),
         "memory_pipe": passes * per_pass + lines * per_line,
     }
+    if "warp_clocks" in chip:
+        shared["starts"] = np.full(warps, float(chip["warp_clocks"]))
     if doubles.any() and "double_per_clock" in chip:
         shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
     return KernelWork(alone, shared, l2_bytes, memory, contended)
@@ -175,26 +182,26 @@ class Rates:
         self.chip, self.assembled, self.step = chip, assembled, chip["issue_clocks"]
         self.issue_per_clock = chip["schedulers"] * chip["issue_width"] / self.step
         self.branch, self.predicate = chip["branch_latency"], chip["predicate_latency"]
-        below = [level for level, size in CACHES.items() if chip[size]] + 2 * ["memory"]
-        self.off_chip = [float(chip[f"{level}_latency"]) for level in below[:2]]
+        below = [level for level, size in CACHES.items() if chip[size]] + ["memory"]
+        self.off_chip = [float(chip[f"{level}_latency"]) for level in below]
+        self.atomic_level = len(below) - 1 - ("l2" in below)
 
-    def alone(self, instructions: Sequence[Instruction], hit: bool) -> float:
+    def alone(self, instructions: Sequence[Instruction], level: int) -> float:
         """Clocks that a lone warp takes for one execution of a basic block: every instruction
-        issues in order, when its operands are there; what the block leaves is waited for. ``hit``
-        is whether off-chip accesses hit in the first cache."""
+        issues in order, when its operands are there; what the block leaves is waited for.
+        ``level`` is of ``off_chip``, where accesses off the chip find their words."""
         now, ready, made = 0.0, dict[Register, float](), dict[Register, float]()
         for i in instructions:
             start = max([now, *(ready.get(r, 0.0) for r in sources(i))])
-            branches = i.opcode in ("bra", "brx")
-            if branches:
-                predicates = [r for r in sources(i) if r.width == 1 and r in made]
-                start = max([start, *(made[r] + self.predicate for r in predicates)])
+            if i.guard and i.guard in made:
+                start = max(start, made[i.guard] + self.predicate)
             issues = self.units(i)[0]
             start += max(issues - 1, 0) * self.chip["arithmetic_latency"]  # one after another
-            now = start + (self.branch if branches else self.step if issues else 0)
+            step = self.branch if i.opcode in ("bra", "brx") else self.step
+            now = start + step * (issues > 0)
             for register in results(i):
                 made[register] = start
-                ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
+                ready[register] = start + (0 if _copies(i) else self._latency(i, level))
         return max([now, *ready.values()])
 
     def units(self, i: Instruction) -> tuple[float, float, float, float]:
@@ -210,13 +217,13 @@ class Rates:
         issues = 0 if _copies(i) or i in self.assembled.dropped else length
         return issues, integer, products, products * ("f64" in i.modifiers)
 
-    def _latency(self, i: Instruction, hit: bool) -> float:
+    def _latency(self, i: Instruction, level: int) -> float:
         shared, arithmetic = self.chip["shared_latency"], self.chip["arithmetic_latency"]
         if i.opcode in ("ld", "ldu", *ATOMICS):
             if "shared" in i.modifiers:
                 return float(shared)
             if "param" not in i.modifiers and "const" not in i.modifiers:
-                return self.off_chip[0 if hit and i.opcode not in ATOMICS else 1]
+                return self.off_chip[max(level, self.atomic_level * (i.opcode in ATOMICS))]
         if i.opcode == "mov" and isinstance(i.operands[-1], Name):
             special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
             return float(shared if special else arithmetic)
@@ -233,18 +240,22 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     time on each multiprocessor."""
     chip, multiprocessors = required(model), model.facts.multiprocessors
     hertz = 1e6 * chip["clock_mhz"]
-    together = {"device_memory": work.memory_bytes / (1e9 * chip["bandwidth_gb_per_s"]) * hertz}
+    memory = 1e9 * chip.get("memory_gb_per_s", chip["bandwidth_gb_per_s"])
+    together = {"device_memory": work.memory_bytes / memory * hertz}
     if "l2_gb_per_s" in chip:
         together["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
+    each = chip["atomic_clocks"], chip.get("integer_atomic_clocks", chip["atomic_clocks"])
     span = makespan(work.alone, work.shared, together, warps_per_block, resident, multiprocessors)
     clocks = {
         "makespan": span,
         "longest_warp": float(work.alone.max(initial=0.0)),
         **{name: float(of.sum()) / multiprocessors for name, of in work.shared.items()},
         **{name: float(of.sum()) for name, of in together.items()},
-        "atomics": work.contended * chip["atomic_clocks"],
+        "atomics": max(map(mul, work.contended, each)),
+        "blocks": len(work.alone) // warps_per_block * chip.get("block_clocks", 0.0),
     }
-    return Modelled(max(span, clocks["atomics"]) / hertz + 1e-6 * chip["launch_us"], clocks)
+    longest = max(span, clocks["atomics"], clocks["blocks"])
+    return Modelled(longest / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
 def makespan(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nqbench.devices.fake import LONGEST_S, FakeDevice, FakeModel
+from nqbench.devices.registry import open_device
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable
 from nqbench.plan import CpuPlan, KernelPlan
 from tests.measure.toy import TOY
@@ -55,7 +56,7 @@ def test_the_same_seed_and_round_give_the_same_times() -> None:
 
 
 def test_it_misbehaves_only_when_asked() -> None:
-    device = FakeDevice.from_spec("fake:wrong=8,refuse=9")
+    device = open_device("fake:wrong=8,refuse=9")
     assert device.prepare(plan(8)).known_answer() == 2**8 + 1
     assert device.prepare(plan(7)).known_answer() == 2**7
     with pytest.raises(CompileError, match=r"toy\.cu:1"):
@@ -65,8 +66,8 @@ def test_it_misbehaves_only_when_asked() -> None:
     with pytest.raises(DeviceError, match="no output buffers"):
         device.prepare(plan()).fetch()
     specs = ("fake", "fake:crash=3", "fake:noise=1")
-    healthy, ill, noisy = (FakeDevice.from_spec(spec).identity() for spec in specs)
+    healthy, ill, noisy = (open_device(spec).identity() for spec in specs)
     assert healthy == ill != noisy  # it may recover from its faults
     for spec in ("fake:colour=1", "fake:noise=much", "fake:seed=1.5"):
         with pytest.raises(DeviceUnavailable, match="fake device"):
-            FakeDevice.from_spec(spec)
+            open_device(spec)

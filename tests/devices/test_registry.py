@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
-from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
 from nqbench.devices.registry import choose_device, facts_for, list_devices
-from nqbench.errors import DeviceUnavailable
+from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.simulator.models import load_model
 
@@ -106,7 +107,8 @@ def test_a_model_tells_its_facts_with_their_sources() -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_the_list_starts_with_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_compiler_absence", lambda: "NVRTC is missing; install it")
+    absence = Mock(side_effect=DeviceError("NVRTC is missing; install it"))
+    monkeypatch.setattr("nqbench.compiler.nvrtc.compiler_version", absence)
     rows = list_devices()
     assert [row.spec for row in rows[:2]] == ["cuda:0", "cuda:1"]
     assert {row.note for row in rows if row.kind == "sim"} == {"NVRTC is missing; install it"}

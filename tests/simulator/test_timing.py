@@ -62,15 +62,22 @@ def test_the_chip_bounds_the_whole() -> None:
     def each(number: float) -> NDArray[np.float64]:
         return np.array([number])
 
-    work = KernelWork(each(1980), {"issue": each(1)}, each(0), each(3_352_000))
-    assert modelled(work, H100, 1, 1).seconds == pytest.approx(4.1e-6)  # 3352 GB/s: 1 us as well
-    more = modelled(replace(work, memory_bytes=each(33_520_000)), H100, 1, 1)
+    work = KernelWork(each(1980), {"issue": each(1)}, each(0), each(3_010_000))
+    assert modelled(work, H100, 1, 1).seconds == pytest.approx(4.1e-6)  # 3010 GB/s: 1 us as well
+    more = modelled(replace(work, memory_bytes=each(30_100_000)), H100, 1, 1)
     assert more.seconds == pytest.approx(1.31e-5)
     assert more.clocks["device_memory"] == pytest.approx(19_800)
     instant = replace(H100, chip=replace(H100.chip, launch_us=0))
     assert modelled(work, instant, 1, 1).seconds == pytest.approx(1e-6)
-    for bound in ({"l2_bytes": each(76_000_000)}, {"contended": 19_800 / 3.5}):
+    for bound in (
+        {"l2_bytes": each(76_000_000)},
+        {"contended": (19_800 / 3.5, 0)},  # floats on one word
+        {"contended": (100, 19_800 / 0.84)},  # whole numbers in 512 bytes
+    ):
         assert modelled(replace(work, **bound), H100, 1, 1).seconds == pytest.approx(1.31e-5)
+    # 19,800 blocks of two warps, each started 1.19 clocks after the one before.
+    tiny = KernelWork(np.ones(39_600), {"issue": np.ones(39_600)}, *np.zeros((2, 39_600)))
+    assert modelled(tiny, H100, 2, 32).seconds == pytest.approx(1.19e-5 + 3.1e-6)
 
 
 def test_a_lone_warp_by_hand() -> None:
@@ -81,7 +88,7 @@ def test_a_lone_warp_by_hand() -> None:
         "add.s32 %r2, %r1, 1;"  # 24, there at 29
         "mov.u32 %r3, %r2;"  # a copy: free
         "setp.lt.s32 %p1, %r3, 9;"  # 29
-        "ld.global.u32 %r4, [%rd1];"  # 30, there at 64 (L1) or 322 (L2)
+        "ld.global.u32 %r4, [%rd1];"  # 30, there at 64 (L1), 322 (L2) or 663
         "@%p1 bra loop;",  # 29 + 13 = 42; the next one at 47
         0,
         ".shared .u32 s;",
@@ -91,13 +98,13 @@ def test_a_lone_warp_by_hand() -> None:
     instructions = [*block.instructions, block.closing]
     rates = Rates(required(H100), Assembled())
     assert rates.issue_per_clock == 4
-    assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (64, 322)
+    assert [rates.alone(instructions, level) for level in range(3)] == [64, 322, 663]
     # A load that is part of a wider one does not issue, but its word is there no earlier.
     merged = Assembled(dropped={instructions[0]})
-    assert Rates(required(H100), merged).alone(instructions[:1], True) == 24
+    assert Rates(required(H100), merged).alone(instructions[:1], 0) == 24
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
-    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, True) == 106
+    assert Rates(required(load_model("gtx480")), Assembled()).alone(instructions, 0) == 106
     assert Rates(required(load_model("gtx560ti")), Assembled()).issue_per_clock == 2
     assert Rates(required(load_model("gtx280")), Assembled()).issue_per_clock == 0.25
 
@@ -139,13 +146,14 @@ def test_what_a_multiprocessor_shares_by_hand() -> None:
     text += "sub.s32 %r5, %r5, 1; fma.rn.f32 %f1, %f1, %f1, %f1; mul.lo.u32 %r3, %r3, %r3;"
     program = build(ptx(text, 0, ".shared .u32 s;"), "k", RULES)
     sites = np.zeros((1, 2, len(SITE_FIELDS)), np.int64)
-    sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "sectors")]] = 6, 10
+    sites[:, :, [SITE_FIELDS.index(name) for name in ("passes", "lines")]] = 6, 10
     chip = replace(H100.chip, l1_shared_bytes=0, shared_clocks_per_pass=2)
     model = replace(H100, chip=replace(chip, l1_transactions_per_clock=4.0))
     work = work_of(program, np.ones((1, len(program.blocks), 4), int), sites, model, (0.0, 0.75))
     wanted = {"issue": 7 / 4, "integer": 2 / 2, "products": 2 / 4, "memory_pipe": 2 * 6 + 10 / 4}
+    wanted["starts"] = 27
     assert {name: of[0] for name, of in work.shared.items()} == wanted
-    # A clock after the first load, L2 has it three times of four; 14 passes and sectors follow.
+    # A clock after the first load, L2 has it three times of four; 14 passes and lines follow.
     assert work.alone == 0.75 * 293 + 0.25 * 634 + 2 * 14
 
 
@@ -187,11 +195,12 @@ extern "C" __global__ void count(int* p, int stride) { atomicAdd(p + threadIdx.x
         ("store", 1, "l2", 2 * 128 * 1980 / 7.6e6),
         ("store", 2, "l2", 2 * 256 * (1 + 1.76 * 16 / 28) * 1980 / 7.6e6),
         ("store", 8, "l2", 2 * 1024 * 2.76 * 1980 / 7.6e6),
-        # 64 threads add floats to one word, to two words; whole numbers once per warp, or not.
+        # 64 threads add floats to one word, to two words; whole numbers once per warp, or not, and
+        # then one after another in the same 512 bytes.
         ("sum", 1, "atomics", 64 * 3.5),
         ("sum", 2, "atomics", 32 * 3.5),
-        ("count", 1, "atomics", 2 * 3.5),
-        ("count", 2, "atomics", 32 * 3.5),
+        ("count", 1, "atomics", 2 * 0.84),
+        ("count", 2, "atomics", 64 * 0.84),
     ],
 )
 def test_what_l2_does_one_after_another(

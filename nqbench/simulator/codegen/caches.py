@@ -20,6 +20,9 @@ L1_WAYS: Final = 4
 L2_WAYS: Final = 16
 CONTENDED: Final = 1 << 20
 """Words of global memory whose atomics are counted apart: those 4 MiB apart share a count."""
+PIECE_BITS: Final = 9
+"""Neighbouring bytes that one part of L2 has, as a power of two: whole numbers in them are added
+one after another, wherever they lie (2^24 to 256 words, NVIDIA H200, 2026-11-23)."""
 LOCAL_LINES: Final = 1 << 28
 """Numbers of the lines of local memory start here."""
 
@@ -81,20 +84,24 @@ def global_access(
 
 
 def define_contended(module: Module) -> None:
-    """``sim_contended(context, offsets, lanes, once)``: an atomic at byte offsets (<32 x i64>) into
-    global memory. Counts how often each word is taken; ``once`` (i32): lanes that all take the same
-    one do it together, as the assembler lets them."""
-    parameters = f"ptr context, {V64} offsets, i32 lanes, i32 once"
+    """``sim_contended(context, offsets, lanes, whole)``: an atomic at byte offsets (<32 x i64>) into
+    global memory. Counts how often each word is taken. ``whole`` numbers (i32) are counted behind
+    them, by the piece of memory; lanes that all take the same one do it together, as the assembler
+    lets them."""
+    parameters = f"ptr context, {V64} offsets, i32 lanes, i32 whole"
     f = Function(module, f"void sim_contended({parameters}) noinline nounwind")
-    context, offsets, lanes, once = f.parameters
+    context, offsets, lanes, whole = f.parameters
     counts = f.pointer(Fields(f, context).get(Context.CONTENDED))
     first = f.extract(offsets, f.lowest(lanes))
     others = f.and_(lanes, f.as_bits(f.compare("ne", offsets, f.splat(first))))
-    together = f.and_(f.nonzero(once), f.compare("eq", others, const(I32, 0)))
+    whole = f.nonzero(whole)
+    together = f.and_(whole, f.compare("eq", others, const(I32, 0)))
     alone = f.and_(lanes, f.sub(const(I32, 0), lanes))
+    shift = f.select(whole, const(I64, PIECE_BITS), const(I64, 2))
+    start = f.offset(counts, f.select(whole, const(I64, CONTENDED), const(I64, 0)), I64)
     with f.each_lane(f.select(together, alone, lanes)) as lane:
-        word = f.op("lshr", f.extract(offsets, lane), const(I64, 2))
-        f.bump(f.offset(counts, f.and_(word, const(I64, CONTENDED - 1)), I64), const(I64, 1))
+        place = f.op("lshr", f.extract(offsets, lane), shift)
+        f.bump(f.offset(start, f.and_(place, const(I64, CONTENDED - 1)), I64), const(I64, 1))
     f.ret()
 
 

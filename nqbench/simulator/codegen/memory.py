@@ -298,8 +298,8 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
                 reach.mark_written(k, a, found, k.lanes)
             if a.space == "global" and k.rules.timed:
                 offsets = k.f.sub(k.f.resize(a.address, 64), const(V64, GLOBAL_BASE))
-                once = const(I32, int(not floating and operation in REDUCED))
-                k.f.call("void", "sim_contended", k.context, offsets, k.lanes, once)
+                whole = const(I32, int(not floating and operation in REDUCED))
+                k.f.call("void", "sim_contended", k.context, offsets, k.lanes, whole)
             for e in range(count):
                 place = k.f.offset(result, e, type_)
                 _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)

@@ -117,11 +117,12 @@ def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
     k.fault_if(layout.Fault.OUT_OF_BOUNDS, f.as_bits(bad), a.i, offset)
     base = f.offset(k.warp, k.layout.local)
     lane = ir.lanes_of(V32, list(range(ir.LANES)))
-    slots = sectors = const(I32, 0)
+    slots = sectors = lines = const(I32, 0)
     places = []
     for row in _words(f, offset, index, a):
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
+        lines = lines if found.lines is None else f.add(lines, found.lines)
         if k.rules.caches:
             way = AccessKind.LOCAL_STORE if a.i.opcode == "st" else AccessKind.LOCAL_LOAD
             words = k.layout.local_bytes // WORD
@@ -129,6 +130,8 @@ def local(k: KernelWriter, a: SpaceAccess, site: AccessSite) -> Places:
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
+    if k.rules.timed:
+        k.tally(site, "lines", lines)
     if a.bits < 32:
         within = f.and_(offset, const(V32, WORD - 1))
         pieces = []
@@ -184,6 +187,8 @@ def define_global(module: Module, rules: SectorRules) -> None:
         found = rules.traffic(f, inside, lanes, log, way)
         f.bump(counters, found.passes)
         f.bump(f.offset(counters, 8), found.sectors)
+        if found.lines is not None:
+            f.bump(f.offset(counters, 16), found.lines)
         if rules.caches:
             caches.global_access(f, context, warp, inside, lanes, way)
     low, high = _bounds(f, fields, f.extract(inside, f.lowest(lanes)))

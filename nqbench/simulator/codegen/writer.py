@@ -40,8 +40,8 @@ LANE_CONSTANTS = {
     "%lanemask_gt": [(1 << LANES) - (2 << i) for i in range(LANES)],
 }
 
-SITE_FIELDS = ("requests", "lanes", "passes", "sectors")
-"""Counters of a site, in memory order (64-bit each)."""
+SITE_FIELDS = ("requests", "lanes", "passes", "sectors", "lines")
+"""Counters of a site, in memory order (64-bit each); ``lines`` only where times are modelled."""
 
 LEAST = "sectors"
 """Where sites of shared memory count the passes that accesses of their width take at least; sites

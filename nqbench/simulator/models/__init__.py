@@ -66,7 +66,8 @@ class Chip:
     """How fast a chip is, and its caches; ``None`` where a model of one's own does not say.
 
     ``clock_mhz``             of the cores (the shader clock on 1.x and 2.x)
-    ``bandwidth_gb_per_s``    of the device memory, 1e9 bytes per second
+    ``bandwidth_gb_per_s``    of the device memory, 1e9 bytes per second; ``memory_gb_per_s``: what
+                              of it a kernel that copies gets, where that is measured
     ``schedulers``            of warps per multiprocessor; each issues ``issue_width`` instructions
                               of a warp every ``issue_clocks`` clocks
     ``float_per_clock``, ``integer_per_clock``  32-bit results per clock and multiprocessor;
@@ -78,7 +79,10 @@ class Chip:
     ``l2_bytes``              0: no L2 cache
     ``l2_gb_per_s``           of the L2 cache; where nobody states it, nothing is bounded by it
     ``l2_partial_cost``       of writing a part of a sector in L2, in whole sectors
-    ``atomic_clocks``         from an atomic on a word of global memory to the next on that word
+    ``atomic_clocks``         from an atomic on a word of global memory to the next on that word;
+    ``integer_atomic_clocks`` of whole numbers, in the same 512 bytes
+    ``block_clocks``          from the start of a block to that of the next on the whole chip;
+    ``warp_clocks``           of a warp, on one multiprocessor
     ``launch_us``             of an empty kernel, from event to event
     latencies                 clocks from an instruction to its result; ``predicate``: to a branch
                               that depends on it; ``branch``: to the next instruction;
@@ -88,6 +92,7 @@ class Chip:
 
     clock_mhz: float | None = None
     bandwidth_gb_per_s: float | None = None
+    memory_gb_per_s: float | None = None
     schedulers: int | None = None
     issue_width: int | None = None
     issue_clocks: int | None = None
@@ -103,6 +108,9 @@ class Chip:
     l2_gb_per_s: float | None = None
     l2_partial_cost: float | None = None
     atomic_clocks: float | None = None
+    integer_atomic_clocks: float | None = None
+    block_clocks: float | None = None
+    warp_clocks: float | None = None
     launch_us: float | None = None
     arithmetic_latency: float | None = None
     predicate_latency: float | None = None
