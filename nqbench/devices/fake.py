@@ -136,11 +136,6 @@ class FakeDevice(Device):
             raise DeviceError("the fake device has no clocks when deterministic")
         return FakeSensor(self)
 
-    def throttling(self) -> bool:
-        """Whether the launch just made is one that is slowed."""
-        after, lasts = self.launches - THROTTLE_AFTER, self.model.throttle_for
-        return self.model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts)
-
     def expect(self, answer: int | None) -> None:
         """The right answer of the plan that is prepared next; ``None`` if unknown."""
         self._expected = answer
@@ -215,7 +210,8 @@ class FakePrepared(Prepared):
         model, factor = self._device.model, 1.0
         error = float(self._random.normal(0.0, model.noise))
         kernel_s = self._base_s * math.exp(self._offset + error)
-        if self._device.throttling():
+        after, lasts = self._device.launches - THROTTLE_AFTER, model.throttle_for
+        if model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts):
             factor *= model.throttle
             self._device.slowed = True
         if self._cold:

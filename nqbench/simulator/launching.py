@@ -300,8 +300,8 @@ class SimPrepared(SimPlan):
             detail["printed"] = [*filter(None, [self.note]), *kernel.printed]
         if TIME in simulation.modes:
             hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
-            words, pieces = run.contended.reshape(2, -1).max(axis=1, initial=0).tolist()
-            self._work = timing.work_of(self.code, *run.counts(), simulation.model, hits, (words, pieces))
+            most = run.contended.reshape(2, -1).max(axis=1, initial=0)
+            self._work = timing.work_of(self.code, *run.counts(), simulation.model, hits, most)
             modelled = self.modelled(simulation.model)
             counters["modelled_ms"] = 1e3 * modelled.seconds
             detail["modelled_clocks"] = dict(modelled.clocks)

@@ -66,7 +66,7 @@ class KernelWork:
     shared: Mapping[str, Float]
     l2_bytes: Float
     memory_bytes: Float
-    contended: tuple[int, int] = (0, 0)
+    contended: Sequence[int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def work_of(
     site_counts: NDArray[np.int64],
     model: Model,
     hits: Sequence[float] = (1.0, 1.0),
-    contended: tuple[int, int] = (0, 0),
+    contended: Sequence[int] | NDArray[np.int64] = (0, 0),
 ) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.SimLaunch.counts``). ``hits`` are the
     shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
@@ -119,8 +119,7 @@ def work_of(
         part, rest = rest * share, rest * (1 - share)
         if part:
             alone += part * (issues @ np.array([rates.alone(of, level) for of in left]))
-    passes, lines, again = np.zeros(warps), np.zeros(warps), np.zeros(warps)
-    parted, met = np.zeros(warps), np.zeros(warps)
+    passes, lines, again, parted, met, loaded, stored, partial = np.zeros((8, warps))
     reconvergence = chip.get("reconvergence_latency", 0)
     if reconvergence:
         # Where lanes may part and meet again: an instruction before the branch, and one where each
@@ -133,7 +132,6 @@ def work_of(
         parted = executions[:, parting].sum(axis=1)
         met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
     apart = parted * rates.step + met * reconvergence
-    loaded, stored, partial = np.zeros(warps), np.zeros(warps), np.zeros(warps)
     pipe = "lines" if code.rules.transactions == "sectors" else "passes"
     for site in code.sites:
         counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
@@ -166,12 +164,11 @@ def work_of(
         "integer": integer / (chip["integer_per_clock"] / LANES),
         "products": products / (chip["float_per_clock"] / LANES),
         "memory_pipe": passes * per_pass + lines * per_line,
+        "starts": np.full(warps, chip.get("warp_clocks", 0.0)),
     }
-    if "warp_clocks" in chip:
-        shared["starts"] = np.full(warps, float(chip["warp_clocks"]))
     if doubles.any() and "double_per_clock" in chip:
         shared["doubles"] = doubles / (chip["double_per_clock"] / LANES)
-    return KernelWork(alone, shared, l2_bytes, memory, contended)
+    return KernelWork(alone, shared, l2_bytes, memory, [*map(int, contended)])
 
 
 class Rates:
@@ -240,8 +237,8 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     time on each multiprocessor."""
     chip, multiprocessors = required(model), model.facts.multiprocessors
     hertz = 1e6 * chip["clock_mhz"]
-    memory = 1e9 * chip.get("memory_gb_per_s", chip["bandwidth_gb_per_s"])
-    together = {"device_memory": work.memory_bytes / memory * hertz}
+    rate = chip.get("memory_gb_per_s", chip["bandwidth_gb_per_s"])
+    together = {"device_memory": work.memory_bytes / (1e9 * rate) * hertz}
     if "l2_gb_per_s" in chip:
         together["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
     each = chip["atomic_clocks"], chip.get("integer_atomic_clocks", chip["atomic_clocks"])
@@ -254,8 +251,8 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
         "atomics": max(map(mul, work.contended, each)),
         "blocks": len(work.alone) // warps_per_block * chip.get("block_clocks", 0.0),
     }
-    longest = max(span, clocks["atomics"], clocks["blocks"])
-    return Modelled(longest / hertz + 1e-6 * chip["launch_us"], clocks)
+    whole = max(span, clocks["atomics"], clocks["blocks"])
+    return Modelled(whole / hertz + 1e-6 * chip["launch_us"], clocks)
 
 
 def makespan(

@@ -84,10 +84,10 @@ def global_access(
 
 
 def define_contended(module: Module) -> None:
-    """``sim_contended(context, offsets, lanes, whole)``: an atomic at byte offsets (<32 x i64>) into
-    global memory. Counts how often each word is taken. ``whole`` numbers (i32) are counted behind
-    them, by the piece of memory; lanes that all take the same one do it together, as the assembler
-    lets them."""
+    """``sim_contended(context, offsets, lanes, whole)``: an atomic at byte offsets (<32 x i64>) in
+    global memory. Counts how often each word is taken; ``whole`` numbers (i32) behind them, by the
+    piece of memory, where lanes that all take the same one do it together, as the assembler lets
+    them."""
     parameters = f"ptr context, {V64} offsets, i32 lanes, i32 whole"
     f = Function(module, f"void sim_contended({parameters}) noinline nounwind")
     context, offsets, lanes, whole = f.parameters
