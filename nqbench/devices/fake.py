@@ -89,16 +89,11 @@ class FakeModel:
         values: dict[str, int | float] = {}
         for item in filter(None, text.split(",")):
             name, _, value = item.partition("=")
-            if name not in kinds:
-                raise DeviceUnavailable(
-                    f"the fake device has no parameter {name!r}; it has {', '.join(kinds)}"
-                )
             try:
                 values[name] = kinds[name](value)
-            except ValueError:
-                raise DeviceUnavailable(
-                    f"fake device: {name}={value!r} is not a number; write e.g. fake:{name}=1"
-                ) from None
+            except (KeyError, ValueError):
+                known = f"it has {', '.join(kinds)}, each a number"
+                raise DeviceUnavailable(f"the fake device has no {item!r}; {known}") from None
         return cls(**values)  # type: ignore[arg-type]  # int or float by field, checked above
 
 
@@ -176,8 +171,7 @@ class FakePrepared(Prepared):
         self._random = np.random.default_rng([model.seed, device.round, identity])
         offset = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
         own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
-        size = float(plan.about.get("n", 8))
-        steps = size - 8
+        steps = float(plan.about.get("n", 8)) - 8
         if model.growth > 1 and model.base > 0:
             steps = min(steps, math.log(LONGEST_S / model.base, model.growth))
         growth = float(model.growth**steps)

@@ -168,10 +168,8 @@ def list_devices() -> list[DeviceRow]:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
     for name in models.model_names():
         model = models.load_model(name)
-        also = [
-            f" (also sim:{arch})" for arch, one in models.REPRESENTATIVES.items() if one == name
-        ][:1]
-        arch = model.remark or "".join((model.facts.arch, *also))
+        also = [f" (also sim:{a})" for a, one in models.REPRESENTATIVES.items() if one == name]
+        arch = model.remark or "".join((model.facts.arch, *also[:1]))
         note = missing or f"{model.facts.multiprocessors} multiprocessors, {arch}"
         rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not missing, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))

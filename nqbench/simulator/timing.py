@@ -114,12 +114,11 @@ def work_of(
     held = chip.get("l1_holds", ()) if chip["l1_shared_bytes"] else ()
     shares = [hit1] * bool(held) + [hit2] * bool(chip["l2_bytes"])
     warps, rest = len(executions), 1.0
-    alone = np.zeros(warps)
+    passes, lines, again, parted, met, loaded, stored, partial, alone = np.zeros((9, warps))
     for level, share in enumerate([*shares, 1.0], len(rates.off_chip) - len(shares) - 1):
         part, rest = rest * share, rest * (1 - share)
         if part:
             alone += part * (issues @ np.array([rates.alone(of, level) for of in left]))
-    passes, lines, again, parted, met, loaded, stored, partial = np.zeros((8, warps))
     reconvergence = chip.get("reconvergence_latency", 0)
     if reconvergence:
         # Where lanes may part and meet again: an instruction before the branch, and one where each
@@ -241,7 +240,7 @@ def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int
     together = {"device_memory": work.memory_bytes / (1e9 * rate) * hertz}
     if "l2_gb_per_s" in chip:
         together["l2"] = work.l2_bytes / (1e9 * chip["l2_gb_per_s"]) * hertz
-    each = chip["atomic_clocks"], chip.get("integer_atomic_clocks", chip["atomic_clocks"])
+    each = [chip.get(f"{of}atomic_clocks", chip["atomic_clocks"]) for of in ("", "integer_")]
     span = makespan(work.alone, work.shared, together, warps_per_block, resident, multiprocessors)
     clocks = {
         "makespan": span,
