@@ -115,12 +115,8 @@ def programs(device: dict[str, Any], *, kernel: bool = False) -> Builder:
     for order in "up", "down":
         for system, value in (("cpu.slow", 3.0), ("cpu.fast", 1.0), ("cpu.like", 1.01)):
             points(builder, ({"order": order}, value), system=system)
-    return points(builder, ({}, 0.05), system="own") if kernel else builder
-
-
-def beside_counts() -> Builder:
-    builder = programs(MINI)
-    builder.count("s", {"n": 15}, {"warp_instructions": 70}, "own")
+    if kernel:
+        builder.add("s", {"n": 15}, 0.05, {"warp_instructions": 70}, "own")
     return builder
 
 
@@ -208,7 +204,7 @@ def test_changes_come_by_the_largest_of_their_effects() -> None:
          "Fastest of 2 (N = 15): threads 16, 62.5 ms, 16.0x faster", "default "),
         (lambda: programs(MINI), "3.00x faster ±2.5% than cpu.slow", "The fastest kernel"),
         (lambda: programs(H100, kernel=True), "The fastest kernel is 19.8x faster", "cpu.fast is"),
-        (beside_counts, "on the CPU: cpu.fast 998 ms, cpu.like 1", "The fastest kernel"),
+        (lambda: programs(MINI, kernel=True), "the CPU: cpu.fast 998 ms, cpu.l", "faster"),
         (by_seed, "depth: 4 instead of 3 is 1.33x slower", "seed:"),
         (by_system, f"Fastest of {len(SYSTEMS)} (N = 15): {SYSTEMS[0]}, 100 ms", "instead of"),
         (with_a_wrong_best, "Fastest of 23 ", "of 24"),
