@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from nqbench.analysis.compare.changes import SharedEffect, ranking
-from nqbench.analysis.compare.match import distinguishing, labels
+from nqbench.analysis.compare.match import distinguishing, labels, variants
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
 from nqbench.analysis.compare.wording import reversal
@@ -206,6 +206,11 @@ def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
         "15 (kernels)", "15 (accesses)", "16"
     )}  # fmt: skip
     assert [*labels([row.pair.first for row in cpu.rows]).values()] == ["cpu.somers N=15"]
+    of_sweeps = Builder(rounds=2)
+    for sweep, depth in (("a", 4), ("a", 5), ("b", 4), ("b", 6)):
+        of_sweeps.time(sweep, {"n": 15, "depth": depth}, 1e-3)
+    called = [*variants(of_sweeps.data().points).values()]
+    assert called == ["a, depth 4", "depth 5", "b, depth 4", "depth 6"]
 
 
 A = {1: 1.00, 2: 1.02, 3: 0.99, 4: 1.01, 5: 1.03}
