@@ -449,6 +449,7 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
         (1.50, "1.19", {}, "holds", "stronger", 0.50 / 0.19),
         (1.09, "1.19", {"size": "value"}, "holds", "as large", 1.09 / 1.19),
         (1.04, "1.05", {}, "holds", "as large", 0.8),  # printed 1.045 to 1.055 when rounded
+        (1.034, "1.05", {}, "holds", "weaker", 0.68),
         (1.19, "1.19", {"size": "none"}, "holds", "", None),
         (1.19, "about a fifth", {}, "holds", "", None),
         (1.19, "1.00", {}, "holds", "", None),  # printed as no effect
@@ -698,6 +699,7 @@ def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:
 def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
     """The run's own CPU takes 5 s; the baseline was measured once. The GPU's rounds vary."""
     run = with_cpu([1.0, 1.1, 0.9], [100.0], sizes=(15, 16))
+    assert len(run.points) == 6 + 2, "each once"
     found = verdict(OVER_CPU | {"expect": "value > 90", "n": ["15", "16"]}, run)
     low, value, high = interval(found.sizes[0].value)
     assert value == pytest.approx(100 / (1.1 * 0.9) ** (1 / 3))
@@ -727,6 +729,7 @@ def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
         ("value >= 99", "counter", "percent", "value >= 98.0"),
         ("0.9 <= value <= 1.15", "counter", "", "0.8 <= value <= 1.3"),
         ("45 <= value <= 65", "counter", "percent", "35.0 <= value <= 75.0"),
+        ("value > 3", "count", "", "value > 6"),
         ("value == 5", "optimum", "", "value == 5"),
         ("abs(value - 0.3) <= 0.2", "count", "", "abs(value - 0.3) <= 0.4"),
         ("value < 2 if N == 15 else N", "ratio", "", "value < 3.0 if N == 15 else N"),
