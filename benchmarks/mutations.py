@@ -64,8 +64,9 @@ ROOMS: Final = {
         "simulator/tally.py simulator/timing.py compiler/compiled.py:Occupancy",
         "tests/simulator/test_timing.py tests/simulator/test_ptxas.py"
         " tests/simulator/test_control.py tests/simulator/test_memory.py"
-        " tests/simulator/test_caches.py tests/simulator/test_device.py tests/simulator/test_program.py"
-        " tests/compiler/test_occupancy.py tests/test_inspection.py",
+        " tests/simulator/test_caches.py tests/simulator/test_device.py"
+        " tests/simulator/test_program.py tests/compiler/test_occupancy.py"
+        " tests/test_inspection.py",
     ),
     "count": (
         "count/chunks.py count/solutions.py count/choice.py",

@@ -16,7 +16,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
 from nqbench.analysis.data.select import launch_text, paper_of
-from nqbench.analysis.factorial.effects import swept_factors
+from nqbench.analysis.factorial.effects import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError
 from nqbench.study.report_items import values
 from tests.builders import H100, MINI, Builder, ablation, factorial, interval
@@ -190,6 +190,7 @@ def test_swept_factors_come_from_the_study() -> None:
             follows.time("s", levels, 1.0)
     assert swept_factors(follows.data(), "s") == ("memory", "loop"), "words follow the memory"
     assert follows.data().order("s", "words") == [1, 4]
+    assert distinct_factors(follows.data(), "s", ()) == ("memory", "loop")
 
 
 @pytest.mark.parametrize(
