@@ -14,11 +14,10 @@ import scipy.stats
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, quantity
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import launch_text, paper_of
 from nqbench.analysis.factorial.effects import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError
-from nqbench.study.report_items import values
 from tests.builders import H100, MINI, Builder, ablation, factorial, interval
 
 
@@ -59,11 +58,6 @@ def test_bonferroni_uses_the_exact_quantile() -> None:
     half = scipy.stats.t.ppf(1 - 0.05 / 4 / 2, 2) * scipy.stats.sem(logs)
     assert not estimate.differs_from(math.exp(half * 0.999), comparisons=4)
     assert estimate.differs_from(math.exp(half * 1.001), comparisons=4)
-
-
-@pytest.mark.parametrize("name", [*values(), *SHOWN_COUNTERS])
-def test_every_value_a_study_may_name_is_known(name: str) -> None:
-    assert quantity(name).name == name
 
 
 def test_what_a_quantity_is_and_reads() -> None:

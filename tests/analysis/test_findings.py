@@ -76,12 +76,6 @@ def test_simulated_findings_speak_of_counters_only() -> None:
     ]
 
 
-def test_noise_alone_is_not_a_finding() -> None:
-    told = findings(Answer(factorial(noise=0.015, seed=5, value=lambda levels: 0.01).data()))
-    assert told[0].startswith("No variant is clearly best")
-    assert told[1:] == ["No change matters: every effect is below 2% or unclear."]
-
-
 def points(builder: Builder, *chosen: tuple[dict[str, Any], float], system: str = "") -> Builder:
     for levels, value in chosen:
         builder.time("s", {"n": 15, **levels}, value, system)
@@ -231,7 +225,9 @@ def test_a_run_without_a_question_asks_what_it_varies() -> None:
     assert asked == (
         "Which memory, layout, loop and assignment are best, and what is each change worth?"
     )
-    assert Answer(by_system().data()).question == "Which system is best?"
+    named = Answer(by_system().data())
+    assert named.question == "Which system is best?"
+    assert [point.system for point in named.ranked] == [*SYSTEMS]
     assert Answer(alone().data()).question == ""
     told = alone().data()
     study = {**told.study, "about": "What is it\n worth?"}
