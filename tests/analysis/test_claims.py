@@ -859,15 +859,12 @@ def test_each_gpu_of_a_paper_is_asked_what_the_paper_says_of_it() -> None:
     [
         (1 + 7.9, "weaker", 0.79),
         (1 + 8.0, "as large", 0.8),
-        (1 + 10.0, "as large", 1.0),
         (1 + 15.0, "as large", 1.0),
         (1 + 25.0, "as large", 1.25),
         (1 + 26.0, "stronger", 1.3),
     ],
 )
-def test_an_effect_is_as_large_from_four_fifths_to_five_quarters(
-    value: float, word: str, share: float
-) -> None:
+def test_an_effect_is_as_large_within_a_quarter(value: float, word: str, share: float) -> None:
     """Of one device it is printed as 10, of another as 20 more."""
     printed = Printed(1.0, 10.0, 20.0, 10.0, 20.0)
     assert printed.word(value) == word

@@ -123,11 +123,3 @@ def test_what_a_key_depends_on() -> None:
     assert len({key(p) for p in (bare, one, other, moved)}) == 4
     assert key(bare, {}) != key(bare)  # how it is sampled, where anything is
     assert key(bare, {}, deterministic=True) == key(bare, deterministic=True)
-
-
-def test_a_new_python_measures_again_what_runs_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_cpu = Point("", "s", "counting", "cpu.somers", {"n": 8}, {})
-    kernel = Point("", "s", "counting", "zhang2011.low_divergence", {"n": 8}, {})
-    before = [key(on_cpu), key(kernel)]
-    monkeypatch.setattr("platform.python_version", lambda: "3.99.0")
-    assert [key(on_cpu) == before[0], key(kernel) == before[1]] == [False, True]

@@ -183,6 +183,7 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
     "compiler": (lambda b: b.versions(nvidia_cuda_nvrtc="99"), KERNELS),
     "pycuda": (lambda b: b.versions(pycuda="99"), KERNELS),
     "numba": (lambda b: b.versions(numba="99"), ALL),
+    "Python": (lambda b: b.monkeypatch.setattr("platform.python_version", lambda: "3"), {"host"}),
     "target": (lambda b: b.measured(target=0.4), ALL),
     "samples": (lambda b: b.measured(samples=6), ALL),
     "warm-up": (lambda b: b.measured(warmup=2), ALL),
