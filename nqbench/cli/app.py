@@ -170,7 +170,7 @@ def _kept(words: Sequence[str]) -> str:
     if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
     if words[1] not in MEASURING or "--recorded" in words:
-        return "what was found is said" if words[1] == "check" else "nothing was measured"
+        return "nothing was measured"
     again = shlex.join(word for word in words if word != FRESH)
     return f"what was measured is kept; resume with: {again}"
 

@@ -139,7 +139,7 @@ def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
 
 def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
-    two.rows[3]["warp_instructions"] += 1
+    two.rows[3]["warp_instructions"] += 0.25
     quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
     quiet["bank_conflicts"] = 7.0
     for recorded in (*one.rows, *two.rows):
@@ -150,6 +150,8 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     assert by_name["warp_instructions"].counts == {"equal": 23, "better": 0, "worse": 1}
     assert by_name["lane_efficiency"].counts == {"equal": 24, "better": 0, "worse": 0}
     assert by_name["lane_efficiency"].equal_everywhere
+    (row,) = [row for row in by_name["warp_instructions"].rows if row.verdict == "worse"]
+    assert row.difference.verdict == "+0.25", "where a ratio would be 1.00"
     assert not any(row.ratio.bounded for row in found.rows)
     (row,) = [row for row in by_name["bank_conflicts"].rows if row.verdict == "worse"]
     assert (row.first.value, row.ratio.value) == (0, math.inf), "from zero there is no ratio"

@@ -77,6 +77,7 @@ def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) 
         assert ("and 1 that ran before and failed now" in done.said) == bool(code)
         assert "1 point could not be compared" in done.said
         assert call("compare", other, runs / "old", "--fail-on", "slower:2%").code == 0, status
+        assert call("compare", runs / "old", runs / "slow", other).code == 0, "of three runs, one"
 
 
 def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
