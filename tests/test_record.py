@@ -57,11 +57,7 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         (["about", "n"], [8], r"about.n \[8\], which should be a valid"),
         (["telemetry"], None, "telemetry None, which should be a valid dictionary"),
         (["telemetry", "sm_mhz"], {"min": 1}, r"sm_mhz \{'min': 1\}, which does not belong"),
-        (
-            ["telemetry", "clock_reasons"],
-            "hot",
-            "clock_reasons 'hot', which should be a valid",
-        ),
+        (["telemetry", "clock_reasons"], "hot", "clock_reasons 'hot', which should be a valid"),
         (["answer"], 92, "answer 92, which should be a valid string"),
         (["round"], True, "round True, which should be a valid integer"),
         (["point", "sweep"], None, "point.sweep None, which should be a valid string"),
