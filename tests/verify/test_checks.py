@@ -133,7 +133,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         packed(edit(SUMS, "  manifest.json", "  ../copy/../manifest.json")),
         "names '../copy/../manifest.json', which cannot be read: it is not in the folder",
     ),
-    "a name of the sums": (packed(edit(SUMS, "manifest.json", "\0")), "embedded null byte"),
+    "a name of the sums": (packed(edit(SUMS, "manifest.json", "\0")), "embedded null"),
     "a long name": (packed(edit(SUMS, "manifest.json", "x" * 300)), "File name too long"),
     "a torn last line": (
         lambda r: (r / RECORDS).write_bytes((r / RECORDS).read_bytes()[:-9]),
