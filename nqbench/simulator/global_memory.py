@@ -188,7 +188,7 @@ class GlobalMemory:
     def undefine(self, name: str, word: int = UNDEFINED_WORD) -> None:
         """Fill a buffer with what a kernel must not read."""
         self._know(name, 0)
-        span = self.by_name[name]  # the rest of its last page is nobody's
+        span = self.by_name[name]  # no other buffer lies in its last page
         self.data[span.low : align(span.high, 4)].view(np.uint32)[:] = word
 
     def renew(self, buffers: tuple[Buffer, ...]) -> None:

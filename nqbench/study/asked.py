@@ -132,11 +132,7 @@ def of_kernel(
         if name == "n":  # a study's own name for its size
             sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
     kernel: dict[str, object] = {"source": source.name, "entry": entry}
-    kernel |= {
-        "grid": _numbers(grid),
-        "block": _numbers(block),
-        "shared": _numbers(shared)[0],
-    }
+    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
     kernel |= {"arguments": taken} if taken else {}
     kernel |= {"include": [str(folder.resolve()) for folder in include]} if include else {}
     study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})

@@ -184,10 +184,8 @@ class ProgramKernel:
                 fits = value == given[name] or not issubclass(kind, np.integer)
             except (KeyError, OverflowError):
                 fits = False
-            if not fits:
-                multi_launch.launch_arguments(
-                    self._name, self._kernel, given
-                )  # raises, with the reason
+            if not fits:  # which raises, with the reason
+                multi_launch.launch_arguments(self._name, self._kernel, given)
             for place in places:
                 self._values[place] = value
         return self._values
