@@ -27,7 +27,7 @@ class DamageWarning(UserWarning):
 class FileLine:
     """A position in a text file; ``line`` counts from 1, and is 0 where ``path`` says it all."""
 
-    path: Path
+    path: Path | str
     line: int
 
     def __str__(self) -> str:

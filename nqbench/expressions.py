@@ -13,7 +13,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from numbers import Real
 from types import SimpleNamespace
@@ -326,6 +326,8 @@ STUDY: Final = Language(
     parts={"device": DEVICE_FACTS},
     example="max(4, n - 11) or memory == 'shared' and depth < 5",
 )
+NUMBER: Final = replace(STUDY, example="max(4, n - 11)")
+"""The same where a number is wanted."""
 
 
 def value_in_study(

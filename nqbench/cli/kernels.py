@@ -57,6 +57,8 @@ def check(
     study: str | Study = subject
     warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer
     if file.suffix in SOURCES:
+        why = f"{subject} is one launch: --grid, --block and --arg have its sizes"
+        options.refuse({"--point": point, "--n": n}, why)
         study = of_kernel(file, entry, grid, block, shared, arg or (), include or ())
     else:
         launch = {"--entry": entry, "--grid": grid, "--block": block, "--shared": shared}

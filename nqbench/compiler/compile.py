@@ -125,7 +125,7 @@ def compile_request(request: CompileRequest) -> Compiled:
     start = f".text.{symbol}" if request.kind == "cubin" else f".entry {symbol}("
     if start.encode() not in image:
         said = f"kernel {request.entry} is only declared there; name the file that has its body"
-        raise CompileError(f"{source.name}: {said} under `source:`")
+        raise CompileError(f"{source.name}: {said}")
     if request.device_launch and request.kind == "cubin":
         image = bindings.link(image, symbol, request.arch)
     made = Compiled(image, symbol, log, symbols)

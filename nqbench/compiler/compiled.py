@@ -205,10 +205,10 @@ def check_arguments(
         if not kernel.names:
             said = f"argument {number + 1} has {has} bytes, but the kernel's parameter has {size}"
             raise CompileError(f"{where}: {said}")
-        says = {(True, False): "gives a buffer of", (False, True): "gives one"}
-        given = f"{says.get((is_buffer, '*' in wanted), 'says')} {dtype}"
+        says = {(True, False): "a buffer of ", (False, True): "one "}
+        given = f"{says.get((is_buffer, '*' in wanted), '')}{dtype}"
         takes_what = _readable(wanted) or f"{size} bytes"
-        faults.append(f"{kernel.names[number]}: the kernel takes {takes_what}, the study {given}")
+        faults.append(f"{kernel.names[number]}: the kernel takes {takes_what}, not {given}")
     if faults:
         more = f"; {where} takes{listed}, in this order" if len(faults) > 1 and listed else ""
         raise CompileError("; ".join(faults) + more)

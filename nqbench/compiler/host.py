@@ -308,7 +308,7 @@ class DevicePart:
         found = [n for n in used if self.missing[n][0] in (file, str(self.program.source))]
         if found := found[:3]:
             names = [f"{n} ({Path(self.missing[n][0]).name}:{self.missing[n][1]})" for n in found]
-            where = "put it beside the kernel, or name its folder under `include:`"
+            where = "put it beside the kernel, or name its folder (`include:`, --include)"
             said.append(f"not found: {', '.join(names)}; {where}")
         text = self.files[file].text.split("\n")[line - 1] if file in self.files else ""
         names = [

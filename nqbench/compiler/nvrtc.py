@@ -210,8 +210,9 @@ def _refusal(program: CompileRequest, status: Any, log: str) -> str:
     if errors and all(line.startswith(_NAME_MAP) for line in errors):
         reason = re.sub(rf"^{_NAME_MAP}\(\d+\): error: ", "", errors[0])
         if "cannot determine which instance" in reason:
-            said = f"write its arguments, {program.entry}<...>, or its type, (void (*)(int*))"
-            return f"{where}: it is a template or has overloads; {said}{program.entry}"
+            name = program.entry.partition("<")[0]
+            said = f"write all its arguments, {name}<...>, or its type, (void (*)(int*)){name}"
+            return f"{where}: it is a template or has overloads; {said}"
         if "operand types are incompatible" in reason:
             reason = f"{program.entry.partition('<')[0]} is no template"
         what = "variable" if "& " in errors[-1] else "entry"

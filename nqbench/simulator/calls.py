@@ -226,7 +226,7 @@ class _Flattening:
         at, item = call.at, call.item
         function = self.find(name)
         if function is None or name in self.active:
-            why = "is only declared in this file (name the one that has it under `sources:`)"
+            why = "is only declared in this file (include the one that has it)"
             if name.startswith(LAUNCHES):
                 why = "launches a kernel from a kernel, which is not simulated"
             elif name in self.active:

@@ -7,6 +7,7 @@ other levels; ``nqbench bottleneck`` measures a study that is made of its words.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -25,8 +26,10 @@ from nqbench.study.load import load_study, read_dict
 from nqbench.study.model import NAME_LENGTH, Study
 from nqbench.study.packaged import SOURCES
 from nqbench.system.suggest import listing, nearest_file, suggestion
+from nqbench.system.yaml_marks import KeyPath
 from nqbench.workloads import find_system, register, with_systems
-from nqbench.workloads.base import Workload, check_variants
+from nqbench.workloads.base import KERNEL, Workload, check_variants
+from nqbench.workloads.own.arrays import STANDARD
 
 SMALL_SIZES: Final = (8, 12, 32, 128, 4096)
 """Sizes tried for a system, in this order: what goes wrong in a kernel does so at small ones."""
@@ -90,7 +93,7 @@ def chosen_points(
     return chosen if sizes or "n" in wanted else smallest(chosen)
 
 
-_ARGUMENT: Final = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*(?:\[([^\]]+)\])?\s*(?:=\s*(.+))?")
+_ARGUMENT: Final = re.compile(r"\s*([^\W\d]\w*)\s*:\s*(\w+)\s*(?:\[([^\]]+)\])?\s*(?:=\s*(.+))?")
 _PLAIN: Final = re.compile(r"-?\d+(?:\.\d*)?")
 
 
@@ -106,43 +109,54 @@ def of_kernel(
         close = "" if source.is_dir() else nearest_file(source, *SOURCES)
         hint = f"; did you mean {close}?" if close else ", but a folder" * source.is_dir()
         raise StudyError(f"there is no file {source}{hint}")
-    words = {"--entry": entry, "--grid": grid, "--block": block}
-    if missing := [name for name, word in words.items() if not word]:
+    launch = {"entry": entry, "grid": grid, "block": block, "shared": shared}
+    if missing := [f"--{name}" for name in ("entry", "grid", "block") if not launch[name]]:
         form = "--entry NAME --grid 4 --block 128 --arg 'x: float32[1024] = random'"
         raise StudyError(f"{source}: {listing(missing, 'and')} must be given: {form}")
     taken: dict[str, dict[str, Any]] = {}
-    sizes: list[Any] = [1]
+    values: dict[str, Any] = {}
+    said: dict[KeyPath, str] = {
+        (KERNEL, name): f"--{name} {shlex.quote(word)}" for name, word in launch.items()
+    }
     for word in arguments:
-        if (found := _ARGUMENT.fullmatch(word)) is None:
+        found = _ARGUMENT.fullmatch(word)
+        name, dtype, extent, given = found.groups() if found else ("",) * 4
+        if not (extent or (given and given not in STANDARD)):
             form = "write 'x: float32[1024] = random' for a buffer, 'n: int32 = 1024' for a number"
             raise StudyError(f"--arg '{word}' cannot be read; {form}")
-        name, dtype, extent, given = found.groups()
         if name in taken:
             raise StudyError(f"--arg {name} is given twice")
-        if name == "n" and (extent or not re.fullmatch(r"\d*[1-9]\d*", given or "1")):
+        if name == "n" and (extent or not re.fullmatch(r"\d*[1-9]\d*", given)):
             raise StudyError(
-                f"--arg '{word}': n is the size of a study, a whole number from 1; write another"
-                " name (those of a kernel's parameters need not be the same)"
+                f"--arg '{word}': n can only be a whole number from 1; write another name (those of"
+                " a kernel's parameters need not be the same)"
             )
-        taken[name] = {"dtype": dtype}
+        said |= {(KERNEL, group, name): f"--arg '{word}'" for group in ("arguments", "values")}
         if extent:
-            taken[name] |= {"shape": _numbers(extent), "restore": bool(given)}
-        if given:
-            (taken[name]["contents" if extent else "value"],) = _numbers(given, ";")
-        if name == "n":  # a study's own name for its size
-            sizes, taken[name]["value"] = [taken[name].get("value", 1)], name
+            taken[name] = {"dtype": dtype, "shape": _numbers(extent), "restore": bool(given)}
+            taken[name] |= {"contents": _number(given)} if given else {}
+        else:  # other expressions may read it
+            taken[name] = {"dtype": dtype, "value": name}
+            values[name] = _number(given)
+    sizes = [values.pop("n", 1)]  # a study's own name for its size
     kernel: dict[str, object] = {"source": source.name, "entry": entry}
-    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _numbers(shared)[0]}
-    kernel |= {"arguments": taken} if taken else {}
-    kernel |= {"include": [str(folder.resolve()) for folder in include]} if include else {}
+    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _number(shared or "0")}
+    folders = [str(folder.resolve()) for folder in include]
+    said |= {(KERNEL, "include", i): f"--include {folder}" for i, folder in enumerate(include)}
+    parts = {"arguments": taken, "values": values, "include": folders}
+    kernel |= {key: part for key, part in parts.items() if part}
     study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
-    return load_study(replace(study, path=source, lines={}))  # mistakes are told of the file
+    return load_study(replace(study, path=source, lines={}, words=said))
 
 
-def _numbers(words: str, between: str = ",") -> list[int | float | str]:
-    """Numbers, and expressions as they are; 0 where nothing is given."""
-    found = (word.strip() for word in (words or "0").split(between))
-    return [yaml.safe_load(word) if _PLAIN.fullmatch(word) else word for word in found]
+def _numbers(words: str) -> list[int | float | str]:
+    return [_number(word.strip()) for word in words.split(",")]
+
+
+def _number(word: str) -> int | float | str:
+    """A number, or an expression as it is."""
+    found: int | float | str = yaml.safe_load(word) if _PLAIN.fullmatch(word) else word
+    return found
 
 
 def _of_system(

@@ -56,7 +56,7 @@ def check_number(
     if not isinstance(text, str):
         return
     with source.at(path, f"'{name or innermost(path)}': "):
-        parsed = expressions.parse(text, expressions.STUDY)
+        parsed = expressions.parse(text, expressions.NUMBER)
         for unknown in sorted(parsed.names - set(known)):
             raise StudyError(expressions.unknown_name(text, unknown, known, expressions.STUDY))
 

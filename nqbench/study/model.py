@@ -194,7 +194,7 @@ class Study:
         folder, lines = str(self.path.parent.absolute()), {}
         for name in (self.kernel or {}).get("arguments", ()):
             place = self.source.place(("kernel", "arguments", name))
-            lines[name] = f"{place.path.name}:{place.line}: " if place.line else ""
+            lines[name] = f"{Path(place.path).name}:{place.line}: " if place.line else f"{place}: "
         return ExternalWorkload(self.name, folder, self.workload, self.kernel, lines)
 
     def device(self, asked: str) -> str:

@@ -7,7 +7,9 @@ keys do is in :mod:`nqbench.workloads.own`.
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import pydantic
@@ -289,7 +291,8 @@ class _KernelChecks:
     def word(self, name: str, taken: Collection[str], *keys: Key) -> None:
         """Raise ``StudyError`` for a name that expressions could not read, or that is taken."""
         if not name.isidentifier() or keyword.iskeyword(name) or name in taken:
-            said = f"'{name}' cannot be a name: expressions could not read it; call it {name}_"
+            other = re.sub(r"\W|^(?=\d)", "_", name) + "_" * name.isidentifier()
+            said = f"'{name}' cannot be a name: expressions could not read it; call it {other}"
             raise self.error(said, *keys, name)
 
     def names(self) -> None:
@@ -414,7 +417,7 @@ class _KernelChecks:
     def dtype(self, name: str, given: str, *keys: Key) -> None:
         self.text(given, *keys, "dtype")
         if given not in arrays.DTYPES and not BRACES.search(given):
-            hint = suggestion(given, arrays.DTYPES)
+            hint = arrays.nearest_dtype(given)
             raise self.error(f"'{name}' has the dtype {shown(given)}; {hint}", *keys, "dtype")
 
     def pointers(self, name: str, given: ArgumentFile) -> None:
@@ -466,7 +469,7 @@ class _KernelChecks:
             except StudyError as error:
                 way_out = "A Python function can do more: {function: check.py:expected}"
                 if keys[0] != "check":
-                    way_out = "A file of np.save can hold anything: contents: x.npy"
+                    way_out = "A file of np.save can hold anything: x.npy"
                 said = error.message.rstrip("?")
                 end = "? " if said != error.message else ". "
                 raise StudyError(f"{said}{end}{way_out}") from error
@@ -509,5 +512,7 @@ class _KernelChecks:
             if path.exists():
                 raise self.error(f"'{innermost(keys)}': {name} is no {what}", *keys)
             close = nearest_file(path, path.suffix)
-            hint = f"; did you mean {close.name}?" if close else ", seen from the study's folder"
+            hint = f"; did you mean {close.name}?" if close else ""
+            if not (close or path == Path(name)):
+                hint = f", seen from the folder of {self.source.path.name}"
             raise self.error(f"'{innermost(keys)}': there is no {what} {name}{hint}", *keys)

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -63,7 +63,8 @@ _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}"
 class ParsedFile:
     """A parsed file. ``lines`` maps the path of a key or list item to its line, from 1.
 
-    ``in_memory``: it was a dictionary, whose places are keys (``study['n'][1]``).
+    ``in_memory``: it was a dictionary, whose places are keys (``study['n'][1]``). ``words``: it
+    was a command line, whose places are its options.
     """
 
     path: Path
@@ -72,17 +73,22 @@ class ParsedFile:
     lines: Mapping[KeyPath, int]
     noun: str = "study"
     in_memory: bool = False
+    words: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def place(self, path: KeyPath = ()) -> FileLine:
         """Where ``path`` is written; the nearest enclosing key if it is not written itself."""
-        while path and path not in self.lines:
+        while path and path not in (self.words or self.lines):
             path = path[:-1]
+        if path in self.words:
+            return FileLine(self.words[path], 0)
         if self.in_memory:
             return FileLine(Path(f"{self.path}{''.join(f'[{key!r}]' for key in path)}"), 0)
         return FileLine(self.path, self.lines.get(path, 1))
 
     def error(self, message: str, path: KeyPath = ()) -> StudyError:
         """A ``StudyError`` that points at ``path``."""
+        if path and self.words:  # which name what is wrong
+            message = re.sub(rf"^'?{innermost(path)}'?: ", "", message)
         return StudyError(message, self.place(path))
 
     @contextmanager

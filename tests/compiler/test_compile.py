@@ -250,9 +250,9 @@ MISFITS: dict[str, tuple[str, str, str]] = {
     "scalar": ("cpp<float, 3>", CPP.replace("=n:int32", "=n:int64"), "n: .* takes int, .* int64$"),
     "bits": ("cpp<float, 3>", CPP.replace("=n:int32", "=n:float32"), "takes int, .* float32$"),
     "struct": ("cpp<float, 3>", CPP.replace("=p:int64", "=p:int32"), "p: .* takes Pair, .* int32"),
-    "buffer": ("cpp<float, 3>", CPP.replace("=n:int32", "n:int32"), "gives a buffer of int32"),
-    "number": ("cpp<float, 3>", CPP.replace("b:float32", "=b:float32"), "gives one float32"),
-    "of C": ("c", C.replace("x:float64", "x:float32"), r"x: .* double\*, the study says float32$"),
+    "buffer": ("cpp<float, 3>", CPP.replace("=n:int32", "n:int32"), "not a buffer of int32"),
+    "number": ("cpp<float, 3>", CPP.replace("b:float32", "=b:float32"), "not one float32"),
+    "of C": ("c", C.replace("x:float64", "x:float32"), r"x: .* double\*, not float32$"),
     "order": ("c", "x:float64 a:float32 =n:uint32 =w:uint32 =s:int64", r"in this order"),
     "too few": ("c", "a:float32", r"5 arguments \(const float\*, .*\), but 1 is given: a$"),
 }

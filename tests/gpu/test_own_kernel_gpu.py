@@ -49,7 +49,7 @@ def test_arguments_of_the_wrong_size_are_refused(device: CudaDevice, folder: Pat
     changes = {"kernel/arguments/alpha/dtype": "float64"}
     found = measured(folder, changes | QUICK, device.spec)
     assert set(found["counts"]) == {"compile_error"}
-    assert "alpha: the kernel takes float, the study says float64" in found["reason"]
+    assert "alpha: the kernel takes float, not float64" in found["reason"]
 
 
 def test_the_transpose_has_a_rate(device: CudaDevice, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ _WORDS: Final[Mapping[str, Sequence[str]]] = {
 }
 DTYPES: Final = tuple(_WORDS["dtypes"])
 """Types of buffers and scalars, as numpy names them."""
+IN_CUDA: Final = dict(pair.split("=") for pair in _WORDS["in_cuda"])
+"""The same by their names in CUDA C++."""
 STANDARD: Final = ("zeros", "ones", "arange", "random")
 """Contents with a name."""
 _UFUNCS: Final = {name for name, found in vars(np).items() if isinstance(found, np.ufunc)}
@@ -195,6 +197,13 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
         compare = [_OTHERS[type(kind)] for kind in node.ops]
         parts = [is_so(*pair) for is_so, pair in zip(compare, pairwise(sides), strict=True)]
         return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
+
+
+def nearest_dtype(word: str) -> str:
+    """What to write in place of a type that is none of ``DTYPES``."""
+    if word[:1].isupper():
+        return "a struct is its bytes, of type uint8"
+    return suggestion(IN_CUDA.get(word, word.removesuffix("_t")), DTYPES)
 
 
 def made(

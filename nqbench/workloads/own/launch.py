@@ -22,7 +22,6 @@ from nqbench.point import Level
 from nqbench.system.crash import where_raised
 from nqbench.system.files import ending
 from nqbench.system.python_files import load_function
-from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import KERNEL
 from nqbench.workloads.own import arrays
 from nqbench.workloads.own.block import BRACES, Block, Part, is_file
@@ -31,6 +30,8 @@ MAX_BYTES: Final = 2**40
 """Of the buffers on a device that does not say how much memory it has."""
 MAX_GRID_YZ: Final = 65_535
 """Blocks along y or z, of every compute capability."""
+MAX_BLOCK_Z: Final = 64
+"""Threads along z, of every compute capability."""
 Keys = tuple[str | int, ...]
 
 
@@ -87,7 +88,7 @@ class OwnLaunch:
         if not isinstance(text, str):
             return text
         try:
-            parsed = expressions.parse(text, expressions.STUDY)
+            parsed = expressions.parse(text, expressions.NUMBER)
             if self.device is not None:
                 return expressions.value_in_study(parsed, self.numbers, self.device)
             return expressions.evaluate(
@@ -145,6 +146,7 @@ class OwnLaunch:
             threads, axes = math.prod(block), zip("xyz", grid, limits, strict=True)
             for key, found, what, most, of in (
                 ("block", threads, "threads", device.max_threads_per_block, where),
+                ("block", block[2], "threads along z", MAX_BLOCK_Z, " of a block"),
                 ("shared", shared, "bytes", device.shared_per_block_optin, where),
                 *(("grid", n, f"blocks along {axis}", lim, " of a grid") for axis, n, lim in axes),
             ):
@@ -169,7 +171,7 @@ class OwnLaunch:
         """The type of an argument's elements: ``{precision}`` stands for the level of a factor."""
         dtype = self.text(("arguments",), str(given["dtype"]))
         if dtype not in arrays.DTYPES:
-            hint = suggestion(dtype, arrays.DTYPES)
+            hint = arrays.nearest_dtype(dtype)
             raise StudyError(f"no dtype is called {dtype!r}; {hint}", keys=(KERNEL, "arguments"))
         return dtype
 
@@ -200,7 +202,7 @@ class OwnLaunch:
         try:
             made: np.generic = form.type(int(found) if form.kind in "iu" else found)
         except OverflowError as error:
-            raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys)) from error
+            raise StudyError(f"{said}, out of the range of {form}", keys=(KERNEL, *keys)) from error
         return made
 
     def shape(self, name: str) -> tuple[int, ...] | None:
