@@ -22,6 +22,7 @@ from nqbench.report.explain import Explained, SourceLine
 from nqbench.simulator import mistakes
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
 from nqbench.simulator.models import EXPAND
+from nqbench.simulator.native import provide_watcher
 from nqbench.simulator.ptx import Where
 from nqbench.simulator.sanitizer import CHECKED_BYTES
 from nqbench.study import Study, expand
@@ -88,17 +89,19 @@ def check_points(
 ) -> Checked:
     """Run every point once on a device in the checked mode. A single one may have a ``name``.
 
-    In random order, where a limit of ``limit_s`` seconds leaves out the rest. The first point does
-    not count: in a new installation it compiles the checks themselves, for many seconds.
+    In random order, where a limit of ``limit_s`` seconds leaves out the rest.
     """
-    began = start = time.monotonic()
+    began = time.monotonic()
     launch = launch_factors(points[0].workload) if points else ()
     found, listener = Checked(), listener or Listener()
+    listener.stage("loading the checks", 1)
+    provide_watcher()  # in a new installation it compiles them, for many seconds
     listener.stage("checking every access in the simulator", len(points))
+    start = time.monotonic()
     pairs = list(zip([name] if name else labels(points, launch), points, strict=True))
     if limit_s is not None:
         Random(0).shuffle(pairs)  # so that all levels come early
-    for number, (label, point) in enumerate(pairs):
+    for label, point in pairs:
         left_s = math.inf if limit_s is None else limit_s - (time.monotonic() - start)
         if point.skip or point.program is not None:
             found.skipped.append((label, point.skip or "it is a program of its own"))
@@ -110,7 +113,6 @@ def check_points(
             except KeyboardInterrupt:
                 found.interrupted = True
                 found.late.append(label)
-            start = start if number else time.monotonic()
         listener.advanced()
     found.wall_s = time.monotonic() - began
     return found

@@ -53,6 +53,15 @@ def _budget_s(text: str) -> float:
         raise StudyError(f"--budget: {error.message}") from error
 
 
+def _known_format(name: str) -> str:
+    """Raise ``StudyError`` for an unknown format, before anything is read or printed."""
+    from nqbench.report.exporters import FIGURE_FORMATS, HTML, exporter
+
+    if name not in (*FIGURE_FORMATS, HTML):
+        exporter(name)
+    return name
+
+
 Config = Annotated[Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.")]
 RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.")]
 DeviceName = Annotated[
@@ -67,7 +76,11 @@ Budget = Annotated[
 ]
 Formats = Annotated[
     list[str] | None,
-    option("--format -f FORMAT", "md, csv, tex, html; figures: svg, pdf, png; repeatable."),
+    option(
+        "--format -f FORMAT",
+        "md, csv, tex, html; figures: svg, pdf, png; repeatable.",
+        parser=_known_format,
+    ),
 ]
 CpuBaseline = Annotated[
     Path | None, option("--cpu RUN", "Run with the times of CPU programs, for all sizes.")

@@ -76,7 +76,7 @@ def run(
         raise StudyError("--dry-run plans for one device of this computer; name no cluster")
     spec = "" if target else choose(study.device(device), study.name)
     if dry_run:
-        _dry_run(study, spec, as_json=as_json)
+        _dry_run(study, spec, out, fresh, budget, as_json=as_json)
         return
     if target:
         from nqbench.cluster.devices import run_on_cluster
@@ -98,15 +98,23 @@ def run(
         raise typer.Exit(code)
 
 
-def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
-    """Show the points, and how long measuring takes at most."""
+def _dry_run(
+    study: Study, spec: str, out: Path | None, fresh: bool, budget: float | None, *, as_json: bool
+) -> None:
+    """Show the points, how long measuring takes at most, and what becomes of a named folder."""
     from nqbench.devices.registry import facts_for
+    from nqbench.measure.runner import foreseen
+    from nqbench.runs.reading import local_folder
     from nqbench.study import expand
 
     facts = facts_for(spec)
     points = expand(study, facts, warn=show.console.note)
     share_s = study.measure.budget_s
     most_s = None if facts.kind == "sim" else share_s * sum(not point.skip for point in points)
+    most_s = most_s and min(most_s, budget or most_s)
+    if out or fresh:
+        said = foreseen(study, out or local_folder(study.name, spec), fresh, facts.name)
+        show.console.note(said)
     if as_json:
         planned = [point.as_json() for point in points]
         show.console.print_json({"points": planned, "estimate_s": most_s})

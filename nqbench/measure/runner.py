@@ -224,6 +224,17 @@ def look_first(study: Study, out: Path, fresh: bool) -> None:
                 read_manifest(out)
 
 
+def foreseen(study: Study, out: Path, fresh: bool, device: str) -> str:
+    """What a run would do with its folder. Raises ``StoreError`` where it would be refused."""
+    look_first(study, out, fresh)
+    if not (out / MANIFEST).exists():
+        return f"it would start in {out}"
+    if fresh:
+        return f"it would start over in {out}; the run there would be kept aside"
+    manifest.check_same_run(out, read_manifest(out), study, device)
+    return f"it would resume the run in {out}"
+
+
 def _open_folder(
     writer: RunWriter, study: Study, device: str, fresh: bool, listener: Listener
 ) -> tuple[Record, ...]:

@@ -133,6 +133,19 @@ def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
     assert (found["kind"], found["buffer"], found["points"]) == ("out of bounds", "x", ["k"])
 
 
+def test_loading_the_checks_is_no_part_of_the_time_left(
+    study: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new installation compiles them for many seconds."""
+    seen = mock.Mock()
+    monkeypatch.setattr(inspection, "provide_watcher", seen.provide_watcher)
+    device = open_simulator("sim:mini", checked=True)
+    check_points(expand(load_study(Path(study)), device.facts)[:1], device, seen)
+    names = [(call[0], *call[1][:1]) for call in seen.method_calls]
+    last = ("stage", "checking every access in the simulator"), ("advanced",)
+    assert names == [("stage", "loading the checks"), ("provide_watcher",), *last]
+
+
 def test_what_was_found_before_an_interruption_is_said(
     study: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,9 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     run = folder / "results" / "local" / "sim-mini" / "tiny"
     before = (run / "records.jsonl").read_text()
     record = json.loads(before.splitlines()[-1])
+    dry = [*RUN, "sim", "--dry-run", "--out", run]
+    assert f"it would resume the run in {run}" in call(*dry, cwd=folder).err
+    assert "the run there would be kept aside" in call(*dry, "--fresh", cwd=folder).err
     assert record["status"] == "ok"
     assert record["answer"] == record["expected"] == "4"
     lines = done.out.splitlines()
@@ -180,6 +183,7 @@ RUN = ("run", "study.yaml", "--device")
         ((*RUN, "replay:x"), ("no longer a device", "nqbench report RUN")),
         ((*RUN, "sim", "--out", "study.yaml"), ("cannot be written",)),
         ((*RUN, "sim", "--out", "results/reference/a"), ("never",)),
+        ((*RUN, "sim", "--out", "study.yaml", "--dry-run"), ("cannot be written",)),
         (("static", "study.yaml", "--arch", " ,"), ("--arch", "sm_90")),
         (("static", "study.yaml", "--arch", "mini"), ("no architecture", "sm_90")),
         (("static", "study.yaml", "--arch", "sm_91"), ("sm_91", "sm_90")),
@@ -187,10 +191,8 @@ RUN = ("run", "study.yaml", "--device")
         (("count", "0"), ("1",)),
         (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
         (("report", "."), ("not a run folder",)),
-        (
-            ("report", ".", "--csv", "-f", "xml"),
-            ("--format has no effect here (--csv writes one table)",),
-        ),
+        (("report", ".", "--csv", "-f", "md"), ("has no effect here (--csv writes one table)",)),
+        (("report", ".", "-f", "xml"), ("no format is called 'xml'; known: md",)),
         (("report",), ("report needs the runs to report",)),
         (("report", "--site", "--csv"), ("--csv and --site are different reports",)),
         (("report", "--site", "--json"), ("--json has no effect here",)),
