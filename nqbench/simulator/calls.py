@@ -192,14 +192,6 @@ class _Flattening:
     # calls
 
     def _call(self, at: _Instance, item: Instruction) -> None:
-        """A call under a predicate is a branch around it."""
-        if item.guard is not None:
-            after, i = self._fresh("skip"), at.instruction(item)
-            skip = replace(i, opcode="bra", modifiers=(), operands=(Name(after),))
-            self.out.append(replace(skip, guard_negated=not i.guard_negated))
-            self._call(at, replace(item, guard=None))
-            self.out.append(Label(after))
-            return
         given = [o for o in item.operands if isinstance(o, ptx.Vector)]
         callee = next(o for o in item.operands if isinstance(o, Name | Register))
         before = item.operands.index(callee)

@@ -91,8 +91,7 @@ class _Splitter:
             if isinstance(item, Label):
                 self._go_on(self.labels[item.name])
             elif is_collective(item):
-                _unguarded(item)  # it has a block of its own: it waits for its members
-                if self.current.instructions:
+                if self.current.instructions:  # its own block: it waits for its members
                     self._go_on(BasicBlock())
                 self.current.gathers = True
                 self.current.instructions.append(item)
@@ -120,11 +119,11 @@ class _Splitter:
         elif item.opcode in ("ret", "exit"):
             self._branch(block, item, None, following)
         elif item.opcode == "brx":
-            _unguarded(item)
+            if item.guard is not None:
+                raise UnsupportedPtx("predicated brx", item.where)
             block.ending = "switch"
             block.targets = [self._target(name, item) for name in _table(self.kernel, item)]
         elif is_barrier(item):
-            _unguarded(item)
             block.ending, block.targets = "barrier", [following]
         else:
             return False
@@ -146,11 +145,6 @@ class _Splitter:
         if name not in self.labels:
             raise UnsupportedPtx(f"jump to {name}, which does not exist", at.where)
         return self.labels[name]
-
-
-def _unguarded(item: Instruction) -> None:
-    if item.guard is not None:
-        raise UnsupportedPtx(f"predicated {item.full_opcode}", item.where)
 
 
 def _table(kernel: PtxKernel, branch: Instruction) -> Iterable[str]:

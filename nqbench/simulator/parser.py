@@ -7,8 +7,10 @@ calls are replaced, so that everything after the parser sees one flat kernel.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from nqbench.simulator import calls, ptx
+from nqbench.simulator.cfg import is_barrier, is_collective
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
 _TOKEN = re.compile(
@@ -142,7 +144,7 @@ class _Body:
                 names = [f"{counted[1]}{i}" for i in range(int(counted[2]))] if counted else [name]
                 self.scopes[-1].update((n, ptx.Register(n + suffix, width)) for n in names)
         elif not text.startswith("."):
-            self.kernel.body.append(self._instruction(text, line))
+            self.kernel.body += self._around(self._instruction(text, line))
         elif (variable := VARIABLE.match(text)) is not None:
             self.kernel.variables[variable.group(4)] = read_variable(variable, line)
         elif text.startswith(".param"):
@@ -178,6 +180,15 @@ class _Body:
         return ptx.Instruction(
             words[0], tuple(words[1:]), operands, guard, bool(negated), self._where(line)
         )
+
+    def _around(self, i: ptx.Instruction) -> list[ptx.Instruction | ptx.Label]:
+        """A call, or what waits for other threads, with a branch in place of its predicate."""
+        if i.guard is None or not (i.opcode == "call" or is_barrier(i) or is_collective(i)):
+            return [i]
+        after, negated = f"$around{len(self.kernel.body)}", not i.guard_negated
+        to = (ptx.Name(after),)
+        skip = replace(i, opcode="bra", modifiers=(), operands=to, guard_negated=negated)
+        return [skip, replace(i, guard=None, guard_negated=False), ptx.Label(after)]
 
     def _operand(self, text: str) -> ptx.Operand:
         if text.startswith("["):

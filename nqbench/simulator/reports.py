@@ -23,7 +23,7 @@ from nqbench.simulator.ptx import WIDTHS, Instruction, Where
 
 TEXT = {
     Fault.DIVISION: "integer division by zero",
-    Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
+    Fault.BARRIER_SPLIT: "the lanes of a warp do not wait at the same bar.sync",
     Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
     Fault.BARRIER_NUMBER: "a barrier's number must be from 0 to 15, the same in each lane of a warp"
     " (here {address})",
@@ -47,7 +47,7 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
         site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
         closing = run.code.blocks[site.block].closing
         assert closing is not None
-        rule = f"; every lane of a warp must reach the same one; {_where(closing)}"
+        rule = f", {_where(closing)}; every lane of a warp must reach the same one"
         if kind is Fault.SKIPPED:
             rule = f", {_where(closing)}; every thread of the block must reach it, or none"
         said = f"{TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}){rule}"

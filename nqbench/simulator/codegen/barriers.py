@@ -8,20 +8,22 @@ from nqbench.simulator import layout as layouts
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.writer import KernelWriter, kinds
-from nqbench.simulator.ir import I32, I64, V32, Fields, Function, Module, Value, const
+from nqbench.simulator.ir import I1, I32, I64, LANES, V32, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import BlockSlot, Context, Fault, Warp, WarpLayout
 from nqbench.simulator.ptx import Immediate, Instruction, Operand
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierSite:
-    """A block-wide barrier in the code: where lanes continue after it."""
+    """A block-wide barrier in the code: where lanes continue after it; ``counted`` is one for a
+    number of threads, of which each warp counts as 32."""
 
     index: int
     barrier: int
     resume: int
     aligned: bool
     reduces: str
+    counted: bool
     block: int
 
 
@@ -37,7 +39,8 @@ def sites_of(k: KernelWriter, block: BasicBlock, index: int) -> list[BarrierSite
     if not {*numbers} <= {*range(layouts.BARRIERS)} or (reduces and len(numbers) > 1):
         raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
     aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
-    more = block.targets[0].index, aligned, reduces, block.index
+    counted = len(closing.operands) > 1 and "red" not in closing.modifiers
+    more = block.targets[0].index, aligned, reduces, counted, block.index
     return [BarrierSite(at, number, *more) for at, number in enumerate(numbers, index)]
 
 
@@ -67,7 +70,7 @@ def arrive(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i, "it needs a barrier and a number of threads")
     barrier = _number(k, i, number)
     _expect(k, barrier, count)
-    k.f.bump(_field(k, BlockSlot.ARRIVED, barrier), k.f.popcount(k.lanes))
+    k.f.bump(_field(k, BlockSlot.ARRIVED, barrier), _arriving(k))
     watch.at_barrier(k, k.lanes, barrier, watch.PASS)
 
 
@@ -75,6 +78,13 @@ def _expect(k: KernelWriter, barrier: Value, count: Operand) -> None:
     """Set the number of threads that a barrier is for."""
     wanted = k.f.extract(k.read(count, 32), k.f.lowest(k.lanes))
     k.f.store(k.f.resize(wanted, 64), _field(k, BlockSlot.EXPECTED, barrier), 8)
+
+
+def _arriving(k: KernelWriter) -> Value:
+    """What a barrier for a number of threads counts."""
+    f = k.f
+    whole = f.compare("eq", f.resize(k.lanes, 64), k.warp_number(Warp.ALIVE))
+    return f.select(whole, const(I32, LANES), f.popcount(k.lanes))
 
 
 def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
@@ -97,10 +107,22 @@ def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
     f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
     waiting = f.offset(k.warp, 8 * Warp.WAITING)
     f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
-    f.bump(_field(k, BlockSlot.ARRIVED, number), f.popcount(k.lanes))
+    arriving = _arriving(k) if site.counted else f.popcount(k.lanes)
+    f.bump(_field(k, BlockSlot.ARRIVED, number), arriving)
     all_threads = closing if count is None else None
     watch.at_barrier(k, k.lanes, number, watch.ARRIVE, all_threads)
     f.jump("dispatch")
+
+
+def left(k: KernelWriter, sites: list[BarrierSite], alive: Value) -> None:
+    """Lanes have left: the others of the warp may all wait at one barrier."""
+    f = k.f
+    for site in sites:
+        if site.counted:
+            waiting = f.load(I32, f.offset(k.warp, k.layout.waits + 4 * site.index), 4)
+            whole = f.and_(f.nonzero(waiting), f.compare("eq", f.resize(waiting, 64), alive))
+            more = f.select(whole, f.sub(const(I32, LANES), f.popcount(waiting)), const(I32, 0))
+            f.bump(_field(k, BlockSlot.ARRIVED, const(I64, site.barrier)), more)
 
 
 def result(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
@@ -212,7 +234,7 @@ def _resume(
 ) -> None:
     """Let a warp's waiting lanes continue behind the barrier."""
     warp = Fields(f, at)
-    going, several, last = const(I32, 0), const(I32, 0), const(I64, 0)
+    going, split, where = const(I32, 0), const(I1, 0), const(I64, 0)
     for site in sites:
         wait = f.offset(at, layout.waits + 4 * site.index)
         lanes = f.load(I32, wait, 4)
@@ -224,11 +246,12 @@ def _resume(
         bit = f.select(some, const(I64, 1 << site.resume % 64), const(I64, 0))
         warp.set(field, f.or_(warp.get(field), bit))
         going = f.or_(going, lanes)
-        last = f.select(some, const(I64, site.index), last)
         if site.aligned:
-            several = f.add(several, f.cast("zext", some, I32))
-    with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
-        _stop(f, context, Fault.BARRIER_SPLIT, last, f.address(at), going)
+            here = f.and_(some, f.compare("ne", f.resize(lanes, 64), warp.get(Warp.ALIVE)))
+            split = f.or_(split, here)
+            where = f.select(here, const(I64, site.index), where)
+    with f.when(split, likely=False):
+        _stop(f, context, Fault.BARRIER_SPLIT, where, f.address(at), going)
     with f.when(f.nonzero(going)):
         waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
         warp.set(Warp.WAITING, waiting)

@@ -281,7 +281,9 @@ class WarpFunction:
         f, k = self.f, self.k
         place = f.offset(k.warp, 8 * Warp.ALIVE)
         alive = f.load(I64, place, 8)
-        f.store(f.and_(alive, f.not_(f.resize(k.lanes, 64))), place, 8)
+        alive = f.and_(alive, f.not_(f.resize(k.lanes, 64)))
+        f.store(alive, place, 8)
+        barriers.left(k, self.barriers, alive)
         gone = f.resize(f.popcount(k.lanes), 64)
         f.bump(f.offset(k.pointer(Warp.SLOT), 8 * BlockSlot.ALIVE), f.sub(const(I64, 0), gone))
         # Fewer lanes are alive: lanes that wait for members may have them all now.

@@ -91,7 +91,7 @@ __global__ void no_such_barrier(int* out) {
 
 __global__ void split_barrier(int* out) {
   if (threadIdx.x < 16) {
-    // stops: lanes of one warp wait at different bar.sync instructions
+    // stops: the lanes of a warp do not wait at the same bar.sync
     asm volatile("bar.sync 0;");
     out[0] = 1;
   } else {

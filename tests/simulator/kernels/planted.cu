@@ -736,3 +736,22 @@ K all_at_a_barrier(int* out, int*) {
     }
     if (blockIdx.x == 0) __syncthreads();
 }
+#define BAR_IF(p) "{ .reg .pred p; setp.ne.u32 p, %0, 0; @p bar.sync 1, 64; }" ::"r"(int(p))
+K lanes_skip_by_predicate(int* out, int*) {
+    asm volatile(BAR_IF(T % 2 == 0) : "memory");  // bad: divergent barrier
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = 1;
+}
+K warps_by_predicate(int* out, int*) {
+    __shared__ int s[64];
+    if (T < 64) s[T] = T;
+    asm volatile(BAR_IF(T < 64) : "memory");
+    if (T < 64) out[blockIdx.x * 96 + T] = s[63 - T];
+}
+K part_of_a_warp(int* out, int*) {
+    __shared__ int s[48];
+    if (T >= 48) return;
+    s[T] = T;
+    asm volatile("bar.sync 1, 64;" ::: "memory");  // which counts whole warps
+    out[blockIdx.x * 96 + T] = s[47 - T];
+}
