@@ -78,6 +78,11 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Launc
             f"kernel {kernel.entry}: {threads} threads per block; {simulation.spec} takes 1 to"
             f" {facts.max_threads_per_block}"
         )
+    if threads > (code.kernel.most_threads or threads):
+        raise LaunchError(
+            f"kernel {kernel.entry}: {threads} threads per block; its __launch_bounds__ allow"
+            f" {code.kernel.most_threads}"
+        )
     if min(kernel.grid) < 1:
         raise LaunchError(f"kernel {kernel.entry}: the grid {kernel.grid} has no blocks")
     static = code.symbols.static_shared_bytes

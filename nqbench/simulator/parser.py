@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import prod
 
 from nqbench.simulator import calls, ptx
 from nqbench.simulator.cfg import is_barrier, is_collective
@@ -25,6 +26,7 @@ _TOKEN = re.compile(
 """What stands in a body, one after the other."""
 _COMMENT = re.compile(r"//[^\n]*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
+_BOUNDS = re.compile(r"\.(?:maxntid|reqntid)\s+([\d, ]+)")
 _REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _COMMA = re.compile(r",(?![^\[{(]*[\]})])")
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
@@ -74,6 +76,8 @@ class _Module:
         line, body = self.text.count("\n", 0, start) + 1, self.text.index("{", start)
         places, nbytes = parameters(self.text[start:body], line)
         kernel = ptx.PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line)[0]))
+        if bounds := _BOUNDS.search(self.text, start, body):
+            kernel.most_threads = prod(map(int, bounds[1].split(",")))
         end = _Body(kernel, self.text, self.files).read(body)
         used = set(re.findall(r"[\w$]+", self.text[body:end]))
         self._variables(kernel, [name for name in self.statements if name in used])
@@ -94,6 +98,8 @@ class _Body:
         self.kernel = kernel
         self.text = text
         self.scopes: list[dict[str, ptx.Register]] = []
+        self.starts: list[int] = []
+        """Where in the body each scope begins."""
         self.parameters: dict[str, str] = {}
         self.opened = 0
         self.files = files
@@ -114,9 +120,11 @@ class _Body:
             if kind == "brace":
                 if match[0] == "{":
                     self.scopes.append({})
+                    self.starts.append(len(self.kernel.body))
                     self.opened += 1
                 else:
                     self.scopes.pop()
+                    self._close(self.starts.pop())
                 if not self.scopes:
                     return match.end()
             elif kind == "line" and int(match["line"]):
@@ -131,6 +139,20 @@ class _Body:
             elif kind == "statement":
                 self._statement(_COMMENT.sub("", match["statement"]).strip(), line)
         raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(line))
+
+    def _close(self, start: int) -> None:
+        """The scope from there on ends: give its labels names of their own."""
+        inside = self.kernel.body[start:]
+        labels = {i.name for i in inside if isinstance(i, ptx.Label) and "@" not in i.name}
+        if not labels or not self.scopes:
+            return
+        own = {name: ptx.Name(f"{name}@{start}") for name in labels}
+        for at, i in enumerate(inside, start):
+            if isinstance(i, ptx.Label):
+                self.kernel.body[at] = ptx.Label(own[i.name].name if i.name in own else i.name)
+            elif i.opcode == "bra":
+                to = (own.get(o.name, o) if isinstance(o, ptx.Name) else o for o in i.operands)
+                self.kernel.body[at] = replace(i, operands=tuple(to))
 
     def _statement(self, text: str, line: int) -> None:
         if text.startswith(".reg"):

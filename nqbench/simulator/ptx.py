@@ -158,7 +158,8 @@ class PtxVariable:
 class PtxKernel:
     """One entry function, or one that a kernel calls. ``targets`` are the jump tables of
     ``brx.idx``, ``returns`` the names of a function's results, ``functions`` the addresses of those
-    functions whose addresses are used."""
+    functions whose addresses are used, ``most_threads`` those of a block that it is compiled for (0:
+    any number)."""
 
     name: str
     parameters: dict[str, tuple[int, int]]
@@ -168,6 +169,7 @@ class PtxKernel:
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     returns: tuple[str, ...] = ()
     functions: dict[str, int] = field(default_factory=dict)
+    most_threads: int = 0
 
 
 ATOMICS = ("atom", "red")

@@ -127,6 +127,7 @@ def _translated(
     if PTXAS in asked:
         assemble(k.assembled, blocks, placed)
     k.outlines, k.watched = outlines(blocks), watched
+    k.guesses = liveness.guesses(blocks) if watched else set()
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {

@@ -102,6 +102,8 @@ def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
     strong = not STRONG.isdisjoint(i.modifiers) or (space == "global" and "volatile" in i.modifiers)
     if i.opcode == "st":
         return STRONG_STORE if strong else STORE
+    if i in k.guesses:
+        return STRONG_LOAD
     return STRONG_LOAD if strong and not _in_step(k.block.instructions, i) else LOAD
 
 
