@@ -36,6 +36,7 @@ def check(
     grid: str = option("--grid X,Y,Z", "Of a file: blocks.", ""),
     block: str = option("--block X,Y,Z", "Of a file: threads per block.", ""),
     shared: str = option("--shared BYTES", "Of a file: dynamic shared memory.", ""),
+    cooperative: bool = option("--cooperative", "Of a file: with grid sync.", False),
     arg: list[str] | None = option(
         "--arg 'NAME: TYPE[LENGTH] = CONTENTS'", "Of a file: an argument, in their order.", None
     ),
@@ -56,14 +57,18 @@ def check(
     simulator, file = open_simulator(device, checked=True), Path(subject)
     study: str | Study = subject
     warn: Callable[[str], None] | None = None  # a kernel alone has no check of its answer
+    launch = {"entry": entry, "grid": grid, "block": block, "shared": shared}
     if file.suffix in SOURCES:
         why = f"{subject} is one launch: --grid, --block and --arg have its sizes"
         options.refuse({"--point": point, "--n": n}, why)
-        study = of_kernel(file, entry, grid, block, shared, arg or (), include or ())
+        study = of_kernel(file, launch, cooperative, arg or (), include or ())
     else:
-        launch = {"--entry": entry, "--grid": grid, "--block": block, "--shared": shared}
-        given = {**launch, "--arg": arg, "--include": include}
-        options.refuse(given, f"{subject} is not a .cu file; its study says what to launch")
+        why = f"{subject} is not a .cu file; its study says what to launch"
+        given = {**launch, "cooperative": cooperative, "arg": arg, "include": include}
+        options.refuse(
+            {f"--{name}": value for name, value in given.items()},
+            why,
+        )
         warn = show.console.note
     points = chosen_points(study, simulator.facts, point or (), n or (), warn=warn)
     with show.progress.progress() as listener:

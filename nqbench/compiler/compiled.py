@@ -25,6 +25,7 @@ from nqbench.errors import CompileError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference, Kernel
 from nqbench.system.files import keep, kept
+from nqbench.system.suggest import many
 
 _SIZED, _PARAMETER = 4, 0x17
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -193,7 +194,7 @@ def check_arguments(
     if takes != gives:
         names = ", ".join(name.rpartition(" ")[2] for name in kernel.names)
         given = f"{gives} {'is' if gives == 1 else 'are'} given" + (f": {names}" if names else "")
-        raise CompileError(f"{where} takes {takes} arguments{listed}, but {given}")
+        raise CompileError(f"{where} takes {many(takes, 'argument')}{listed}, but {given}")
     faults = []
     for number, one in enumerate(kernel.arguments):
         is_buffer = isinstance(one, str)

@@ -158,7 +158,7 @@ class PtxVariable:
 class PtxKernel:
     """One entry function, or one that a kernel calls. ``targets`` are the jump tables of
     ``brx.idx``, ``returns`` the names of a function's results, ``functions`` the addresses of those
-    functions whose addresses are used, ``most_threads`` those of a block that it is compiled for (0:
+    functions whose addresses are used, ``most_threads`` a block's under ``__launch_bounds__`` (0:
     any number)."""
 
     name: str

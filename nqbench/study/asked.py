@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
@@ -17,7 +18,9 @@ from typing import Any, Final
 
 import yaml
 
+from nqbench import expressions
 from nqbench.errors import InfeasibleError, StudyError
+from nqbench.expressions import FUNCTIONS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
 from nqbench.study.check import check_level, is_expression
@@ -98,18 +101,17 @@ _PLAIN: Final = re.compile(r"-?\d+(?:\.\d*)?")
 
 
 def of_kernel(
-    source: Path, entry: str, grid: str, block: str, shared: str, arguments: Sequence[str],
+    source: Path, launch: Mapping[str, str], cooperative: bool, arguments: Sequence[str],
     include: Sequence[Path] = (),
 ) -> Study:  # fmt: skip
-    """A study of one launch of a kernel in a file; ``grid`` and ``block`` are written like ``4,2``,
-    ``arguments`` like ``x: float32[1024] = random`` and ``n: int32 = 1024``, ``include`` are the
-    folders of its headers. Raises ``StudyError``.
+    """A study of one launch of a kernel in a file. ``launch`` has ``entry``, ``grid`` and ``block``
+    (written like ``4,2``) and ``shared``, ``arguments`` are like ``x: float32[1024] = random`` and
+    ``n: int32 = 1024``, ``include`` are the folders of its headers. Raises ``StudyError``.
     """
     if not source.is_file():
         close = "" if source.is_dir() else nearest_file(source, *SOURCES)
         hint = f"; did you mean {close}?" if close else ", but a folder" * source.is_dir()
         raise StudyError(f"there is no file {source}{hint}")
-    launch = {"entry": entry, "grid": grid, "block": block, "shared": shared}
     if missing := [f"--{name}" for name in ("entry", "grid", "block") if not launch[name]]:
         form = "--entry NAME --grid 4 --block 128 --arg 'x: float32[1024] = random'"
         raise StudyError(f"{source}: {listing(missing, 'and')} must be given: {form}")
@@ -126,6 +128,10 @@ def of_kernel(
             raise StudyError(f"--arg '{word}' cannot be read; {form}")
         if name in taken:
             raise StudyError(f"--arg {name} is given twice")
+        if name == "n" and given:
+            with suppress(StudyError):
+                expression = expressions.parse(given, expressions.NUMBER)
+                given = str(expressions.evaluate(expression, expressions.NUMBER, {}, FUNCTIONS))
         if name == "n" and (extent or not re.fullmatch(r"\d*[1-9]\d*", given)):
             raise StudyError(
                 f"--arg '{word}': n can only be a whole number from 1; write another name (those of"
@@ -139,8 +145,9 @@ def of_kernel(
             taken[name] = {"dtype": dtype, "value": name}
             values[name] = _number(given)
     sizes = [values.pop("n", 1)]  # a study's own name for its size
-    kernel: dict[str, object] = {"source": source.name, "entry": entry}
-    kernel |= {"grid": _numbers(grid), "block": _numbers(block), "shared": _number(shared or "0")}
+    kernel: dict[str, object] = {"source": source.name, "entry": launch["entry"]}
+    kernel |= {name: _numbers(launch[name]) for name in ("grid", "block")}
+    kernel |= {"shared": _number(launch["shared"] or "0"), "cooperative": cooperative}
     folders = [str(folder.resolve()) for folder in include]
     said |= {(KERNEL, "include", i): f"--include {folder}" for i, folder in enumerate(include)}
     parts = {"arguments": taken, "values": values, "include": folders}

@@ -755,3 +755,23 @@ K part_of_a_warp(int* out, int*) {
     asm volatile("bar.sync 1, 64;" ::: "memory");  // which counts whole warps
     out[blockIdx.x * 96 + T] = s[47 - T];
 }
+K swapped_by_a_guess(int* out, int*) {
+    int old = out[0], seen;
+    do {
+        seen = old;
+        old = atomicCAS(&out[0], seen, seen + 1);
+    } while (old != seen);
+}
+K swapped_by_what_is_elsewhere(int* out, int*) {
+    int seen = out[1];  // bad: race
+    atomicCAS(&out[0], seen, seen + 1);
+    atomicAdd(&out[1], 1);
+}
+K labels_in_two_scopes(int* out, int*) {
+    int n = T % 3, m = 2;
+    for (int* count : {&n, &m})
+        asm volatile("{ .reg .pred p; AGAIN: setp.le.s32 p, %0, 0; @p bra DONE; sub.s32 %0, %0, 1;"
+                     " bra AGAIN; DONE: }"
+                     : "+r"(*count));
+    out[blockIdx.x * 96 + T] = n + m;
+}
