@@ -155,16 +155,6 @@ def guesses(blocks: list[BasicBlock]) -> set[ptx.Instruction]:
     """Loads that only tell a compare-and-swap of the same word what to expect there, as in the
     CUDA C++ Programming Guide's atomic functions: a wrong guess costs one more turn."""
     made, _ = by_register(blocks)
-
-    def root(place: object) -> tuple[object, int]:
-        assert isinstance(place, ptx.Memory)
-        base = place.base
-        while isinstance(base, ptx.Register) and len(found := made.get(base, ())) == 1:
-            if found[0].opcode not in ("mov", "cvta"):
-                break
-            base = found[0].operands[1]
-        return base, place.offset
-
     loads: set[ptx.Instruction] = set()
     for swap in (i for block in blocks for i in block.instructions):
         if swap.opcode != "atom" or "cas" not in swap.modifiers:
@@ -175,7 +165,7 @@ def guesses(blocks: list[BasicBlock]) -> set[ptx.Instruction]:
             for i in () if register in seen else made.get(register, ()):
                 if i.opcode == "mov":
                     pending += sources(i)
-                elif i.opcode == "ld" and root(i.operands[1]) == root(swap.operands[1]):
+                elif i.opcode == "ld" and i.operands[1] == swap.operands[1]:
                     loads.add(i)
             seen.add(register)
     return loads

@@ -72,7 +72,7 @@ def fault(run: SimLaunch, entry: str) -> KernelFault:
     else:
         said = TEXT[kind].format(address=address, text=_text(run, address))
     if kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
-        said += " (a grid sync in a launch that is not cooperative: give `cooperative`, --cooperative)"
+        said += " (a grid sync in a launch that is not cooperative; give `cooperative`)"
     who = f"block {block}, thread {thread}, warp {warp}, lane {lane}"
     return _stopped(entry, f"{said}; {who}; {_where(instruction)}", finding)
 

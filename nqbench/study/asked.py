@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
@@ -18,9 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from nqbench import expressions
 from nqbench.errors import InfeasibleError, StudyError
-from nqbench.expressions import FUNCTIONS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point, text
 from nqbench.study.check import check_level, is_expression
@@ -128,15 +125,6 @@ def of_kernel(
             raise StudyError(f"--arg '{word}' cannot be read; {form}")
         if name in taken:
             raise StudyError(f"--arg {name} is given twice")
-        if name == "n" and given:
-            with suppress(StudyError):
-                expression = expressions.parse(given, expressions.NUMBER)
-                given = str(expressions.evaluate(expression, expressions.NUMBER, {}, FUNCTIONS))
-        if name == "n" and (extent or not re.fullmatch(r"\d*[1-9]\d*", given)):
-            raise StudyError(
-                f"--arg '{word}': n can only be a whole number from 1; write another name (those of"
-                " a kernel's parameters need not be the same)"
-            )
         said |= {(KERNEL, group, name): f"--arg '{word}'" for group in ("arguments", "values")}
         if extent:
             taken[name] = {"dtype": dtype, "shape": _numbers(extent), "restore": bool(given)}
@@ -144,7 +132,6 @@ def of_kernel(
         else:  # other expressions may read it
             taken[name] = {"dtype": dtype, "value": name}
             values[name] = _number(given)
-    sizes = [values.pop("n", 1)]  # a study's own name for its size
     kernel: dict[str, object] = {"source": source.name, "entry": launch["entry"]}
     kernel |= {name: _numbers(launch[name]) for name in ("grid", "block")}
     kernel |= {"shared": _number(launch["shared"] or "0"), "cooperative": cooperative}
@@ -152,7 +139,7 @@ def of_kernel(
     said |= {(KERNEL, "include", i): f"--include {folder}" for i, folder in enumerate(include)}
     parts = {"arguments": taken, "values": values, "include": folders}
     kernel |= {key: part for key, part in parts.items() if part}
-    study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": sizes, "kernel": kernel})
+    study = read_dict({"name": re.sub(r"\W", "_", source.stem), "n": [1], "kernel": kernel})
     return load_study(replace(study, path=source, lines={}, words=said))
 
 

@@ -302,7 +302,8 @@ class _KernelChecks:
             for name in getattr(self.file, group):
                 self.word(name, ("np", "rng"), group)
                 value = self.kernel.block.arguments.get(name, {}).get("value")
-                if name in seen and not (group == "arguments" and value == name):
+                hides = group == "arguments" and value == name
+                if name in seen and not (hides or self.source.words):  # its n is no size
                     said = f"'{name}' is a name under {seen[name]} too; give each its own name"
                     raise self.error(said, group, name)
                 seen[name] = group

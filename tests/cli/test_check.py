@@ -95,7 +95,6 @@ FILES: dict[str, tuple[list[Any], int, str]] = {
     "too large": ([*KERNEL, *OUT, "--arg", "raw: int32[10**8]"], 1, "the 268,435,456 of the check"),
     "no folder": ([*KERNEL, *OUT, *RAW, "--include", "nowhere"], 2, "--include nowhere: "),
     "given twice": ([*KERNEL, *OUT, *OUT], 2, "--arg out is given twice"),
-    "no size": ([*KERNEL, *OUT, "--arg", "n: int32 = 0"], 2, "a whole number from 1; write"),
     "not sized": ([*KERNEL, *OUT, "--arg", "m: int32"], 2, "--arg 'm: int32' cannot be read; wr"),
     "of C++": ([*KERNEL, "--arg", "m: int[4]"], 2, "--arg 'm: int[4]': 'm' has the dtype 'int'; d"),
     "a struct": ([*KERNEL, "--arg", "p: Point[4]"], 2, "is its bytes, of type uint8"),
@@ -118,7 +117,7 @@ def test_a_kernel_in_a_file(case: str) -> None:
     assert (done.code, said in done.said, "study" in done.said) == (code, True, False), done.said
 
 
-def test_a_number_called_n_is_the_size(tmp_path: Path) -> None:
+def test_a_number_called_n_is_one_like_others(tmp_path: Path) -> None:
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers" / "types.h").write_text("typedef float Number;")
     text = "__global__ void k(Number* x, int n) { x[threadIdx.x] = n; }"

@@ -264,21 +264,3 @@ def test_nan_as_an_integer(kinds: str) -> None:
     given = np.full(1, np.nan, "float32" if kinds.endswith("f32") else "float64")
     found = computed([f"cvt.rzi.{kinds} %d, %a"], f"uint{kinds[1:3]}", given)
     assert found.tolist() == [[NAN[kinds]]]
-
-
-@pytest.mark.parametrize(
-    ("how", "nearest"),
-    [("rna", lambda x: np.floor(x + 0.5)), ("rn", np.rint), ("rz", np.floor)],
-    ids=["rna", "rn", "rz"],
-)
-def test_tf32(how: str, nearest: Callable[[Any], Any]) -> None:
-    bits = np.random.default_rng(3).integers(0, 2**32, 253, np.uint32)
-    bits[:60] = bits[:60] & 0xFFFFE000 | 0x1000  # ties
-    given = np.r_[bits, np.array([0x7F800000, 0xFF800000, 0x7FC00001], np.uint32)].view("float32")
-    (got,) = computed([f"cvt.{how}.tf32.f32 %r6, %a; mov.b32 %d, %r6"], "float32", given)
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = np.abs(given.astype(np.float64))
-        step = np.exp2(np.maximum(np.frexp(size)[1] - 1, -126) - 10)  # of a fraction of 10 bits
-        wanted = np.copysign(nearest(size / step) * step, given).astype(np.float32)
-    wanted[~np.isfinite(given)] = given[~np.isfinite(given)]
-    np.testing.assert_array_equal(got, wanted)

@@ -159,19 +159,6 @@ def _fewer_bits(f: Function, size: Value, fraction: int, bias: int) -> Value:
     return f.select(small, tiny, normal)
 
 
-def to_tf32(k: KernelWriter, value: Value, towards: str) -> Value:
-    """The bits of a float with a fraction of 10 bits (``cvt.rna.tf32``): the nearest, a tie away
-    from zero, to even or cut as asked; NaN always 7FFFFFFF."""
-    f, half, even = k.f, 0 if towards == "rz" else 1 << 12, int(towards == "rn")
-    bits = f.as_number(value)
-    odd = f.and_(f.op("lshr", bits, const(V32, 13)), const(V32, even))
-    near = f.add(bits, f.add(odd, const(V32, half - even)))
-    near = f.and_(near, const(V32, ~0x1FFF))
-    special = f.compare("uge", f.and_(bits, const(V32, MAGNITUDE)), const(V32, 0x7F800000))
-    nan = f.fcompare("uno", value, value)
-    return f.select(nan, const(V32, MAGNITUDE), f.select(special, bits, near))
-
-
 def _to_eight(f: Function, value: Value, kind: str) -> Value:
     """The 8 bits nearest to a float, at most the largest number (<32 x i32>)."""
     fraction, bias, most = EIGHTS[kind]
