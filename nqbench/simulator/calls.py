@@ -221,6 +221,8 @@ class _Flattening:
             why = "is only declared in this file (include the one that has it)"
             if name.startswith(LAUNCHES):
                 why = "launches a kernel from a kernel, which is not simulated"
+            elif name in ("malloc", "free"):
+                why = "asks for memory of the heap (malloc, new), which is not simulated"
             elif name in self.active:
                 why = "calls itself (recursion is not simulated)"
             shown = demangled(name) or name

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 
+from nqbench.compiler.bindings import cuda_headers
 from nqbench.simulator import calls, ptx
 from nqbench.simulator.cfg import is_barrier, is_collective
 
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.MULTILINE)
 _TOKEN = re.compile(
     r"(?P<space>\s+|//[^\n]*)"
-    r"|\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)[^\n]*"
+    r"|(?P<loc>\.loc\s+(\d+\s+\d+\s+\d+)(?:[^\n]*inlined_at\s+(\d+\s+\d+\s+\d+))?)[^\n]*"
     r"|(?P<brace>[{}])"
     r"|(?P<table>[\w$]+)\s*:\s*\.branchtargets\s+(?P<targets>[^;]*);"
     r"|(?P<call>[\w$]+\s*:\s*\.call(?:prototype|targets)[^;]*;)"
@@ -49,7 +51,9 @@ def parse(text: str, entry: str) -> ptx.PtxKernel:
 class _Module:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.files = dict(_FILE.findall(text))
+        self.files = {number: Path(path) for number, path in _FILE.findall(text)}
+        cuda = {*cuda_headers()}
+        self.own = {n for n, p in self.files.items() if p.is_file() and not {*p.parents} & cuda}
         self.statements: dict[str, tuple[int, re.Match[str]]] = {}
         for found in _DECLARED.finditer(text):
             match = VARIABLE.match(_COMMENT.sub("", found[1]).strip())
@@ -78,7 +82,7 @@ class _Module:
         kernel = ptx.PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line)[0]))
         if bounds := _BOUNDS.search(self.text, start, body):
             kernel.most_threads = prod(map(int, bounds[1].split(",")))
-        end = _Body(kernel, self.text, self.files).read(body)
+        end = _Body(kernel, self.text, self.files, self.own).read(body)
         used = set(re.findall(r"[\w$]+", self.text[body:end]))
         self._variables(kernel, [name for name in self.statements if name in used])
         return kernel
@@ -94,7 +98,9 @@ class _Module:
 
 
 class _Body:
-    def __init__(self, kernel: ptx.PtxKernel, text: str, files: dict[str, str]) -> None:
+    def __init__(
+        self, kernel: ptx.PtxKernel, text: str, files: dict[str, Path], own: set[str]
+    ) -> None:
         self.kernel = kernel
         self.text = text
         self.scopes: list[dict[str, ptx.Register]] = []
@@ -103,6 +109,9 @@ class _Body:
         self.parameters: dict[str, str] = {}
         self.opened = 0
         self.files = files
+        self.own = own
+        self.calls: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Of each place in a function that is inlined, where it is called."""
         self.file = ""
         self.source_line = 0
 
@@ -127,10 +136,8 @@ class _Body:
                     self._close(self.starts.pop())
                 if not self.scopes:
                     return match.end()
-            elif kind == "line" and int(match["line"]):
-                # Line 0 marks code without a line of its own: keep the last known one.
-                self.file = self.files.get(match["file"], "")
-                self.source_line = int(match["line"])
+            elif kind == "loc":
+                self._locate(*(tuple(place.split()) for place in match.groups("")[2:4]))
             elif kind == "targets":
                 names = match["targets"].split(",")
                 self.kernel.targets[match["table"]] = tuple(name.strip() for name in names)
@@ -139,6 +146,17 @@ class _Body:
             elif kind == "statement":
                 self._statement(_COMMENT.sub("", match["statement"]).strip(), line)
         raise ptx.UnsupportedPtx("the entry has no end", ptx.Where(line))
+
+    def _locate(self, place: tuple[str, ...], call: tuple[str, ...]) -> None:
+        """Code of a place follows: in a function of CUDA's that is inlined, that of its call."""
+        if place[1] == "0":
+            return  # code without a line of its own: keep the last known one
+        outer = place
+        self.calls[place] = call
+        while outer and outer[0] not in self.own:
+            outer = self.calls.get(outer, ())
+        file, line, _ = outer or place
+        self.file, self.source_line = self.files.get(file, Path()).name, int(line)
 
     def _close(self, start: int) -> None:
         """The scope from there on ends: give its labels names of their own."""
@@ -190,10 +208,9 @@ class _Body:
         if guard_name and guard is None:
             raise ptx.UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
         words = opcode.split(".")
-        if words[0] in REFUSED:
-            raise ptx.UnsupportedPtx(
-                f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line)
-            )
+        if f"{opcode}.".startswith(tuple(REFUSED)):
+            why = next(why for name, why in REFUSED.items() if f"{opcode}.".startswith(name))
+            raise ptx.UnsupportedPtx(f"{opcode}: {why} not simulated;", self._where(line))
         parts = _split(rest)
         try:
             operands = tuple(self._operand(part) for part in parts)
@@ -263,8 +280,8 @@ _FUNCTION = re.compile(
     r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
     re.MULTILINE,
 )
-REFUSED = {opcode: why for why, names in ptx.FAMILIES["refused"].items() for opcode in names}
-"""Opcodes whose operands have forms of their own."""
+REFUSED = {f"{opcode}.": why for why, names in ptx.FAMILIES["refused"].items() for opcode in names}
+"""How instructions begin whose operands have forms of their own, or that need other hardware."""
 _REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
 # ``.ptr`` says what a pointer points to; the compiler writes it for sm_100 and later.
 _PARAM = re.compile(

@@ -99,9 +99,10 @@ def test_an_unwritten_word_that_decides_is_a_fault(what: int) -> None:
 
 REFUSED = {
     "faults.cu unknown": r"setmaxnreg\.inc\.sync\.aligned\.u32 at PTX line \d+ \(faults\.cu:\d+\)$",
-    "faults.cu textured": r"tex\.1d.*: textures are not simulated; at PTX line",
+    "faults.cu textured": r"textures are not simulated; at PTX line \d+ \(faults\.cu:135\)",
+    "faults.cu clustered": r"cluster\.arrive: thread block clusters are not simulated; at PTX line",
     "calls.cu numbers": r"fibonacci\(int\), which calls itself \(recursion is not simulated\)",
-    "calls.cu mallocs": r"a call of malloc, .* at PTX line \d+ \(calls\.cu:\d+\)",
+    "calls.cu mallocs": r"asks for memory of the heap .* at PTX line \d+ \(calls\.cu:\d+\)",
 }
 
 

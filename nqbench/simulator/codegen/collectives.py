@@ -38,7 +38,7 @@ def _groups(k: KernelWriter, i: Instruction) -> Iterator[tuple[Value, Value]]:
 
 def _tell(k: KernelWriter, i: Instruction, how: int) -> None:
     """Tell the watcher which lanes meet."""
-    if k.watched:
+    if k.watched and "sync" in i.modifiers:
         with _groups(k, i) as (group, _):
             watch.at_barrier(k, group, 0, how)
 

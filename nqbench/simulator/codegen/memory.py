@@ -362,5 +362,5 @@ def _combined(
 MEMORY: dict[str, writer.Handler] = {
     "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
     "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
-    "nanosleep": nothing, "griddepcontrol": nothing,
+    "nanosleep": nothing, "griddepcontrol": nothing, "pmevent": nothing,
 }  # fmt: skip

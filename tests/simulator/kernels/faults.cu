@@ -208,3 +208,5 @@ __global__ void skips_a_turn(int* out) {
     out[threadIdx.x] += i;
   }
 }
+
+__global__ void clustered(int* out) { asm volatile("barrier.cluster.arrive;"); }
