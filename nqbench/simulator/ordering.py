@@ -40,7 +40,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
- PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS) = (
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS, BLOCKS) = (
     constant(field) for field in [*watch.Field][:-1]
 )
 # fmt: on
@@ -125,16 +125,17 @@ def _warp_of(h: Any, thread: int) -> Any:
 @compiled
 def _met(
     h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
-    fenced: bool,
+    fenced: bool, end: int = ENDLESS, between: bool = False,
 ) -> bool:  # fmt: skip
-    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
+    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later, but not
+    after ``end``; ``between``: with a fence before, and not only at some time.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
     only what came before a fence, of either thread; unless ``fenced``, whatever came before."""
     a = _ring(h, field, length, other)
     far = fenced and (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
-    far = far and longs(h, FENCES)[other - h[FIRST]] <= when
+    far = far and (between or longs(h, FENCES)[other - h[FIRST]] <= when)
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
         if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
@@ -142,7 +143,7 @@ def _met(
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
         for j in range(0, length * watch.ENTRY, watch.ENTRY):
-            if b[j] != a[i] or b[j + 1] <= a[i + 1]:
+            if b[j] != a[i] or not a[i + 1] < b[j + 1] <= end:
                 continue
             if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
                 return True
@@ -238,6 +239,26 @@ def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, fenced: bool) -> 
     return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, fenced) or _met(
         h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, fenced
     )
+
+
+@compiled
+def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int) -> bool:
+    """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
+    where the last of all blocks to arrive sets the flag that the others wait for."""
+    other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
+    length = watch.BLOCK_RING
+    for block in range(h[BLOCKS] if h[HANDED] > when else 0):
+        m = _ring(h, BLOCK_RINGS, length, h[FIRST] + block * h[THREADS])
+        for i in range(0, length * watch.ENTRY, watch.ENTRY):
+            time, middle, then = m[i + 1], m[i + 2], m[i + 3]
+            if time <= when:
+                continue
+            if not _met(h, BLOCK_RINGS, length, other, epoch, when, middle, then, True, time):
+                continue
+            now = s.epoch
+            if _met(h, BLOCK_RINGS, length, middle, then, time, thread, now, True, ENDLESS, True):
+                return True
+    return False
 
 
 @inlined

@@ -70,6 +70,7 @@ class LaunchWatch:
             Field.THREADS: shape.threads,
             Field.WARPS: warps,
             Field.SLOTS: slots,
+            Field.BLOCKS: blocks,
             Field.CELLS_PER_SLOT: cells,
             Field.LOCAL_BYTES: local,
             Field.SHARED_SHIFT: shared_shift,

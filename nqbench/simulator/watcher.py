@@ -70,6 +70,8 @@ def _race(
     h: Any, s: o.Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
     address: int, old: int, new: int, size: int,
 ) -> None:  # fmt: skip
+    if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread):
+        return
     if o.handed(h, s, cells, at, thread, fenced=False):
         space += watch.UNFENCED
     _report(h, kind, where, cells[at + o.WHERE], address, thread, cells[at + o.THREAD], old, new,

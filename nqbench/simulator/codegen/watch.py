@@ -63,7 +63,8 @@ class Field(IntEnum):
     COPY_KNOWN = 30  # thread of a slot, such a load: bit mask of its bytes that were written
     HANDED = 31  # when the last atomic that hands something over was
     POLLS = 32  # how many strong accesses there were
-    END = 33
+    BLOCKS = 33
+    END = 34
 
 
 Found = IntEnum(

@@ -775,3 +775,33 @@ K labels_in_two_scopes(int* out, int*) {
                      : "+r"(*count));
     out[blockIdx.x * 96 + T] = n + m;
 }
+#define GIVE(number) \
+    __threadfence(); \
+    atomicAdd(&out[number], 1)
+#define TAKE(number)                             \
+    while (atomicAdd(&out[number], 0) == 0) {} \
+    __threadfence()
+K passed_on(int* out, int* raw) {  // from a warp by the other block to another warp
+    if (blockIdx.x == 0 && T == 0) {
+        raw[0] = 1;
+        GIVE(0);
+    } else if (blockIdx.x == 1 && T == 0) {
+        TAKE(0);
+        GIVE(1);
+    } else if (blockIdx.x == 0 && T == 64) {
+        TAKE(1);
+        out[2] = raw[0];
+    }
+}
+K passed_on_without_a_fence(int* out, int* raw) {
+    if (blockIdx.x == 0 && T == 0) {
+        raw[0] = 1;
+        GIVE(0);
+    } else if (blockIdx.x == 1 && T == 0) {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        atomicAdd(&out[1], 1);
+    } else if (blockIdx.x == 0 && T == 64) {
+        TAKE(1);
+        out[2] = raw[0];  // bad: race
+    }
+}
