@@ -195,7 +195,9 @@ def simulate(
         with device.prepare(sliced(whole, key[-1], SLICES[n])) as prepared:
             assert isinstance(prepared, SimPrepared)
             clocks = prepared.launch().detail["modelled_clocks"]
-            ms = {gpu: 1e3 * prepared.modelled(model).seconds for gpu, model in models.items()}
+            ms = {
+                gpu: 1e3 * prepared.kernel.modelled(model).seconds for gpu, model in models.items()
+            }
         yield Simulated(n, key, ms, clocks)
 
 

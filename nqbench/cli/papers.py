@@ -109,10 +109,9 @@ def _on_own_gpus(name: str, out: Path | None, budget: float | None) -> int:
         raise NothingRuns(f"{name} has no study {file.name} for models of its own GPUs")
     study = load_study(file)
     cards = [card.id for card in paper.hardware if card.kind == "gpu" and is_model(card.id)]
-    mode = "cache:time" if study.workload == "counting" else "cache"  # programs have no such time
     outcomes = []
     for card in cards:
-        spec = measuring.choose(f"sim:{card}:{mode}", study=study.name)
+        spec = measuring.choose(f"sim:{card}:cache:time", study=study.name)
         outcomes.append(measuring.measure(study, spec, budget=budget))
         show.results.show_outcome(outcomes[-1])
     runs = [load_dataset(one.path) for one in outcomes if one.counts.get("ok", 0)]

@@ -148,6 +148,8 @@ class SimKernel:
         self.launches = 0
         self.printed: list[str] = []
         self.run: SimLaunch | None = None
+        self.work: timing.KernelWork | None = None
+        self.time: timing.Modelled | None = None
 
     def begin(self) -> None:
         """Forget the counts of the last run."""
@@ -197,10 +199,37 @@ class SimKernel:
             raise late
         return run
 
-    @property
-    def tally(self) -> Tally | None:
-        """Sums over the launches of one run."""
-        return None if self.run is None else Tally(self.run)
+    def counters(self) -> dict[str, int | float]:
+        """Sums over the launches of one run; in the mode ``time`` with the modelled time of them
+        all, each as if it were their mean."""
+        if self.run is None:
+            return {}
+        counters, model = Tally(self.run).totals(), self.simulation.model
+        if TIME in self.simulation.modes and self.launches:
+            hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
+            most = self.run.contended.reshape(2, -1).max(axis=1, initial=0) // self.launches
+            blocks, sites = (np.divide(of, self.launches) for of in self.run.counts())
+            self.work = timing.work_of(self.code, blocks, sites, model, hits, most)
+            self.time = self.modelled(model)
+            counters["modelled_ms"] = 1e3 * self.time.seconds * self.launches
+        return counters
+
+    def modelled(self, model: Model) -> timing.Modelled:
+        """The modelled time of the last launches' mean (mode ``time``) on a model of the same
+        compute capability. Registers are those of the architecture that it compiles for."""
+        facts, g, entry = model.facts, self.geometry, self.kernel.entry
+        if self.work is None:
+            raise LaunchError(f"kernel {entry} was not launched in the mode {TIME!r}")
+        taken = resources_of(compile_kernel(self.kernel, facts.arch)).registers
+        registers = min(taken, facts.max_registers_per_thread)
+        fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.kernel.cache)
+        if not fits.blocks_per_multiprocessor:
+            raise LaunchError(
+                f"kernel {entry}: no block of {g.threads} threads with {registers}"
+                f" registers each (of {facts.arch} code) and {g.shared_bytes} bytes of shared"
+                f" memory fits on a multiprocessor of {self.simulation.spec}"
+            )
+        return timing.modelled(self.work, model, g.warps, fits.blocks_per_multiprocessor)
 
 
 class SimPlan(Prepared):
@@ -252,8 +281,8 @@ class SimPlan(Prepared):
 
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last run, by kernel; see ``Tally.by_source``."""
-        tallies = [(k.kernel, k.tally) for k in self.kernels.values()]
-        return [(kernel, tally.by_source() if tally else []) for kernel, tally in tallies]
+        ran = [(k.kernel, k.run) for k in self.kernels.values()]
+        return [(kernel, Tally(run).by_source() if run else []) for kernel, run in ran]
 
     def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""
@@ -271,7 +300,6 @@ class SimPrepared(SimPlan):
         self.plan = plan
         (self.kernel,) = self.kernels.values()
         self.code, self.resources = self.kernel.code, self.kernel.resources
-        self._work: timing.KernelWork | None = None
         self.note = ""
         self._fill()
         self.parameters = parameter_bytes(self.code, plan.arguments, self.memory)
@@ -293,8 +321,7 @@ class SimPrepared(SimPlan):
             if self.note or kind != ("uninitialised", "shared"):
                 raise
             run = self._with_any_shared(error, timeout_s)
-        tally = Tally(run)
-        counters = tally.totals()
+        counters = kernel.counters()
         detail = {
             "resident_blocks": kernel.geometry.resident_blocks,
             "order": simulation.order,
@@ -303,13 +330,8 @@ class SimPrepared(SimPlan):
         }
         if self.code.prints or self.note:
             detail["printed"] = [*filter(None, [self.note]), *kernel.printed]
-        if TIME in simulation.modes:
-            hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
-            most = run.contended.reshape(2, -1).max(axis=1, initial=0)
-            self._work = timing.work_of(self.code, *run.counts(), simulation.model, hits, most)
-            modelled = self.modelled(simulation.model)
-            counters["modelled_ms"] = 1e3 * modelled.seconds
-            detail["modelled_clocks"] = dict(modelled.clocks)
+        if kernel.time is not None:
+            detail["modelled_clocks"] = dict(kernel.time.clocks)
         return Launch(None, counters, detail)
 
     def _launch(self, timeout_s: float | None) -> SimLaunch:
@@ -338,23 +360,6 @@ class SimPrepared(SimPlan):
             raise error
         self.note = f"note: {error}; no result depends on it\n"
         return run
-
-    def modelled(self, model: Model) -> timing.Modelled:
-        """The modelled time of the last launch (mode ``time``) on a model of the same compute
-        capability. Registers are those of the architecture that it compiles for."""
-        if self._work is None:
-            raise LaunchError(f"kernel {self.plan.entry} was not launched in the mode {TIME!r}")
-        facts, g = model.facts, self.kernel.geometry
-        taken = resources_of(compile_kernel(self.plan, facts.arch)).registers
-        registers = min(taken, facts.max_registers_per_thread)
-        fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.plan.cache)
-        if not fits.blocks_per_multiprocessor:
-            raise LaunchError(
-                f"kernel {self.plan.entry}: no block of {g.threads} threads with {registers}"
-                f" registers each (of {facts.arch} code) and {g.shared_bytes} bytes of shared"
-                f" memory fits on a multiprocessor of {self.simulation.spec}"
-            )
-        return timing.modelled(self._work, model, g.warps, fits.blocks_per_multiprocessor)
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers and module variables."""
@@ -450,11 +455,12 @@ class SimProgram(SimPlan):
         self.function(context, *self.plan.arguments)
         context.end()
         self._kept, self._ran = context.kept, True
-        parts: dict[str, dict[str, int | float]] = {}
-        for name, kernel in self.kernels.items():
-            tally = kernel.tally
-            parts[name] = {**(tally.totals() if tally else {}), "launches": kernel.launches}
+        parts = {
+            name: {**kernel.counters(), "launches": kernel.launches}
+            for name, kernel in self.kernels.items()
+        }
         counters = combined(list(parts.values()))
+        counters.pop("modelled_ms", None)  # nothing models what is between the kernels
         for name, part in parts.items():
             counters |= {of_kernel(what, name): value for what, value in part.items()}
         detail = {
@@ -481,9 +487,4 @@ def prepare(simulation: Simulation, plan: KernelPlan | MultiLaunchPlan) -> SimPl
     """
     if isinstance(plan, KernelPlan):
         return SimPrepared(simulation, plan)
-    if TIME in simulation.modes:
-        raise DeviceError(
-            f"{simulation.spec}: {plan.name} is a program of several kernels; the time of single"
-            " kernels is modelled"
-        )
     return SimProgram(simulation, plan)

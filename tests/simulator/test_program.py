@@ -10,7 +10,8 @@ import pytest
 from nqbench.devices.registry import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
 from nqbench.multi_launch import ProgramContext
-from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
+from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Variable
+from nqbench.simulator.models import TIME
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
 from tests.simulator.harness import KERNELS, device, outputs
 
@@ -88,6 +89,24 @@ def test_counters_are_sums_over_launches_and_kernels() -> None:
     assert four["lane_efficiency"] == pytest.approx(
         four["thread_instructions"] / (32 * four["warp_instructions"])
     )
+
+
+def test_each_kernel_has_a_modelled_time_and_the_whole_has_none() -> None:
+    """As the kernel alone; several launches take as long as their mean each."""
+    found = {}
+    for count in (1, 4):
+        with SimDevice("h100", modes=(TIME,)).prepare(plan("steps", count)) as prepared:
+            found[count] = dict(prepared.launch().counters or {})
+    buffers = (Buffer("y", "int32", N, np.ones(N)), Buffer("sum", "int64", 1, zero=True))
+    grid = KERNELS_OF_STEPS["add_up"].grid
+    alone = KernelPlan(
+        SOURCE, "total", ("y", np.int32(N), "sum"), grid, (32, 1, 1), buffers=buffers
+    )
+    with SimDevice("h100", modes=(TIME,)).prepare(alone) as prepared:
+        ms = (prepared.launch().counters or {})["modelled_ms"]
+    assert found[1]["modelled_ms@add_up"] == found[4]["modelled_ms@add_up"] == ms > 0
+    assert found[4]["modelled_ms@scale"] == pytest.approx(4 * found[1]["modelled_ms@scale"])
+    assert "modelled_ms" not in found[4]
 
 
 def remembers(context: ProgramContext) -> None:
