@@ -460,7 +460,6 @@ class SimProgram(SimPlan):
             for name, kernel in self.kernels.items()
         }
         counters = combined(list(parts.values()))
-        counters.pop("modelled_ms", None)  # nothing models what is between the kernels
         for name, part in parts.items():
             counters |= {of_kernel(what, name): value for what, value in part.items()}
         detail = {

@@ -150,13 +150,13 @@ TOTALS: Final = (
 def modelled(run: Dataset) -> Dataset:
     """The simulated run with its modelled times in the place of times. Its counters stay, as those
     of a profiler do; what was timed on the CPU is left out: a modelled time is set against no
-    measured one."""
+    measured one. A program is more than its kernels, whose times stay counters."""
     points, rows = [], list[Mapping[str, Any]]()
     for point in (p for p in run.points if not p.cpu):
         times = {
             number: {"value_s": row["modelled_ms"] / 1e3, "kernel_s": row["modelled_ms"] / 1e3}
             for number, row in point.measurements.items()
-            if not missing(row.get("modelled_ms"))
+            if not missing(row.get("modelled_ms")) and missing(row.get("launches"))
         }
         plain = {
             number: {k: v for k, v in row.items() if not k.endswith("_s")} | times.get(number, {})

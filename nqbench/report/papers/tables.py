@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, product
+from statistics import median
 from typing import Any, Final
 
+from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import Verdict
@@ -404,21 +406,19 @@ def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Tabl
     correlation of their ranks; ``None`` where a paper prints none at a size that was modelled."""
     found: list[tuple[str, str, int, float, float]] = []
     for run in runs:
-        hw = run.hardware(paper)
-        for table in (table for table in paper.tables if table.hardware == [hw]):
-            timed = [s for s in table.series if s.quantity == "time" and not s.ours]
-            for series, n in product(timed, run.sizes):
-                point = _of_series(paper, run, series, n).point
-                if point and point.values(TIME) and (printed := table.printed(series.label, n)):
-                    name = select.launch_text(run, point) or point.system
-                    shown = (paper.device(hw).name, f"{point.system}, {name}", n)
-                    found.append((*shown, float(printed), point.value(TIME)))
+        name = chip(paper.device(run.hardware(paper)).name)
+        for row, printed, kernel, about in _printed_times(paper, run):
+            if row.point and printed:
+                ms = replace(row, group=[row.point]).counter(MODELLED, kernel)
+                said = (row.point.system, kernel, about, select.launch_text(run, row.point))
+                program = ", ".join(part for part in said if part)
+                found.append((name, program, row.n, float(printed), ms / 1e3))
     found = list(dict.fromkeys(found))
     if len(found) < 3:
         return None
     columns, rows = tabulate(
         found,
-        (Column("GPU"), lambda one: chip(one[0])),
+        (Column("GPU"), lambda one: one[0]),
         (Column("program"), lambda one: one[1]),
         (Column("N", "number"), lambda one: one[2]),
         (Column("printed", "time"), lambda one: one[3]),
@@ -428,11 +428,34 @@ def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Tabl
     from scipy.stats import spearmanr
 
     rank = float(spearmanr([one[3] for one in found], [one[4] for one in found])[0])
-    note = f"Spearman's rank correlation over these {len(found)}: {rank:.2f}"
+    ratio = median(one[4] / one[3] for one in found)
+    note = f"over these {len(found)} Spearman's rank correlation {rank:.2f}, median ratio {ratio:.2f}"
     if paper.timed == "total":
         note += "; printed are totals, modelled is the kernel alone"
     title = "Printed and modelled times on the paper's own GPUs"
     return Table(slug("own-times", paper.id), title, columns, rows, source, (note,))
+
+
+def _printed_times(paper: Paper, run: Dataset) -> Iterator[tuple[PointRow, str, str, str]]:
+    """What the paper prints of the run's GPU in seconds: rows with the point, where modelled; the
+    time; the kernel that it is of, if it is not the whole; words about it."""
+    hw = run.hardware(paper)
+    for table, n in product(paper.tables, run.sizes):
+        if table.hardware == [hw]:
+            for one in table.series:
+                if one.quantity == TIME.name and not one.ours:
+                    yield _of_series(paper, run, one, n), table.printed(one.label, n), "", ""
+        elif hw in table.hardware and len(table.rows) == len(table.hardware) and table.unit == "s":
+            label = str(table.rows[table.hardware.index(hw)][0])  # one for each device
+            row = PointRow(paper, run, paper.system(table.here[-1].system), n)
+            yield replace(row, point=row.main(n)), table.printed(label, n), "", ""
+    for figure in (figure for figure in paper.figures if figure.unit == "s"):
+        for known in figure.known:
+            if hw == known.hardware or figure.hardware == [hw]:
+                row = PointRow(paper, run, known.system, known.n or figure.n[0])
+                point = row.chosen(known.system, best=True) or row.main(row.n)
+                row = replace(row, point=point)
+                yield row, str(known.value or ""), known.role, known.relation
 
 
 def scorecard_table(card: Scorecard, source: Source, *, spread: bool = True) -> Table:
