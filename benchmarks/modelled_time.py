@@ -194,10 +194,10 @@ def simulate(
         device.simulation = replace(device.simulation, model=models[gpus[0]])
         with device.prepare(sliced(whole, key[-1], SLICES[n])) as prepared:
             assert isinstance(prepared, SimPrepared)
-            clocks = prepared.launch().detail["modelled_clocks"]
-            ms = {
-                gpu: 1e3 * prepared.kernel.modelled(model).seconds for gpu, model in models.items()
-            }
+            clocks, ms = prepared.launch().detail["modelled_clocks"], {}
+            for gpu, model in models.items():
+                prepared.kernel.simulation = replace(device.simulation, model=model)
+                ms[gpu] = float(prepared.kernel.counters()["modelled_ms"])
         yield Simulated(n, key, ms, clocks)
 
 

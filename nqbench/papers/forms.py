@@ -112,9 +112,8 @@ class HereRow(_FormPart):
 class Height(_FormPart):
     """What a figure shows upwards: a formula, the words for it, and how its axis runs.
 
-    ``role``   the role of published values (``known``) of the same part
+    ``role``   that of the published values (``known``) which belong here
     ``scale``  logarithmic, from ``zero``, or only ``near`` the values
-    ``marks``  whether published marks (``known``) are drawn here
     ``ideal``  a dotted line; ``top`` the end of the axis
     """
 
@@ -123,7 +122,6 @@ class Height(_FormPart):
     kind: Literal["time", "ratio", "number"] = "ratio"
     role: str = ""
     scale: Literal["log", "zero", "near"] = "log"
-    marks: bool = True
     ideal: float | None = None
     top: float | None = None
 

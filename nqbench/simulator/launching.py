@@ -26,7 +26,7 @@ from nqbench.simulator.engine import SimLaunch, parameter_bytes
 from nqbench.simulator.findings import Finding
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, with_own
 from nqbench.simulator.layout import OTHER_BYTES, UNWRITTEN_BYTE, LaunchShape, Outcome, align
-from nqbench.simulator.models import CACHE, TIME, Model
+from nqbench.simulator.models import CACHE, TIME
 from nqbench.simulator.ptx import UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
 from nqbench.simulator.sanitizer import LaunchWatch
@@ -148,7 +148,6 @@ class SimKernel:
         self.launches = 0
         self.printed: list[str] = []
         self.run: SimLaunch | None = None
-        self.work: timing.KernelWork | None = None
         self.time: timing.Modelled | None = None
 
     def begin(self) -> None:
@@ -200,36 +199,32 @@ class SimKernel:
         return run
 
     def counters(self) -> dict[str, int | float]:
-        """Sums over the launches of one run; in the mode ``time`` with the modelled time of them
-        all, each as if it were their mean."""
+        """Sums over the launches of one run; in the mode ``time`` with their modelled time, each as
+        if it were the mean. Raises ``LaunchError`` if the registers do not suffice for a block."""
         if self.run is None:
             return {}
-        counters, model = Tally(self.run).totals(), self.simulation.model
+        counters = Tally(self.run).totals()
         if TIME in self.simulation.modes and self.launches:
             hits = [counters.get(f"{level}_hit_percent", 100.0) / 100 for level in ("l1", "l2")]
             most = self.run.contended.reshape(2, -1).max(axis=1, initial=0) // self.launches
             blocks, sites = (np.divide(of, self.launches) for of in self.run.counts())
-            self.work = timing.work_of(self.code, blocks, sites, model, hits, most)
-            self.time = self.modelled(model)
+            work = timing.work_of(self.code, blocks, sites, self.simulation.model, hits, most)
+            self.time = self._modelled(work)
             counters["modelled_ms"] = 1e3 * self.time.seconds * self.launches
         return counters
 
-    def modelled(self, model: Model) -> timing.Modelled:
-        """The modelled time of the last launches' mean (mode ``time``) on a model of the same
-        compute capability. Registers are those of the architecture that it compiles for."""
-        facts, g, entry = model.facts, self.geometry, self.kernel.entry
-        if self.work is None:
-            raise LaunchError(f"kernel {entry} was not launched in the mode {TIME!r}")
+    def _modelled(self, work: timing.KernelWork) -> timing.Modelled:
+        facts, g = self.simulation.facts, self.geometry
         taken = resources_of(compile_kernel(self.kernel, facts.arch)).registers
         registers = min(taken, facts.max_registers_per_thread)
         fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.kernel.cache)
         if not fits.blocks_per_multiprocessor:
             raise LaunchError(
-                f"kernel {entry}: no block of {g.threads} threads with {registers}"
+                f"kernel {self.kernel.entry}: no block of {g.threads} threads with {registers}"
                 f" registers each (of {facts.arch} code) and {g.shared_bytes} bytes of shared"
                 f" memory fits on a multiprocessor of {self.simulation.spec}"
             )
-        return timing.modelled(self.work, model, g.warps, fits.blocks_per_multiprocessor)
+        return timing.modelled(work, self.simulation.model, g.warps, fits.blocks_per_multiprocessor)
 
 
 class SimPlan(Prepared):
@@ -455,10 +450,8 @@ class SimProgram(SimPlan):
         self.function(context, *self.plan.arguments)
         context.end()
         self._kept, self._ran = context.kept, True
-        parts = {
-            name: {**kernel.counters(), "launches": kernel.launches}
-            for name, kernel in self.kernels.items()
-        }
+        kernels = self.kernels.items()
+        parts = {name: {**k.counters(), "launches": k.launches} for name, k in kernels}
         counters = combined(list(parts.values()))
         for name, part in parts.items():
             counters |= {of_kernel(what, name): value for what, value in part.items()}

@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import norm, rankdata, t
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.for_papers import with_baseline
+from nqbench.analysis.data.for_papers import modelled, with_baseline
 from nqbench.papers import load_paper
+from nqbench.report.papers.tables import against_print
+from nqbench.report.papers.write import TRUST, joint_source
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 Rounds = dict[int, float]
@@ -234,3 +236,47 @@ def test_a_verdict_is_what_the_records_say(
         printed, null = PRINTED[claim]
         assert size.effect is not None
         assert size.effect.value == pytest.approx((value - null) / (printed - null), rel=1e-9)
+
+
+MODELLED = [
+    ("feinbube2010", "gtx275", F + "base", 16, "", 2.9),
+    ("feinbube2010", "nvs295", F + "opt3_shared_extern", 16, "", 38.2),
+    ("tanaka2011", "gtx280", T + "both", 15, "", 0.171),
+    ("zhang2011", "gtx480", LOW, 15, "", 0.05),
+    ("brodtkorb_part1", "gtx480", B + "1", 1000, "@apply", 274.8e-6),
+    ("brodtkorb_part1", "gtx480", B + "8", 10_000, "", 22.5 / 500),
+]
+
+
+@pytest.mark.parametrize(("name", "gpu", "system", "n", "kernel", "printed"), MODELLED)
+def test_printed_times_stand_beside_modelled_ones_of_the_records(
+    name: str, gpu: str, system: str, n: int, kernel: str, printed: float
+) -> None:
+    """The fastest launch of the record; the ranks' correlation is worked out again, too."""
+    folders = sorted(REFERENCE.glob(f"sim-*-cache-time/{name}"))
+    counts = [
+        row["counters"] for row in Run(REFERENCE / f"sim-{gpu}-cache-time" / name).of(system, n)
+    ]
+    ms = min(c[f"modelled_ms{kernel}"] for c in counts if "modelled_ms" in c)
+    runs = [modelled(OBSERVED(folder)) for folder in folders]
+    table = against_print(load_paper(name), runs, joint_source(runs))
+    assert table is not None
+    (ratio,) = {
+        r[5] for r in table.rows if system in str(r[1]) and (r[2:5]) == (n, printed, ms / 1e3)
+    }
+    assert ratio == round(ms / 1e3 / printed, 2)
+    ranks = [rankdata([float(str(row[i])) for row in table.rows]) for i in (3, 4)]
+    assert f"these {len(table.rows)}: {np.corrcoef(ranks)[0, 1]:.2f};" in table.notes[0]
+
+
+def test_the_trust_in_modelled_times_is_that_of_their_record() -> None:
+    record = (REFERENCE / "h200/ablation/README.md").read_text("utf-8").splitlines()
+    rows = [line.split("|") for line in record if line.startswith(("| h100 | 1", "| h200 | 1"))]
+    rows = [row for row in rows if len(row) == 12]
+    ranks, errors = sorted(row[4] for row in rows), sorted(int(row[5].strip(" %")) for row in rows)
+    wrong = sum(row.count("WRONG") for row in map("|".join, rows))
+    for text in (TRUST[0], (REFERENCE.parents[1] / "docs/simulator.md").read_text("utf-8")):
+        said = " ".join(text.split())
+        assert f"median error is {errors[0]} to {errors[-1]}%" in said
+        assert f"{float(ranks[0]):.2f} to {float(ranks[-1]):.2f}" in said
+        assert f"{5 * len(rows) - wrong} of {5 * len(rows)} " in said

@@ -187,9 +187,8 @@ class _Panels:
         shown = [
             b for c in alike for e in c.heights.values() for b in (e.value, e.low, e.high) if b
         ]
-        if height.marks:
-            marks = (mark(ax, known, places[-1]) for known in self.figure.known)
-            shown += [value for value in marks if value is not None]
+        marks = (mark(ax, k, places[-1]) for k in self.figure.known if k.role == height.role)
+        shown += [value for value in marks if value is not None]
         if height.kind == "ratio":
             shown.append(1.0)
             ax.axhline(1.0, color="#333333", linewidth=0.9)

@@ -39,8 +39,6 @@ COMPARE_RATIOS: Final = (
     "Compare the ratios: times from the paper and times measured here are not comparable"
 )
 NOTHING: Final = "not measured"
-QUOTIENT_DIGITS: Final = 3
-"""Digits of a quotient of printed numbers; no printed time has more significant ones."""
 
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Dataset) -> Table:
@@ -314,8 +312,8 @@ def _each_size(
 
 
 def bracketed(quotient: float) -> str:
-    """A quotient of printed numbers, in brackets."""
-    digits = f"{quotient:#.{QUOTIENT_DIGITS}g}"
+    """A quotient of printed numbers, in brackets; none of them has more than three digits."""
+    digits = f"{quotient:#.3g}"
     return f"({digits.removesuffix('.')})"
 
 
@@ -404,54 +402,44 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
 def against_print(paper: Paper, runs: Sequence[Dataset], source: Source) -> Table | None:
     """The times that the paper prints of its own GPUs beside those modelled for them, with the
     correlation of their ranks; ``None`` where a paper prints none at a size that was modelled."""
-    found: list[tuple[str, str, int, float, float]] = []
+    found: list[tuple[str, str, int, float, float, float]] = []
     for run in runs:
         name = chip(paper.device(run.hardware(paper)).name)
         for row, printed, kernel, about in _printed_times(paper, run):
             if row.point and printed:
-                ms = replace(row, group=[row.point]).counter(MODELLED, kernel)
+                modelled = replace(row, group=[row.point]).counter(MODELLED, kernel) / 1e3
                 said = (row.point.system, kernel, about, select.launch_text(run, row.point))
-                program = ", ".join(part for part in said if part)
-                found.append((name, program, row.n, float(printed), ms / 1e3))
+                times = float(printed), modelled, round(modelled / float(printed), 2)
+                found.append((name, ", ".join(filter(None, said)), row.n, *times))
     found = list(dict.fromkeys(found))
     if len(found) < 3:
         return None
-    columns, rows = tabulate(
-        found,
-        (Column("GPU"), lambda one: one[0]),
-        (Column("program"), lambda one: one[1]),
-        (Column("N", "number"), lambda one: one[2]),
-        (Column("printed", "time"), lambda one: one[3]),
-        (Column("modelled", "time"), lambda one: one[4]),
-        (Column("modelled over printed", "number"), lambda one: round(one[4] / one[3], 2)),
+    columns = (
+        *(Column("GPU"), Column("program"), Column("N", "number"), Column("printed", "time")),
+        *(Column("modelled", "time"), Column("modelled over printed", "number")),
     )
     from scipy.stats import spearmanr
 
-    rank = float(spearmanr([one[3] for one in found], [one[4] for one in found])[0])
-    ratio = median(one[4] / one[3] for one in found)
-    note = f"over these {len(found)} Spearman's rank correlation {rank:.2f}, median ratio {ratio:.2f}"
+    rank = float(spearmanr(*zip(*(one[3:5] for one in found), strict=True))[0])
+    note = f"Spearman's rank correlation over these {len(found)}: {rank:.2f}"
+    note += f"; median of modelled over printed: {median(one[5] for one in found):.2f}"
     if paper.timed == "total":
         note += "; printed are totals, modelled is the kernel alone"
     title = "Printed and modelled times on the paper's own GPUs"
-    return Table(slug("own-times", paper.id), title, columns, rows, source, (note,))
+    return Table(slug("own-times", paper.id), title, columns, tuple(found), source, (note,))
 
 
 def _printed_times(paper: Paper, run: Dataset) -> Iterator[tuple[PointRow, str, str, str]]:
     """What the paper prints of the run's GPU in seconds: rows with the point, where modelled; the
     time; the kernel that it is of, if it is not the whole; words about it."""
-    hw = run.hardware(paper)
+    own = [run.hardware(paper)]
     for table, n in product(paper.tables, run.sizes):
-        if table.hardware == [hw]:
-            for one in table.series:
-                if one.quantity == TIME.name and not one.ours:
-                    yield _of_series(paper, run, one, n), table.printed(one.label, n), "", ""
-        elif hw in table.hardware and len(table.rows) == len(table.hardware) and table.unit == "s":
-            label = str(table.rows[table.hardware.index(hw)][0])  # one for each device
-            row = PointRow(paper, run, paper.system(table.here[-1].system), n)
-            yield replace(row, point=row.main(n)), table.printed(label, n), "", ""
+        for one in (s for s in table.series if s.quantity == TIME.name and not s.ours):
+            if own == ([one.hardware] if one.hardware else table.hardware):
+                yield _of_series(paper, run, one, n), table.printed(one.label, n), "", ""
     for figure in (figure for figure in paper.figures if figure.unit == "s"):
         for known in figure.known:
-            if hw == known.hardware or figure.hardware == [hw]:
+            if own == ([known.hardware] if known.hardware else figure.hardware):
                 row = PointRow(paper, run, known.system, known.n or figure.n[0])
                 point = row.chosen(known.system, best=True) or row.main(row.n)
                 row = replace(row, point=point)

@@ -21,9 +21,9 @@ from nqbench.report.papers.tables import (
     details_table,
     measured_text,
 )
-from nqbench.report.papers.write import FIGURES, joint_source, write_own, write_paper
-from tests.builders import MINI, Builder, counters_of, device
-from tests.papers.runs import levels, tiny_paper, zhang
+from nqbench.report.papers.write import FIGURES, joint_source, write_paper
+from tests.builders import Builder, device
+from tests.papers.runs import tiny_paper, zhang
 from tests.report.papers.test_reproduced import feinbube, simulated
 
 pytestmark = pytest.mark.usefixtures("no_walks")
@@ -167,21 +167,3 @@ def test_a_value_in_words(value: Estimate | str, unit: str, text: str) -> None:
     size = SizeVerdict(15, "holds", value)
     verdict = Verdict(claim, "H100", "measured", "holds", (size,))
     assert measured_text(verdict) == text
-
-
-def test_printed_times_stand_beside_those_modelled_for_the_papers_own_gpu(tmp_path: Path) -> None:
-    """Twice the printed times have the same order; a run of another GPU has none."""
-    paper = load_paper("zhang2011")
-    model = MINI | {"spec": "sim:gtx480:cache:time", "identity": {"name": "model of GTX 480"}}
-    builder = Builder(model)
-    for table in (paper.table(f"table_{i}") for i in (1, 2, 3)):
-        for series in table.series:
-            counts = counters_of({"n": 10}) | {
-                "modelled_ms": 2e3 * float(table.printed(series.label, 15))
-            }
-            builder.count("kernels", levels(15), counts, series.system)
-    report = write_own(paper, [builder.data("zhang2011")], tmp_path, ("md",))
-    text = report.paths[0].read_text(encoding="utf-8")
-    assert "Spearman's rank correlation over these 3: 1.00" in text
-    assert "| 400.0 ms | 800.0 ms | 2 |" in text
-    assert {v.provenance for v in report.verdicts if v.word == "holds"} >= {"modelled"}
