@@ -254,16 +254,14 @@ def test_printed_times_stand_beside_modelled_ones_of_the_records(
 ) -> None:
     """The fastest launch of the record; the ranks' correlation is worked out again, too."""
     folders = sorted(REFERENCE.glob(f"sim-*-cache-time/{name}"))
-    counts = [
-        row["counters"] for row in Run(REFERENCE / f"sim-{gpu}-cache-time" / name).of(system, n)
-    ]
+    record = Run(REFERENCE / f"sim-{gpu}-cache-time" / name)
+    counts = [row["counters"] for row in record.of(system, n)]
     ms = min(c[f"modelled_ms{kernel}"] for c in counts if "modelled_ms" in c)
     runs = [modelled(OBSERVED(folder)) for folder in folders]
     table = against_print(load_paper(name), runs, joint_source(runs))
     assert table is not None
-    (ratio,) = {
-        r[5] for r in table.rows if system in str(r[1]) and (r[2:5]) == (n, printed, ms / 1e3)
-    }
+    cells = n, printed, ms / 1e3
+    (ratio,) = {row[5] for row in table.rows if system in str(row[1]) and row[2:5] == cells}
     assert ratio == round(ms / 1e3 / printed, 2)
     ranks = [rankdata([float(str(row[i])) for row in table.rows]) for i in (3, 4)]
     assert f"these {len(table.rows)}: {np.corrcoef(ranks)[0, 1]:.2f};" in table.notes[0]
