@@ -1,7 +1,6 @@
 """The modelled time against the measured times of the ablation's factorial: its record.
 
     python -m benchmarks.modelled_time --gpu h100 --gpu h200 --store /tmp/modelled
-    python -m benchmarks.modelled_time --papers
     python -m benchmarks.modelled_time --recorded results/reference/h200/zhang2011 --n 15
 
 simulates the 24 kernels of ``configs/ablation.yaml`` (sweep ``factorial``) at N = 15 to 18 and
@@ -12,11 +11,6 @@ Large boards are simulated in part: every k-th pool of 512 jobs on 1/k of the mu
 1/k of the bandwidths and the L2 cache (``SLICES``), so that a multiprocessor has the load that it
 would have. ``--store`` keeps every simulated kernel in a file; a second call goes on from there,
 and ``--budget`` ends a call after so many seconds.
-
-``--papers`` models the papers' kernels on their own chips, beside the times that they print
-(``PRINTED``). What a paper leaves open is as in its experiment here: Zhang's blocks of 128 threads
-and pools of 512 jobs; for Feinbube, who prints the best of 65 configurations, depth 5 and 32
-threads (16 where 32 do not fit).
 
 ``--recorded`` sets the kernels of recorded runs, of these sizes, beside the model of their GPU,
 with caches: for each run and for all Spearman's rank correlation, the median error, and how many
@@ -66,50 +60,6 @@ POOL: Final = 512
 PointKey = tuple[str, ...]
 Kernel = tuple[int, float, float]
 """Size, modelled and measured milliseconds."""
-
-FEINBUBE: Final = {"block_size": 32, "depth": 5}
-PRINTED: Final = (
-    *(
-        ("gtx480", f"zhang2011.{system}", n, seconds, levels, slice_)
-        for n, slice_, times in (
-            (15, 5, (0.40, 0.37, 0.08, 0.06, 0.05, 0.06, 0.06)),
-            (16, 15, (1.46, 1.26, 0.27, 0.22, 0.17, 0.16, 0.15)),
-        )
-        for (system, levels), seconds in zip(
-            (
-                ("naive_l1_16k", {}),
-                ("naive_l1_48k", {}),
-                ("shared_conflict", {}),
-                ("shared_no_conflict", {}),
-                ("low_divergence", {}),
-                ("pool_distributed", {"pool_size": POOL}),
-                ("pool_monolithic", {}),
-            ),
-            times,
-            strict=True,
-        )
-    ),
-    *(
-        (name, f"tanaka2011.{system}", 15, seconds, {"depth": 5, "blocks": blocks} | threads, 1)
-        for name, system, seconds, blocks, threads in (
-            ("gtx560ti", "none", 0.180, 8, {"block_size": 160}),
-            ("gtx560ti", "conflict_free", 0.175, 8, {"block_size": 160}),
-            ("gtx560ti", "dynamic", 0.137, 8, {"block_size": 160}),
-            ("gtx560ti", "both", 0.131, 8, {"block_size": 160}),
-            ("gtx480", "both", 0.116, 15, {"block_size": 160}),
-            ("gtx280", "both", 0.171, 30, {"block_size": 48}),
-        )
-    ),
-    ("gtx275", "feinbube2010.base", 16, 2.9, FEINBUBE, 15),
-    ("gtx275", "feinbube2010.opt4_compact", 16, 1.1, FEINBUBE, 15),
-    ("gtx295", "feinbube2010.base", 16, 3.3, FEINBUBE, 15),
-    ("gtx295", "feinbube2010.opt4_compact", 16, 1.6, FEINBUBE, 15),
-    ("gf8600m_gs", "feinbube2010.base", 16, 14.7, FEINBUBE, 2),
-    ("gf8600m_gs", "feinbube2010.opt3_shared_extern", 16, 25.2, FEINBUBE | {"block_size": 16}, 2),
-    ("gf8600m_gs", "feinbube2010.opt4_compact", 16, 12.0, FEINBUBE, 2),
-)
-"""Model, system, N, seconds that the paper prints (Zhang's tables 1 to 5, 7, 8; Tanaka's tables 5,
-9; Feinbube's figures 4, 5), levels, and one of how many multiprocessors is simulated."""
 
 
 def part_of(model: Model, slice_: int) -> Model:
@@ -199,25 +149,6 @@ def simulate(
                 prepared.kernel.simulation = replace(device.simulation, model=model)
                 ms[gpu] = float(prepared.kernel.counters()["modelled_ms"])
         yield Simulated(n, key, ms, clocks)
-
-
-def papers() -> Iterator[str]:
-    """A line for each kernel of ``PRINTED``."""
-    workload = get("counting")
-    for name, system, n, seconds, levels, slice_ in PRINTED:
-        model = load_model(name)
-        real = replace(model.facts, kind="cuda")
-        factors = workload.resolve({"n": n, **levels}, system, real).factors
-        whole = workload.plan(factors, system, real)
-        assert isinstance(whole, KernelPlan)
-        modes = (TIME, CACHE) if model.chip.l1_shared_bytes else (TIME,)
-        device = SimDevice(name, modes=modes)
-        part = part_of(model, slice_)
-        device.simulation = replace(device.simulation, model=part)
-        with device.prepare(sliced(whole, str(factors["assignment"]), slice_)) as prepared:
-            counters = prepared.launch().counters or {}
-        ms = float(counters["modelled_ms"])
-        yield f"| {name} | {system} | {n} | {seconds} | {ms / 1e3:.3g} | {ms / 1e3 / seconds:.2f} |"
 
 
 def recorded(
@@ -324,18 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds of simulation")
     parser.add_argument("--all", action="store_true", help="print every kernel too")
     parser.add_argument("--recorded", nargs="+", type=Path, metavar="RUN")
-    parser.add_argument("--papers", action="store_true", help="the papers' chips instead")
     given = parser.parse_args(arguments)
     if given.recorded:
         for gpu in given.gpu or ["h200"]:
             for line in recorded(gpu, given.recorded, given.n or (), given.budget):
                 say(line)
-        return
-    if given.papers:
-        say("| model | system | N | printed, s | modelled, s | modelled / printed |")
-        say("|---|---|---|---|---|---|")
-        for line in papers():
-            say(line)
         return
     gpus, found, started = given.gpu or ["h100", "h200"], list[Simulated](), time.monotonic()
     if given.store and given.store.exists():

@@ -12,15 +12,12 @@ import pytest
 
 from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.dataset import Dataset, load_dataset
-from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import MOVED, ceilings_beside, peaks
-from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
 from nqbench.report.papers.tables import reproduced_table
-from nqbench.report.papers.write import FIGURES
-from tests.builders import MINI, Builder
-from tests.papers.runs import FITNESS, column, fitness, fitness_levels, published, value_of
+from tests.builders import Builder
+from tests.papers.runs import FITNESS, fitness, fitness_levels, published, value_of
 
 COUNTED = "atomics_equal_conflicts fine2_divergence cdp_launches_once cdp_same_work"
 NOT_IN_THE_FILES = {
@@ -68,10 +65,6 @@ def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
     (size,) = verdicts["coarse_max_speedup"].sizes
     assert size.n is None, "a maximum over all sizes is asked once"
     assert value_of(verdicts["coarse_max_speedup"]) == pytest.approx(2683 / 8.966, rel=1e-3)
-    for name, printed in (("threads", 22.04), ("tbb", 20.71), ("forkjoin", 29.18)):
-        found = verdicts[f"cpu_max_{name}"]
-        assert (len(found.sizes), found.size) == (1, "")
-        assert 0.95 * printed < value_of(found) < 1.01 * printed  # 9 of 37 sizes
     assert value_of(verdicts["coarse_crossover"]) == 10_000
     assert len(verdicts["best_thread_number"].sizes) == 3
     slower = [0.03 / 2**i for i in range(5)]  # boards of one sweep: the first took half as long
@@ -96,24 +89,6 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     assert found["coarse_max_speedup"].word == "no effect"
     assert found["cpu_max_order"].word == "not measured"
     assert "no size of 10,000 or more has times of" in found["cpu_max_order"].reason
-
-
-def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
-    made = Builder(MINI, rounds=3)
-    for n in (10, 100):
-        own = fitness_levels(n, "cpu_serial")
-        made.time("schemes", own, 1e-6, "fitness_schemes.cpu_serial", device="cpu")
-        own = fitness_levels(n, "gpu_coarse")
-        made.count("schemes", own, {"warp_instructions": 100}, "fitness_schemes.gpu_coarse")
-    simulated = made.data(FITNESS)
-    found = {v.claim.id: v for v in judge(paper, [simulated])}
-    assert "counts and does not time" in found["coarse_max_speedup"].reason
-    with pytest.raises(NotMeasured, match="counts and does not time"):
-        FIGURES["curves"](paper, paper.figures[5], [simulated])
-    table = reproduced_table(paper, paper.table("times"), simulated)
-    assert set(column(table, "system")) == {"cpu_serial"}
-    with pytest.raises(AnalysisError):
-        reproduced_table(paper, paper.table("table_3"), simulated)
 
 
 def test_a_changed_data_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,11 +91,6 @@ def test_published_effects_are_quotients_of_published_times(
     assert low - half_unit(printed) <= float(printed) <= high + half_unit(printed)
 
 
-def test_an_unknown_paper_gets_the_nearest_name() -> None:
-    with pytest.raises(StudyError, match="no paper 'zang2011'; did you mean 'zhang2011'"):
-        load_paper("zang2011")
-
-
 def test_a_system_that_is_used_and_not_listed_is_named(tmp_path: Path) -> None:
     text = (paper_folder("zhang2011") / "published.yaml").read_text(encoding="utf-8")
     head, tail = text.split("\nsystems:\n")

@@ -92,16 +92,13 @@ def test_counters_are_sums_over_launches_and_kernels() -> None:
 
 
 def test_each_kernel_has_a_modelled_time_and_the_whole_is_their_sum() -> None:
-    """As the kernel alone; several launches take as long as their mean each."""
     found = {}
     for count in (1, 4):
         with SimDevice("h100", modes=(TIME,)).prepare(plan("steps", count)) as prepared:
             found[count] = dict(prepared.launch().counters or {})
     buffers = (Buffer("y", "int32", N, np.ones(N)), Buffer("sum", "int64", 1, zero=True))
-    grid = KERNELS_OF_STEPS["add_up"].grid
-    alone = KernelPlan(
-        SOURCE, "total", ("y", np.int32(N), "sum"), grid, (32, 1, 1), buffers=buffers
-    )
+    arguments, grid = ("y", np.int32(N), "sum"), KERNELS_OF_STEPS["add_up"].grid
+    alone = KernelPlan(SOURCE, "total", arguments, grid, (32, 1, 1), buffers=buffers)
     with SimDevice("h100", modes=(TIME,)).prepare(alone) as prepared:
         ms = (prepared.launch().counters or {})["modelled_ms"]
     assert found[1]["modelled_ms@add_up"] == found[4]["modelled_ms@add_up"] == ms > 0
