@@ -253,7 +253,6 @@ MODELLED = [
 def test_printed_times_stand_beside_modelled_ones_of_the_records(
     name: str, gpu: str, system: str, n: int, kernel: str, printed: float
 ) -> None:
-    """The fastest launch of the record; the ranks' correlation is worked out again, too."""
     record = Run(REFERENCE / f"sim-{gpu}-cache-time" / name)
     counts = [row["counters"] for row in record.of(system, n)]
     ms = min(c[f"modelled_ms{kernel}"] for c in counts if "modelled_ms" in c)
@@ -275,6 +274,6 @@ def test_the_trust_in_modelled_times_is_that_of_their_record() -> None:
     right = 5 * len(rows) - sum(effects.count("WRONG") for *_, effects in rows)
     for text in (TRUST[0], (REFERENCE.parents[1] / "docs/simulator.md").read_text("utf-8")):
         said = " ".join(text.split())
-        assert f"median error is {errors[0]:.0f} to {errors[-1]:.0f}%" in said
+        assert f"error is {errors[0]:.0f} to {errors[-1]:.0f}%" in said
         assert f"{ranks[0]:.2f} to {ranks[-1]:.2f}" in said
         assert f"{right} of {5 * len(rows)} " in said

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import KernelFault
 from nqbench.plan import KernelPlan
+from nqbench.simulator.tally import Tally
 from tests.simulator.harness import Arrays, accesses, cuda, device, outputs
 
 Array = NDArray[Any]
@@ -176,8 +177,8 @@ def test_an_asynchronous_copy_is_counted_in_both_spaces() -> None:
     with device().prepare(cuda("modern.cu", "copies", arrays, block=block)) as prepared:
         prepared.launch()
         (kernel,) = prepared.kernels.values()
-    assert kernel.tally is not None
-    lines = accesses(kernel.tally)
+    assert kernel.run is not None
+    lines = accesses(Tally(kernel.run))
     found = {(x["space"], x["lanes"]) for x in lines if x["opcode"].startswith("cp.async")}
     assert found == {("global", 32), ("shared", 32), ("global", 4), ("shared", 4)}
 

@@ -11,6 +11,7 @@ from nqbench.device import Device
 from nqbench.plan import Plan
 from nqbench.point import Level
 from nqbench.simulator.liveness import readable, targets
+from nqbench.simulator.tally import Tally
 from nqbench.workloads.counting import WORKLOAD
 from tests.simulator.harness import accesses, device
 from tests.workloads.running import Ran, run
@@ -29,12 +30,11 @@ def stack_accesses(plan: Plan) -> list[dict[str, Any]]:
     with device().prepare(plan) as prepared:
         prepared.launch()
         (kernel,) = prepared.kernels.values()
-    assert kernel.tally is not None
+    assert kernel.run is not None
     blocks, variables = kernel.code.blocks, kernel.code.kernel.variables
     reached = targets(blocks, variables)
-    return [
-        x for x in accesses(kernel.tally) if readable(reached.get(x["instruction"], "")) in STACK
-    ]
+    found = accesses(Tally(kernel.run))
+    return [x for x in found if readable(reached.get(x["instruction"], "")) in STACK]
 
 
 @pytest.mark.parametrize(
