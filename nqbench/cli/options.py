@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nqbench.cluster.connect import ClusterTarget
 
 FRESH: Final = "--fresh"
+Format = StrEnum("Format", "md csv tex html svg pdf png")
 
 
 def option(form: str, about: str, default: Any = ..., **more: Any) -> Any:
@@ -53,15 +55,6 @@ def _budget_s(text: str) -> float:
         raise StudyError(f"--budget: {error.message}") from error
 
 
-def _known_format(name: str) -> str:
-    """Raise ``StudyError`` for an unknown format, before anything is read or printed."""
-    from nqbench.report.exporters import FIGURE_FORMATS, HTML, exporter
-
-    if name not in (*FIGURE_FORMATS, HTML):
-        exporter(name)
-    return name
-
-
 Config = Annotated[Path, argument("CONFIG", "A study file (YAML), or a packaged study's name.")]
 RunsIfAny = Annotated[list[Path] | None, argument("RUN", "Run folders.")]
 DeviceName = Annotated[
@@ -75,12 +68,8 @@ Budget = Annotated[
     option("--budget BUDGET", "Time for the whole run: 90s, 10m, 1h.", parser=_budget_s),
 ]
 Formats = Annotated[
-    list[str] | None,
-    option(
-        "--format -f FORMAT",
-        "md, csv, tex, html; figures: svg, pdf, png; repeatable.",
-        parser=_known_format,
-    ),
+    list[Format] | None,
+    option("--format -f FORMAT", "md, csv, tex, html; figures: svg, pdf, png; repeatable."),
 ]
 CpuBaseline = Annotated[
     Path | None, option("--cpu RUN", "Run with the times of CPU programs, for all sizes.")

@@ -192,7 +192,7 @@ RUN = ("run", "study.yaml", "--device")
         (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
         (("report", "."), ("not a run folder",)),
         (("report", ".", "--csv", "-f", "md"), ("has no effect here (--csv writes one table)",)),
-        (("report", ".", "-f", "xml"), ("no format is called 'xml'; known: md",)),
+        (("report", ".", "-f", "xml"), ("'xml' is not one of 'md', 'csv'",)),
         (("report",), ("report needs the runs to report",)),
         (("report", "--site", "--csv"), ("--csv and --site are different reports",)),
         (("report", "--site", "--json"), ("--json has no effect here",)),
