@@ -40,7 +40,8 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, OWNERS, EPOCHS, JOINS, LANES, RINGS, TIME,
  SHARED_SHIFT, GLOBAL_SHIFT, FOUND, FOUND_COUNT, MEETINGS, BLOCK_RINGS, EXTENTS, FENCES,
- PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS, BLOCKS) = (
+ PENDING, CHANGES, COPY, COPIED, COPIES, COPY_KNOWN, HANDED, POLLS, BLOCKS,
+ MIDDLE, MISSES) = (
     constant(field) for field in [*watch.Field][:-1]
 )
 # fmt: on
@@ -246,8 +247,11 @@ def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int) -> bool:
     """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
     where the last of all blocks to arrive sets the flag that the others wait for."""
     other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
-    length = watch.BLOCK_RING
-    for block in range(h[BLOCKS] if h[HANDED] > when else 0):
+    length, blocks = watch.BLOCK_RING, h[BLOCKS]
+    if h[HANDED] <= when or h[MISSES] > watch.MAX_MISSES:
+        return False
+    for number in range(blocks):
+        block = (h[MIDDLE] + number) % blocks
         m = _ring(h, BLOCK_RINGS, length, h[FIRST] + block * h[THREADS])
         for i in range(0, length * watch.ENTRY, watch.ENTRY):
             time, middle, then = m[i + 1], m[i + 2], m[i + 3]
@@ -257,7 +261,9 @@ def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int) -> bool:
                 continue
             now = s.epoch
             if _met(h, BLOCK_RINGS, length, middle, then, time, thread, now, True, ENDLESS, True):
+                h[MIDDLE] = block
                 return True
+    h[MISSES] += 1
     return False
 
 

@@ -64,7 +64,9 @@ class Field(IntEnum):
     HANDED = 31  # when the last atomic that hands something over was
     POLLS = 32  # how many strong accesses there were
     BLOCKS = 33
-    END = 34
+    MIDDLE = 34  # the block that handed something over last between two others
+    MISSES = 35  # how often none had
+    END = 36
 
 
 Found = IntEnum(
@@ -82,6 +84,8 @@ KINDS: Final = (
 UNFENCED: Final = 8
 """Added to the space of a race where an atomic would order the two, but for a fence."""
 MAX_FOUND: Final = 512
+MAX_MISSES: Final = 1000
+"""Of searches among all blocks: with so many races, one more is none that matters."""
 ROLE: Final = 6
 """Numbers about each thread of a cell."""
 CELL: Final = 4 * ROLE + 2
