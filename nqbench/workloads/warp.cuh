@@ -74,15 +74,6 @@ __device__ __forceinline__ unsigned before(unsigned value, unsigned& total) {
     return sum - value;
 }
 
-// A place in a list that the active lanes of a warp lengthen.
-__device__ __forceinline__ unsigned next_place(unsigned* filled) {
-    const unsigned active = __activemask(), leader = __ffs(active) - 1;
-    unsigned begin = 0;
-    if (lane_number() == leader) begin = atomicAdd(filled, __popc(active));
-    begin = __shfl_sync(active, begin, leader);
-    return begin + __popc(active & ((1u << lane_number()) - 1));
-}
-
 // Sum over the block, valid in thread 0. All threads must call it.
 template <unsigned Threads = 0, class T> __device__ __forceinline__ T block_sum(T value) {
     constexpr unsigned kWarps = Threads ? (Threads + kWarp - 1) / kWarp : 32;

@@ -93,10 +93,14 @@ template <Middle C, unsigned Threads> struct Ranking {
             ++chosen;
             count(half, weight);
         }
-        for (unsigned bit = threadIdx.x; bit < kBits; bit += Threads) {
+        for (unsigned bit = warp; bit < kBits; bit += Threads / kWarp) {
             unsigned before = chosen;
-            for (unsigned other = 0; other < kBits; ++other)
-                before += (left >> other & 1) && comes_before(other, bit);
+#pragma unroll
+            for (unsigned other = lane; other - lane < kBits; other += kWarp) {
+                const bool ranked = other < kBits && (left >> other & 1);
+                before += __popc(__ballot_sync(kAllLanes, ranked && comes_before(other, bit)));
+            }
+            if (lane != 0) continue;
             if (left >> bit & 1) place[bit] = before;
             else if ((useful >> bit & 1) == 0) place[bit] = kDropped;
         }

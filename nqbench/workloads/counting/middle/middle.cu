@@ -3,44 +3,73 @@
 #include "order.cuh"
 
 constexpr unsigned kJoinThreads = 128;
-constexpr unsigned kTogether = 4;  // tiles of lower halves of a warp
+constexpr unsigned kTogether = 6;  // tiles of lower halves of a warp
 
-// 32 lower halves as tables: lane i of table k has, in bit b, whether half b has one of the
-// diagonals 5 k + j for which bit j of i is set. A lane looks up its own upper half by shuffles.
+// The lanes whose word has this bit; of a ballot in C++ the compiler makes two instructions more.
+__device__ __forceinline__ unsigned with_bit(unsigned word, unsigned bit) {
+    unsigned lanes;
+    asm volatile(
+        "{.reg .pred has; .reg .b32 of; and.b32 of, %1, %2; setp.ne.u32 has, of, 0;"
+        "vote.sync.ballot.b32 %0, has, 0xffffffff;}"
+        : "=r"(lanes)
+        : "r"(word), "r"(bit));
+    return lanes;
+}
+
+// Tables of some tiles of 32 lower halves, in shared memory: word i of table k of a tile has, in bit b,
+// whether half b has one of the diagonals 5 k + j for which bit j of i is set. A lane looks up its own
+// upper half; 32 lanes that read words of one table meet in no bank.
 template <unsigned Blocks> struct Tables {
-    unsigned of[Blocks];
-    __device__ void make(Half half, bool there) {
+    unsigned* words;  // of the block
+    unsigned begin;   // of those of this warp, in bytes
+    __device__ void make(unsigned tile, Half half, bool there) {
         const unsigned lane = lane_number();
         const unsigned missing = ~__ballot_sync(kAllLanes, there);
-        const unsigned words[2] = {unsigned(half), unsigned(half >> 32)};
+        const unsigned of[2] = {unsigned(half), unsigned(half >> 32)};
 #pragma unroll
         for (unsigned k = 0; k < Blocks; ++k) {
             unsigned table = k + 1 == Blocks ? missing : 0;
 #pragma unroll
             for (unsigned j = 0; j < 5; ++j) {
                 const unsigned bit = 5 * k + j;
-                const unsigned column = __ballot_sync(kAllLanes, words[bit / 32] >> bit % 32 & 1);
+                const unsigned column = with_bit(of[bit / 32], 1u << bit % 32);
                 table |= column & (0u - (lane >> j & 1));
             }
-            of[k] = table;
+            at(begin + 4 * lane, tile, k) = table;
         }
     }
-    // The lower halves that an upper half meets on none of the blocks from `First` on, of which
-    // `parts` are the diagonals.
-    template <unsigned First> __device__ unsigned free(const unsigned (&parts)[Blocks]) const {
+    __device__ unsigned& at(unsigned place, unsigned tile, unsigned table) const {
+        char* const of_tile = reinterpret_cast<char*>(words + (tile * Blocks + table) * kWarp);
+        return *reinterpret_cast<unsigned*>(of_tile + place);
+    }
+    // The places of an upper half in the tables of the first tile, in bytes.
+    __device__ void find(Half half, unsigned (&places)[Blocks]) const {
+#pragma unroll
+        for (unsigned k = 0; k < Blocks; ++k) {
+            const unsigned block = k == 0 ? unsigned(half) * 4 : unsigned(half >> (5 * k - 2));
+            places[k] = block & 4 * (kWarp - 1) | begin;
+            asm volatile("" : "+r"(places[k]));  // once for all tiles
+        }
+    }
+    // The lower halves of a tile that an upper half meets on none of the blocks from `First` on.
+    template <unsigned First>
+    __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
+        const auto met = [&](unsigned k) { return at(places[k], tile, k); };
         unsigned blocked = 0;
         constexpr unsigned kLast = Blocks - First > 1 ? 2 : 1;
 #pragma unroll
-        for (unsigned k = First; k < Blocks - kLast; ++k)
-            blocked |= __shfl_sync(kAllLanes, of[k], parts[k]);
-        const unsigned last = __shfl_sync(kAllLanes, of[Blocks - 1], parts[Blocks - 1]);
+        for (unsigned k = First; k < Blocks - kLast; ++k) blocked |= met(k);
+        const unsigned last = met(Blocks - 1);
         if constexpr (kLast == 1) return ~(blocked | last);
-        const unsigned more = __shfl_sync(kAllLanes, of[Blocks - 2], parts[Blocks - 2]);
+        const unsigned more = met(Blocks - 2);
         unsigned free;  // of ~(a | b | c) the compiler makes two instructions
         asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
         return free;
     }
 };
+
+template <Middle C> constexpr unsigned kMostBlocks =
+    C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
 
 template <unsigned Value> struct Number {
     static constexpr unsigned value = Value;
@@ -49,80 +78,83 @@ template <unsigned Value> struct Number {
 // The number of the highest bit; that of the lowest one costs an instruction more.
 __device__ __forceinline__ unsigned last_of(unsigned bits) { return 31 - __clz(bits); }
 
-struct Lists {
-    const Half* upper;
-    const Half* lower;
-    const Half* upper_masks;
-    const Half* upper_tops;
-    const Half* lower_masks;
-    unsigned uppers, lowers, useful;
+struct Ordered {
+    const Half *words, *masks, *tops;
 };
 
 // Pairs of this lane's upper halves with some tiles of the others, from `first` on: what is looked up
 // of an upper tile serves all of them.
 template <Middle C, unsigned Blocks, unsigned kTables>
-__device__ Half with_tiles(const Lists& lists, unsigned first) {
+__device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
+    const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
     constexpr Half kCommon = (Half(1) << kOr) - 1, kEnd = Half(1) << (kOr - 1);  // has no diagonal
-    const unsigned lane = lane_number(), to = (lists.uppers + kWarp - 1) / kWarp;
-    Tables<Blocks> tables[kTables];
+    constexpr unsigned kAll =
+        (2u << kTables) - 2;  // tile k has bit k + 1: of bit 0 the test is longer
+    const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
+    Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kMostBlocks<C> * kWarp * 4};
+    __syncwarp();
     Half mask[kTables];
 #pragma unroll
     for (unsigned k = 0; k < kTables; ++k) {
         const unsigned own = (first + k) * kWarp + lane;
-        const bool there = own < lists.lowers;
-        const Half below = there ? lists.lower[own] : 0;
+        const bool there = own < pair.size[1];
+        const Half below = there ? lower[own] : 0;
         mask[k] = kEnd;
-        if (C.masks != Masks::none && (first + k) * kWarp < lists.lowers)
-            mask[k] |= lists.lower_masks[first + k];
-        if constexpr (C.pairs == PairTest::shuffle) tables[k].make(below, there);
+        if (C.masks != Masks::none && (first + k) * kWarp < pair.size[1])
+            mask[k] |= all.masks[pair.tile[1] + first + k];
+        if constexpr (C.pairs == PairTest::shuffle) tables.make(k, below, there);
     }
+    __syncwarp();
     unsigned count = 0;  // of at most 2^20 tiles
-    const Half* const own = lists.upper + lane;
-    // With the lower tiles for which `tested` has the bit `one` of the upper tile.
-    const auto test = [&](Half half, const unsigned (&tested)[kTables], unsigned one,
-                          auto skipped) {
-        const unsigned weight = half >> kWeight;
-        unsigned found = 0, parts[Blocks];
+    const Half* const own = all.words + size_t(pair.tile[0]) * kWarp + lane;
+    // With the lower tiles of this set; of all of them without a branch.
+    const auto test = [&](Half half, unsigned set, auto skipped) {
+        unsigned found = 0, places[Blocks];
+        if constexpr (C.pairs == PairTest::words) {
+            for (unsigned i = first * kWarp; i < min(first * kWarp + kWarp, pair.size[1]); ++i)
+                found += (half & lower[i] & kDiagonals) == 0;
+        } else {
+            tables.find(half, places);
+            const auto test_one = [&](unsigned k) {
+                found += __popc(tables.template free<decltype(skipped)::value>(k, places));
+            };
+            if (set == kAll) {
 #pragma unroll
-        for (unsigned k = 0; k < Blocks; ++k) {
-            parts[k] = unsigned(half >> (5 * k));
-            asm volatile("" : "+r"(parts[k]));  // once for all tables
-        }
+                for (unsigned k = 0; k < kTables; ++k) test_one(k);
+            } else {
 #pragma unroll
-        for (unsigned k = 0; k < kTables; ++k) {
-            if ((tested[k] & one) == 0) continue;
-            if constexpr (C.pairs == PairTest::words)
-                for (unsigned i = first * kWarp; i < min(first * kWarp + kWarp, lists.lowers); ++i)
-                    found += (half & lists.lower[i] & kDiagonals) == 0;
-            else found += __popc(tables[k].template free<decltype(skipped)::value>(parts));
+                for (unsigned k = 0; k < kTables; ++k)
+                    if (set & 2u << k) test_one(k);
+            }
         }
-        count += found * weight;
+        count += found * unsigned(half >> kWeight);
     };
     const auto test_32 = [&](unsigned base) {
         Half other = base + lane < to ? 0 : kEnd;
-        if (C.masks != Masks::none && other == 0) other = lists.upper_masks[base + lane];
-        unsigned tested[kTables], any = 0;
+        if (C.masks != Masks::none && other == 0) other = all.masks[pair.tile[0] + base + lane];
+        unsigned set = 0;  // of lower tiles that this lane's upper tile is tested with
         Half heavy = 0;
 #pragma unroll
         for (unsigned k = 0; k < kTables; ++k) {
-            const bool free = (mask[k] & other & kCommon) == 0;
-            tested[k] = __ballot_sync(kAllLanes, free);
-            any |= tested[k];
-            if (free) heavy |= mask[k] & other;
+            if ((mask[k] & other & kCommon) != 0) continue;
+            set |= 2u << k;
+            heavy |= mask[k] & other;
         }
+        unsigned any = __ballot_sync(kAllLanes, set != 0);
         const auto test_all = [&](unsigned tiles, auto skipped) {
             if (tiles == 0) return;
             const Half* begin = own + base * kWarp;
             asm volatile("" : "+l"(begin));  // one instruction adds a tile's offset
-            unsigned ahead = last_of(tiles);
+            unsigned ahead = last_of(tiles), next_set = __shfl_sync(kAllLanes, set, ahead);
             Half next = __ldg(begin + size_t(ahead) * kWarp);
             do {  // the next tile is on its way while this one is tested
                 const Half half = next;
-                const unsigned one = 1u << ahead;
-                tiles ^= one;
+                const unsigned now = next_set;
+                tiles ^= 1u << ahead;
                 ahead = last_of(tiles);
+                next_set = __shfl_sync(kAllLanes, set, ahead);
                 if (tiles != 0) next = __ldg(begin + size_t(ahead) * kWarp);
-                test(half, tested, one, skipped);
+                test(half, now, skipped);
             } while (tiles != 0);
         };
         const auto test_light = [&](auto skipped) {  // those whose ORs answer for so many blocks
@@ -140,7 +172,7 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
     for (unsigned base = 0; base < to; base += kWarp * kWarp) {
         bool may = base + lane * kWarp < to;
         if (C.masks != Masks::none && may) {
-            const Half other = lists.upper_tops[base / kWarp + lane] & kCommon;
+            const Half other = all.tops[(pair.tile[0] + base) / kWarp + lane] & kCommon;
             may = false;
 #pragma unroll
             for (unsigned k = 0; k < kTables; ++k) may |= (mask[k] & other) == 0;
@@ -156,42 +188,37 @@ __device__ Half with_tiles(const Lists& lists, unsigned first) {
 
 // One of `parts` of the pairs of a cell, for a warp.
 template <Middle C, unsigned Blocks>
-__device__ Half join_part(const Lists& lists, unsigned part, unsigned parts) {
+__device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, unsigned parts,
+                          unsigned* words) {
     constexpr unsigned kLeast = 2 * C.n / 5 > 4 ? 2 * C.n / 5 - 4 : 1;
     constexpr unsigned kAtOnce = C.pairs == PairTest::shuffle ? kTogether : 1;
     if constexpr (Blocks > kLeast) {
-        if (lists.useful <= 5 * (Blocks - 1)) return join_part<C, Blocks - 1>(lists, part, parts);
+        if (pair.useful <= 5 * (Blocks - 1))
+            return join_part<C, Blocks - 1>(all, pair, part, parts, words);
     }
     Half count = 0;
-    for (unsigned first = part * kAtOnce; first * kWarp < lists.lowers; first += parts * kAtOnce)
-        count += with_tiles<C, Blocks, kAtOnce>(lists, first);
+    for (unsigned first = part * kAtOnce; first * kWarp < pair.size[1]; first += parts * kAtOnce)
+        count += with_tiles<C, Blocks, kAtOnce>(all, pair, first, words);
     return count;
 }
 
 // Warps count the pairs of the cells; a cell has `parts`, so that all end together.
 template <Middle C>
-__global__ void __launch_bounds__(kJoinThreads, 768 / kJoinThreads)
+__global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
     join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
          const unsigned* spilled, Half* sums) {
-    constexpr unsigned kBlocks = C.pairs == PairTest::shuffle ? (2 * C.n - 2 + 4) / 5 : 1;
-    const unsigned all = (groups << cuts) * parts;
+    __shared__ unsigned words[kJoinThreads * kTogether * kMostBlocks<C>];
+    const Ordered all{ordered, masks, tops};
     for (;;) {
         unsigned number = 0;
         if (lane_number() == 0) number = atomicAdd(counts + kJoined, 1);
         number = any_of_warp(number);
-        if (number >= all) return;
+        if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
         if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[first + pair.group]) continue;
-        const Lists lists{ordered + size_t(pair.tile[0]) * kWarp,
-                          ordered + size_t(pair.tile[1]) * kWarp,
-                          masks + pair.tile[0],
-                          tops + pair.tile[0] / kWarp,
-                          masks + pair.tile[1],
-                          pair.size[0],
-                          pair.size[1],
-                          pair.useful};
-        const Half found = warp_sum(join_part<C, kBlocks>(lists, number % parts, parts));
+        const Half found =
+            warp_sum(join_part<C, kMostBlocks<C>>(all, pair, number % parts, parts, words));
         if (lane_number() == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
     }
 }

@@ -159,6 +159,7 @@ template <Middle C> struct Orderer {
     __device__ unsigned read(const Members<C> side, Half* stage, unsigned staged,
                              const Pieces<C>& pieces, unsigned& made) {
         constexpr unsigned kStep = kAhead * C.order_threads;
+        const unsigned lane = lane_number();
         const bool all = !C.odd() && (side.needs | side.lacks) == 0;  // are members
         unsigned read = 0;
         made = 0;
@@ -168,7 +169,6 @@ template <Middle C> struct Orderer {
             const unsigned size = filled;
             const unsigned left = base < side.size ? side.size - base : 0;
             const bool full = left ? size + min(left, kStep) > staged : made > 0 && size > 0;
-            __syncthreads();
             if (full) {
                 sort_members(stage, size, kBinBits);
                 if (made < pieces.room) {
@@ -178,22 +178,41 @@ template <Middle C> struct Orderer {
                         pieces.ends(made)[i] = i + 1 < kBins ? sorter.bins[i + 1] : size;
                 }
                 read += size, ++made;
+                if (threadIdx.x == 0) filled = 0;
             }
             if (left == 0) return made > 0 ? read : size;
-            const unsigned there = full ? 0 : size;
-            if (threadIdx.x == 0) filled = there + (all ? min(left, kStep) : 0);
-            __syncthreads();
             Half half[kAhead];
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
                 const unsigned i = k * C.order_threads + threadIdx.x;
                 if (i < left) half[k] = side.list[base + i];
             }
+            __syncthreads();
+            if (all) {
+                const unsigned there = full ? 0 : size;
+#pragma unroll
+                for (unsigned k = 0; k < kAhead; ++k) {
+                    const unsigned i = k * C.order_threads + threadIdx.x;
+                    if (i < left && side.take(half[k])) stage[there + i] = half[k];
+                }
+                if (threadIdx.x == 0) filled = there + min(left, kStep);
+                __syncthreads();
+                continue;
+            }
+            unsigned kept[kAhead], found = 0, at = 0;
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
                 const unsigned i = k * C.order_threads + threadIdx.x;
-                if (i >= left || !side.take(half[k])) continue;
-                stage[all ? there + i : next_place(&filled)] = half[k];
+                kept[k] = __ballot_sync(kAllLanes, i < left && side.take(half[k]));
+                found += __popc(kept[k]);
+            }
+            if (lane == 0) at = atomicAdd(&filled, found);
+            at = __shfl_sync(kAllLanes, at, 0);
+#pragma unroll
+            for (unsigned k = 0; k < kAhead; ++k) {
+                const unsigned before = kept[k] & ((1u << lane) - 1);
+                if (kept[k] >> lane & 1) stage[at + __popc(before)] = half[k];
+                at += __popc(kept[k]);
             }
             __syncthreads();
         }

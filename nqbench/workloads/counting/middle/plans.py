@@ -33,8 +33,8 @@ MAX_N: Final = 24
 _WARP: Final = 32
 _WORD: Final = 8
 _QUARTER_THREADS: Final = 128  # kQuarterThreads
-_JOIN_THREADS, _JOIN_BLOCKS = 128, 6  # kJoinThreads, and blocks of a multiprocessor that fit
-_PART: Final = 3072
+_JOIN_THREADS, _JOIN_BLOCKS = 128, 8  # kJoinThreads, and blocks of a multiprocessor that fit
+_PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
 _COUNTS, _PAIR_WORDS = 3, 6  # kCounts
@@ -60,7 +60,7 @@ _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
 def order_shape(n: int) -> tuple[int, int, int]:
     """Of ``order``: threads of a block, halves that it has in shared memory at most, and blocks of
     a multiprocessor, which take groups until none is left."""
-    shapes = (18, (128, 2048, 8)), (20, (256, 6656, 3)), (22, (256, 4864, 4))
+    shapes = (19, (128, 2048, 8)), (20, (256, 6656, 3)), (22, (256, 4864, 4))
     return next((shape for above, shape in shapes if n < above), (512, 8192, 2))
 
 
