@@ -249,6 +249,6 @@ def test_a_run_says_that_it_is_older_than_a_change_of_what_it_measures(
     ] * older
     points = (PointResult("s", "middle", 8, {"n": 8}, False, True, "ok", "", {}),)
     more = replace(run, manifest=manifest, points=points).older_than
-    assert any("joins four tiles" in text for text in more) == (
+    assert any("joins six tiles" in text for text in more) == (
         device == H100 and workload == "counting"
     )
