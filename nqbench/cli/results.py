@@ -23,16 +23,13 @@ def report(
     csv: bool = option("--csv", "Instead every measurement as a line; --out names a file.", False),
     roofline: bool = option(
         "--roofline",
-        "Instead kernels of a GPU, by counters of ncu or of --counters, under its limits.",
+        "Instead kernels of a GPU, by counters of ncu, under its limits.",
         False,
     ),
     ceilings: Path | None = option(
         "--ceilings RUN",
         "For --roofline: run of the study ceilings; default: next to the runs.",
         None,
-    ),
-    counters: list[Path] | None = option(
-        "--counters RUN", "For --roofline: simulated, the same points; repeatable.", None
     ),
     site: bool = option(
         "--site", "Instead linked pages in plots/site or --out; default: results/reference.", False
@@ -56,9 +53,7 @@ def report(
     if chosen:
         options.refuse({"--json": as_json}, f"{chosen[0]} has no JSON form")
     if not roofline:
-        options.refuse(
-            {"--ceilings": ceilings, "--counters": counters}, "only --roofline takes them"
-        )
+        options.refuse({"--ceilings": ceilings}, "only --roofline takes it")
     if csv:
         options.refuse({"--format": set(formats or ()) - {"csv"}}, "--csv writes one table")
         text = write_csv(runs, out)
@@ -66,7 +61,7 @@ def report(
     elif roofline:
         from nqbench.report.roofline import write_roofline
 
-        table, paths = write_roofline(runs, ceilings, counters or [], out, formats or [])
+        table, paths = write_roofline(runs, ceilings, out, formats or [])
         show.console.show_report_table(table)
         show.results.show_paths(paths)
     elif site:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.analysis.data.dataset import load_dataset
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, ceilings_of
-from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
+from nqbench.analysis.limits.roofline import RoofPoint, roof_points
 from nqbench.errors import StudyError
 from nqbench.report.figures import style
 from nqbench.report.figures.axes import value_axis
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 UNITS: Final = {"bytes": "GB/s", "float": "Gop/s", "integer": "Gop/s"}
 _GIGA: Final = 1e-9
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
-UNSURE: Final = f"{LIMITS['bytes']}, if uncached"
 SHARE_NOTE: Final = (
     "limit: which of bytes, FP32 and integer operations takes longest at its ceiling; share: that"
     " time over the measured time"
@@ -36,12 +35,7 @@ INTEGER_NOTE: Final = (
 )
 PROGRAM_NOTE: Final = (
     "kernel: of a program, the kernel that takes most of the time in a run with phase timers; time:"
-    " all its launches in a run, or the first launch where a profiler counted"
-)
-SIMULATED_NOTE: Final = (
-    "simulated: operations of the PTX, not of the machine code, and bytes of all off-chip accesses,"
-    " as if there were no cache: `memory, if uncached` holds only for accesses that reach device"
-    " memory; above 100%, a cache has served them"
+    " its first launch"
 )
 
 DECADES: Final = 0.6
@@ -71,16 +65,13 @@ def roofline_table(
         (Column("operations per byte", "number"), lambda p: p.intensity),
         (Column("attained", "number", "Gop/s"), lambda p: p.per_s(p.operations) * _GIGA),
         (Column("attained", "number", "GB/s"), lambda p: p.per_s("bytes") * _GIGA),
-        (Column("limit"), lambda p: LIMITS[p.limit] if p.sure else UNSURE),
+        (Column("limit"), lambda p: LIMITS[p.limit]),
         (Column("share", "number"), lambda p: p.share),
-        (Column("counted by"), lambda p: f"{p.counted_by}; {p.bytes_of}"),
     )
     peaks = (
         f"{c.name} {c.per_s.value * _GIGA:,.0f} {UNITS[c.kind]}" for c in ceilings.found.values()
     )
     notes = [f"ceilings of {ceilings.device}: {', '.join(peaks)}", SHARE_NOTE, INTEGER_NOTE]
-    if any(point.counted_by == SIMULATED for point in points):
-        notes.append(SIMULATED_NOTE)
     if programs:
         notes.append(PROGRAM_NOTE)
     if left_out:
@@ -92,17 +83,16 @@ def roofline_table(
 def write_roofline(
     runs: Sequence[Path],
     ceilings: Path | None = None,
-    counters: Sequence[Path] = (),
     out: Path | None = None,
     formats: Sequence[str] = (),
 ) -> tuple[Table, list[Path]]:
     """Write the roofline of runs of one GPU, by default next to the report of the first. Returns
     its table and the files.
 
-    ``ceilings`` is the run of the ceilings on that GPU, by default the one next to the first run;
-    ``counters`` are simulated runs of the same points. Raises ``StudyError`` where there is no run
-    of the ceilings and for an unknown format, ``AnalysisError`` where no kernel has both a time and
-    known operations, ``StoreError`` for a folder that cannot be used.
+    ``ceilings`` is the run of the ceilings on that GPU, by default the one next to the first run.
+    Raises ``StudyError`` where there is no run of the ceilings and for an unknown format,
+    ``AnalysisError`` where no kernel has both a time and known operations, ``StoreError`` for a
+    folder that cannot be used.
     """
     beside = runs[0].resolve().parent / STUDY
     if not (ceilings or (beside / MANIFEST).exists()):
@@ -112,10 +102,9 @@ def write_roofline(
         )
     observed = [load_dataset(path) for path in runs]
     highest = ceilings_of(load_dataset(ceilings or beside))
-    simulated = [load_dataset(path) for path in counters]
     points, left_out = [], []
     for run in observed:
-        found, without = roof_points(run, highest, simulated)
+        found, without = roof_points(run, highest)
         points += found
         left_out += without
     source = source_of(observed[0])
@@ -159,10 +148,7 @@ def draw(ceilings: GpuCeilings, points: Sequence[RoofPoint], source: Source) -> 
     ax.set_ylabel("operations per second")
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
-    who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "none"
-    subtitle = f"filled: FP32 operations dominate; open: integer; counted by {who}"
-    if any(p.counted_by == SIMULATED for p in shown):
-        subtitle += " (not machine code, no caches)"
+    subtitle = "filled: FP32 operations dominate; open: integer; counted by ncu"
     alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
     return style.finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 

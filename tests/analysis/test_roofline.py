@@ -16,7 +16,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits import ceilings
 from nqbench.analysis.limits.ceilings import Ceiling, GpuCeilings, WorkKind, ceilings_of
-from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
+from nqbench.analysis.limits.roofline import RoofPoint, roof_points
 from nqbench.cli.app import app
 from nqbench.errors import NqbenchError
 from nqbench.point import Level
@@ -29,6 +29,8 @@ from tests.toys import TOY
 
 SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
 N = 1024
+COUNTED = {"dram_bytes": "bytes_moved", "fp32_operations": "float_operations",
+           "integer_thread_instructions": "integer_operations"}  # fmt: skip
 Kernels = Sequence[tuple[str, Mapping[str, Level]]]
 KERNELS: Kernels = (
     ("ceilings.copy", {}),
@@ -38,14 +40,14 @@ KERNELS: Kernels = (
 
 
 def run(path: Path, device: Mapping[str, Any], name: str, kernels: Kernels) -> Path:
-    """Kernels of the workload ``ceilings``, timed or counted."""
+    """Kernels of the workload ``ceilings``, timed and profiled, or counted."""
     made = Builder(device, rounds=3, noise=0.001, study=name, workload=TOY.name)
     for i, (system, levels) in enumerate(kernels):
         factors = TOY.resolve({"n": N, **levels}, system, load_model("mini").facts).factors
         done = amounts(factors)
-        counters = {name: done.get(name, 0) for name in ("float_operations", "integer_operations")}
-        counters |= {"global_sectors": done["bytes_moved"] // 32, "local_sectors": 0}
-        made.add("all", factors, 1e-3 + 1e-4 * i, {"warp_instructions": 1, **counters}, system)
+        made.add("all", factors, 1e-3 + 1e-4 * i, {"warp_instructions": 1}, system)
+        if not made.simulated:
+            made.profile({name: done.get(of, 0) for name, of in COUNTED.items()})
     return made.write(path)
 
 
@@ -56,7 +58,7 @@ def roof(runs: dict[str, Path]) -> GpuCeilings:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Ceilings and kernels of one device, and the kernels' counts."""
+    """Ceilings and kernels of one device, and the kernels in the simulator."""
     folder = tmp_path_factory.mktemp("runs")
     return {
         "ceilings": run(folder / "ceilings", H100, "ceilings", [(s, {}) for s in TOY.systems]),
@@ -94,13 +96,10 @@ def test_the_peak_of_a_gpu_is_that_of_its_data_sheet() -> None:
 
 
 def test_points_under_the_roof(runs: dict[str, Path], roof: GpuCeilings) -> None:
-    found, left_out = roof_points(
-        load_dataset(runs["kernels"]), roof, [load_dataset(runs["counts"])]
-    )
+    found, left_out = roof_points(load_dataset(runs["kernels"]), roof)
     assert not left_out
     assert [p.system for p in found] == [system for system, _ in KERNELS]
     copy, fma, add = found
-    assert {p.counted_by for p in found} == {SIMULATED}
     assert [p.work["bytes"] for p in found] == [2 * 4 * N] * 3
     assert (copy.work["float"], fma.work["float"]) == (0, 2 * 8 * N)
     assert (copy.limit, fma.operations, add.operations) == ("bytes", "float", "integer")
@@ -125,33 +124,23 @@ MEASURED: tuple[tuple[str, WorkKind, float], ...] = (
 ROOF = GpuCeilings(
     "cuda:0", {n: Ceiling(n, n, kind, Estimate(per_s)) for n, kind, per_s in MEASURED}
 )
-CACHED, DRAM = "all off-chip accesses, cached or not", "device memory"
 
 
 @pytest.mark.parametrize(
-    ("least_s", "bytes_of", "shown"),
-    [
-        ((0.1, 0.3, 0.2), DRAM, "FP32"),
-        ((0.1, 0.3, 0.2), CACHED, "FP32"),
-        ((0.1, 0.2, 0.3), CACHED, "INT32"),
-        ((0.7, 0.3, 0.2), CACHED, "memory, if uncached"),
-        ((0.7, 0.3, 0.2), DRAM, "memory"),
-    ],
+    ("least_s", "shown"),
+    [((0.1, 0.3, 0.2), "FP32"), ((0.1, 0.2, 0.3), "INT32"), ((0.7, 0.3, 0.2), "memory")],
 )
-def test_the_limit_is_the_longest_least_time(
-    least_s: tuple[float, ...], bytes_of: str, shown: str
-) -> None:
-    """Bytes that a cache may have served are a limit with a condition."""
+def test_the_limit_is_the_longest_least_time(least_s: tuple[float, ...], shown: str) -> None:
     kinds: tuple[WorkKind, ...] = ("bytes", "float", "integer")
     limits = dict(zip(kinds, least_s, strict=True))
     work = dict(zip(kinds, (10.0, 300.0, 100.0), strict=True))
-    point = RoofPoint("s", 1, {}, Estimate(1.4), work, "ncu", bytes_of, limits)
+    point = RoofPoint("s", 1, {}, Estimate(1.4), work, limits)
     assert point.share == pytest.approx(max(least_s) / 1.4)
     assert point.intensity == pytest.approx(work[point.operations] / 10)
     assert shown in roofline_table(ROOF, [point], [], SOURCE).rows[0]
 
 
-def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings) -> None:
+def test_what_was_not_profiled_is_left_out(runs: dict[str, Path], roof: GpuCeilings) -> None:
     """And a configuration of several sweeps is one kernel."""
     plain = load_dataset(runs["kernels"])
     points = plain.points
@@ -162,7 +151,7 @@ def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings)
            "integer_thread_instructions": 32.0}  # fmt: skip
     assert len(roof_points(replace(plain, profiles=(row,)), roof)[1]) == 2
     (found,), left_out = roof_points(replace(twice, profiles=(row,)), roof)
-    assert (found.system, found.counted_by) == ("ceilings.fma", "ncu")
+    assert found.system == "ceilings.fma"
     assert found.work == {"bytes": 4096.0, "float": 64.0, "integer": 32.0}
     assert "ceilings.fma at N = 1024 (1 point)" in left_out
 
@@ -170,15 +159,14 @@ def test_a_profilers_counts_come_first(runs: dict[str, Path], roof: GpuCeilings)
 def test_what_is_missing_is_said(runs: dict[str, Path], roof: GpuCeilings, tmp_path: Path) -> None:
     alone = copytree(runs["kernels"], tmp_path / "run")
     bare = {"value_s": 10.0, "registers@evaluate": 32, "registers@apply": 16}
-    without_phases = program(bare, timed=True)
-    counts = [program(counted("evaluate", 1.0), timed=False)]
+    without_phases = replace(program(bare), profiles=(PROFILE,))
     kernels, simulated = load_dataset(runs["kernels"]), load_dataset(runs["counts"])
     refused: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: ceilings_of(simulated), "no measured ceiling"),
-        (lambda: roof_points(kernels, roof), "--counters"),
-        (lambda: roof_points(simulated, roof), r"is simulated: .* with --counters"),
+        (lambda: roof_points(replace(kernels, profiles=()), roof), "`counters: ncu`"),
+        (lambda: roof_points(simulated, roof), r"is simulated: .* a run on a GPU"),
         (lambda: roof_points(kernels, replace(roof, device="another GPU")), "the run is of"),
-        (lambda: roof_points(without_phases, ROOF, counts), "known operations"),
+        (lambda: roof_points(without_phases, ROOF), "known operations"),
         (lambda: write_roofline([alone]), r"nqbench run ceilings"),
         (lambda: write_roofline([tmp_path / "nowhere"], runs["ceilings"]), "nowhere"),
     )
@@ -188,7 +176,7 @@ def test_what_is_missing_is_said(runs: dict[str, Path], roof: GpuCeilings, tmp_p
 
 
 def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
-    words = ["report", str(runs["kernels"]), "--roofline", "--counters", str(runs["counts"])]
+    words = ["report", str(runs["kernels"]), "--roofline"]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "Kernels under the roofline" in done.output
@@ -196,40 +184,28 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
     assert {"table-roofline.md", "figure-roofline.svg"} <= names
 
 
-def program(block: Mapping[str, object], *, timed: bool) -> Dataset:
+def program(block: Mapping[str, object]) -> Dataset:
     """A run with one point of a program, whose kernels are ``evaluate`` and ``apply``."""
     blocks: Mapping[int, Mapping[str, object]] = {1: {"key": "k", **block}}
-    point = PointResult("s", "p.two", 100, {"n": 100}, False, timed, "ok", "", blocks)
-    kind = "cuda" if timed else "sim"
-    return Dataset("run", {"device": {"spec": f"{kind}:0", "kind": kind}}, (point,), 1)
-
-
-def counted(kernel: str, factor: float) -> dict[str, float]:
-    names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    return {f"{name}@{kernel}": factor * (i + 1) for i, name in enumerate(names)}
+    point = PointResult("s", "p.two", 100, {"n": 100}, False, True, "ok", "", blocks)
+    return Dataset("run", {"device": {"spec": "cuda:0", "kind": "cuda"}}, (point,), 1)
 
 
 TWO = {"value_s": 10.0, "evaluate_s": 3.0, "apply_s": 2.0, "other_s": 5.0,
        "registers@evaluate": 32, "registers@apply": 16}  # fmt: skip
+# A profiler's first launch of a kernel has its own time.
+PROFILE = {"key": "k", "dram_bytes@evaluate": 64.0, "fp32_operations@evaluate": 8.0,
+           "integer_thread_instructions@evaluate": 4.0, "duration_ns@evaluate": 5e8,
+           "dram_bytes": 1.0, "duration_ns": 1.0}  # fmt: skip
 
 
 def test_a_program_is_set_by_the_kernel_that_takes_most_of_its_time() -> None:
-    run = program(TWO, timed=True)
-    counts = {"global_sectors": 9e9, **counted("apply", 100.0), **counted("evaluate", 10.0)}
-    (found,), left_out = roof_points(run, ROOF, [program(counts, timed=False)])
+    (found,), left_out = roof_points(replace(program(TWO), profiles=(PROFILE,)), ROOF)
     assert not left_out
-    assert found.kernel == "evaluate"
-    assert found.time.value == pytest.approx(3.0)
-    assert found.work == {"bytes": 32 * 30.0, "float": 30.0, "integer": 40.0}
-    assert found.share == pytest.approx(32 * 30 / 1e3 / 3.0)
-    table = roofline_table(ROOF, [found], [], SOURCE)
-    assert [column.name for column in table.columns][:2] == ["system", "kernel"]
-    assert table.rows[0][1] == "evaluate"
-    # A profiler's first launch of that kernel has its own time.
-    profile = {"key": "k", "dram_bytes@evaluate": 64.0, "fp32_operations@evaluate": 8.0,
-               "integer_thread_instructions@evaluate": 4.0, "duration_ns@evaluate": 5e8,
-               "dram_bytes": 1.0, "duration_ns": 1.0}  # fmt: skip
-    (found,), _ = roof_points(replace(run, profiles=(profile,)), ROOF)
     assert found.kernel == "evaluate"
     assert found.time.value == pytest.approx(0.5)
     assert found.work == {"bytes": 64.0, "float": 8.0, "integer": 4.0}
+    assert found.share == pytest.approx(64 / 1e3 / 0.5)
+    table = roofline_table(ROOF, [found], [], SOURCE)
+    assert [column.name for column in table.columns][:2] == ["system", "kernel"]
+    assert table.rows[0][1] == "evaluate"

@@ -196,7 +196,7 @@ RUN = ("run", "study.yaml", "--device")
         (("report",), ("report needs the runs to report",)),
         (("report", "--site", "--csv"), ("--csv and --site are different reports",)),
         (("report", "--site", "--json"), ("--json has no effect here",)),
-        (("report", ".", "--counters", "."), ("only --roofline takes them",)),
+        (("report", ".", "--ceilings", "."), ("only --roofline takes it",)),
         (("init",), ("init needs a name",)),
         (("init", "a", "--workload", "fitness"), ("write `workload: fitness`",)),
         (("init", "a/b"), ("cannot be the name of a study",)),

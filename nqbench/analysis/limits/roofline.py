@@ -1,20 +1,20 @@
 """Rooflines: operations of kernels per second and per byte, under the ceilings of their GPU.
 
 Times come from a run on a GPU, ceilings from a run of ``configs/ceilings.yaml`` on the same GPU.
-Operations and bytes come from a profiler, or from a simulated run of the same points. A kernel
-cannot take less time than its bytes at the bandwidth of a copy, nor than its floating-point or its
-integer operations at their peak rates. The three overlap, so the longest of them is the limit.
+Operations and bytes of device memory come from a profiler. A kernel cannot take less time than its
+bytes at the bandwidth of a copy, nor than its floating-point or its integer operations at their
+peak rates. The three overlap, so the longest of them is the limit.
 
 A program (several launches in one sample) is represented by the kernel that takes most of its time,
-with that kernel's phase and counts: no ceiling applies between the launches.
+with the counts and the time of its first launch: no ceiling applies between the launches.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
@@ -22,18 +22,11 @@ from nqbench.analysis.data.for_papers import profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, WorkKind
 from nqbench.errors import AnalysisError
-from nqbench.point import MEASURING, PART
+from nqbench.point import PART
 from nqbench.system.suggest import many
 from nqbench.vocabulary import of_kernel, plain_name
 
-SIMULATED: Final = "simulated PTX"
-PROFILED: Final = "ncu"
-DEVICE_MEMORY: Final = "device memory"
-OFF_CHIP: Final = "all off-chip accesses, cached or not"
-SECTOR_BYTES: Final = 32
 KINDS: Final[tuple[WorkKind, ...]] = ("bytes", "float", "integer")
-_Counts = tuple[Estimate, Mapping[WorkKind, float], str, str]
-"""What a kernel took, moved and did, who counted, where the bytes went."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +34,8 @@ class RoofPoint:
     """One kernel under the roof.
 
     ``kernel``  which one of a program's it is; empty where there is one only
-    ``time``    seconds, of a program's kernel all its launches together
-    ``work``    bytes and operations by kind; ``counted_by`` who counted them, ``bytes_of`` where
-                the bytes went
+    ``time``    seconds, of a program's kernel those of its first launch
+    ``work``    bytes and operations by kind
     ``limits``  minimum seconds by kind; ``limit`` the largest of them, ``share`` it over the time
     """
 
@@ -52,8 +44,6 @@ class RoofPoint:
     levels: Mapping[str, Level]
     time: Estimate
     work: Mapping[WorkKind, float]
-    counted_by: str
-    bytes_of: str
     limits: Mapping[WorkKind, float]
     kernel: str = ""
 
@@ -61,12 +51,6 @@ class RoofPoint:
     def limit(self) -> WorkKind:
         """What bounds the kernel: the kind of work with the longest minimum time."""
         return max(self.limits, key=lambda kind: self.limits[kind])
-
-    @property
-    def sure(self) -> bool:
-        """Whether the limit is certain: bytes that a cache may have served are only an upper
-        bound."""
-        return self.limit != "bytes" or self.bytes_of == DEVICE_MEMORY
 
     @property
     def share(self) -> float:
@@ -89,20 +73,15 @@ class RoofPoint:
         return self.work[kind] / self.time.value
 
 
-def roof_points(
-    run: Dataset, ceilings: GpuCeilings, simulated: Sequence[Dataset] = ()
-) -> tuple[list[RoofPoint], list[str]]:
-    """The timed kernels of a run whose work is known, and why others are left out.
+def roof_points(run: Dataset, ceilings: GpuCeilings) -> tuple[list[RoofPoint], list[str]]:
+    """The timed kernels of a run whose work a profiler counted, and which others are left out.
 
-    A point's work is the profiler's if the run has it, else that of the same system, size and
-    levels in a simulated run. A configuration in several sweeps is one kernel: the first counts.
-    Raises ``AnalysisError`` where no point is left, for a simulated run,
-    and for ceilings of another device.
+    A configuration in several sweeps is one kernel: the first counts. Raises ``AnalysisError``
+    where no point is left, for a simulated run, and for ceilings of another device.
     """
     if run.simulated:
         raise AnalysisError(
-            f"run {run.name!r} is simulated: it has counters and no times; name a run on a"
-            " GPU, and this one with --counters"
+            f"run {run.name!r} is simulated: it has counters and no times; name a run on a GPU"
         )
     if run.device != ceilings.device:
         raise AnalysisError(
@@ -118,19 +97,17 @@ def roof_points(
             continue
         seen.append(same)
         kernel, time = _main_kernel(point, whole)
-        counts = time and (
-            _profiled(run, point, kernel, time) or _simulated(simulated, point, kernel, time)
-        )
+        counts = time and _profiled(run, point, kernel, time)
         if not counts:
             left_out.append((point.name, point.n))
             continue
-        time, work, counter, bytes_of = counts
+        time, work = counts
         limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
-        found.append(RoofPoint(*same, time, work, counter, bytes_of, limits, kernel))
+        found.append(RoofPoint(*same, time, work, limits, kernel))
     if not found:
         raise AnalysisError(
             f"no timed kernel of run {run.name!r} has known operations: measure with"
-            " `counters: ncu`, or name a simulated run of the same points with --counters"
+            " `counters: ncu`"
         )
     unknown = Counter(left_out)
     return found, [f"{name} at N = {n} ({many(k, 'point')})" for (name, n), k in unknown.items()]
@@ -155,8 +132,11 @@ def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | N
     return longest, times.get(longest)
 
 
-def _profiled(run: Dataset, point: PointResult, kernel: str, time: Estimate) -> _Counts | None:
-    """By a profiler; of a program's kernel the first launch, with the profiler's time."""
+def _profiled(
+    run: Dataset, point: PointResult, kernel: str, time: Estimate
+) -> tuple[Estimate, Mapping[WorkKind, float]] | None:
+    """What a kernel took, moved and did; of a program's kernel the first launch, with the
+    profiler's time."""
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
     values = (profile_value(run, point, of_kernel(name, kernel)) for name in names)
     counted = [value for value in values if value is not None]
@@ -167,25 +147,4 @@ def _profiled(run: Dataset, point: PointResult, kernel: str, time: Estimate) -> 
         if not duration_ns:
             return None
         time = Estimate(duration_ns * 1e-9)
-    return time, dict(zip(KINDS, counted, strict=True)), PROFILED, DEVICE_MEMORY
-
-
-def _simulated(
-    runs: Sequence[Dataset], point: PointResult, kernel: str, time: Estimate
-) -> _Counts | None:
-    """By the simulator, in the first run that has the configuration: off-chip sectors, as if there
-    were no cache."""
-    names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    wanted = (point.system, point.n, _compared(point.levels))
-    for other in (p for data in runs for p in data.points if not p.timed):
-        values = [other.detail(of_kernel(name, kernel)) for name in names]
-        same = (other.system, other.n, _compared(other.levels)) == wanted
-        if same and not any(map(missing, values)):
-            global_, local, *operations = map(float, values)
-            counted = (SECTOR_BYTES * (global_ + local), *operations)
-            return time, dict(zip(KINDS, counted, strict=True)), SIMULATED, OFF_CHIP
-    return None
-
-
-def _compared(levels: Mapping[str, Any]) -> dict[str, str]:
-    return {k: str(v) for k, v in levels.items() if k not in MEASURING}
+    return time, dict(zip(KINDS, counted, strict=True))
