@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Final
 
 from nqbench.analysis import wording
 from nqbench.analysis.answer import MODELLED, Answer, Best
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.findings import gains, superlative, undecided
 from nqbench.report.figures import effects, ranking
 from nqbench.report.figures.style import styled
@@ -73,35 +71,18 @@ def _trouble(answer: Answer) -> Card | None:
 
 
 def _why(answer: Answer) -> Card | None:
-    """What the best point has that the worst has not, and what it costs; else what comes next."""
+    """What the best point has that the worst has not; else what comes next."""
     best = answer.best[0] if answer.best else None
     skipped = sum(p.status == "skipped" for p in answer.data.points)
     left = [f"{many(skipped, 'point')} not run"] if skipped else []
-    why, costs = answer.reasons, _costs(answer)
-    if why:
+    if why := answer.reasons:
         more = [f"and {text}" for text in why[1:]]
-        more += [f"against the best of each count: {', '.join(costs)}"] if costs else []
         return Card("Why: the best against the worst", why[0], tuple(more + left))
-    if costs:
-        more = [f"and {text}" for text in costs[1:]]
-        return Card("What it costs, against the best of each count", costs[0], (*more, *left))
     if best and best.over_next and best.of > 2 and best.clear:
         ahead = wording.better_by(best.over_next, best.what)
         value = ahead if best.over_next.differs_from(1) else "as good"
         return Card("Against the next", value, (best.next_name, *left))
     return Card("Left out", left[0]) if left else None
-
-
-def _costs(answer: Answer) -> list[str]:
-    """Where another point is better than the best by the first quantity, the most costly first."""
-    found = []
-    for other in answer.best[1:] if answer.data.simulated else ():
-        what = other.what
-        least, own = other.point.value(what), answer.best[0].point.value(what)
-        ratio = Estimate(own / least if least else math.inf, exact=True)
-        if own != least and ratio.noteworthy:
-            found.append((ratio.distance, wording.named(ratio, what, (least, own))))
-    return [text for _, text in sorted(found, reverse=True)[:2]]
 
 
 def hero(answer: Answer, page: Page) -> Beside | None:

@@ -83,17 +83,6 @@ class Findings:
         return pd.DataFrame(rows, columns=columns)
 
 
-def _pairs(runs: Sequence[Dataset]) -> list[str]:
-    """What ``by`` may be, of the factors that sweeps vary."""
-    return [
-        f"{factor}={levels[0]},{levels[1]}"
-        for run in runs
-        for sweep in dict.fromkeys(point.sweep for point in run.points)
-        for factor in run.swept(sweep)
-        if len(levels := run.order(sweep, factor)) > 1
-    ]
-
-
 def compare_datasets(
     runs: Sequence[Dataset],
     names: Sequence[str] = (),
@@ -116,8 +105,10 @@ def compare_datasets(
             " given; name one"
         )
     if by is None and len(runs) < 2:
-        said = "a comparison needs two runs, or one run and, with --by, two levels of a factor"
-        raise StudyError("".join((said, *(f": --by {by}" for by in _pairs(runs)[:1]))))
+        raise StudyError(
+            "a comparison needs two runs, or one run and, with --by, two levels of a factor:"
+            " --by memory=global,shared"
+        )
     factor, _, text = (by or "").partition("=")
     levels = [level.strip() for level in text.split(",") if level.strip()]
     if by is not None and (len(levels) < 2 or len(set(levels)) < len(levels)):

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.answer import MODELLED, Best
+from nqbench.analysis.answer import MODELLED
 from nqbench.analysis.compare import changes, match
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison
@@ -126,33 +126,15 @@ def _equal(comparisons: Sequence[Comparison]) -> str:
 
 
 def turned(findings: Findings) -> Iterator[str]:
-    """What turns: differences that are only the clock's, the fastest at other sizes, pairs of
-    variants, changes that reverse."""
+    """What turns: differences of the clock alone, pairs of variants, changes that reverse."""
     yield from dict.fromkeys(c.cycles for c in findings.comparisons if c.cycles)
     for ranking in findings.rankings:
-        if ranking.best:
-            yield from _other_sizes(ranking.best)
         if ranking.pairs:
             yield _order(ranking)
     reversed_ = [one for one in findings.effects if one.turns]
     yield from map(reversal, reversed_)
     if findings.several_devices and findings.effects and not reversed_:
         yield "No change clearly helps on one device and hurts on another."
-
-
-def _other_sizes(found: Sequence[tuple[Best, Best]]) -> Iterator[str]:
-    """At which sizes below the largest the fastest is another on either side."""
-    top = found[0][0]
-    differ = [pair for pair in found[1:] if pair[0].name != pair[1].name]
-    if differ:
-        # Searches of several lengths have several answers at one size, each with its fastest.
-        sizes = ", ".join(
-            f"{n} (of those with another answer)" if n == top.n else str(n)
-            for n in sorted({pair[0].n for pair in differ})
-        )
-        unclear = not any(best.ahead for pair in differ for best in pair)
-        doubt = ", without a clear lead on either" if unclear else ""
-        yield f"At N = {sizes} another variant is fastest on each{doubt}."
 
 
 def _order(found: changes.Ranking) -> str:

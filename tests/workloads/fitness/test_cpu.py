@@ -213,8 +213,7 @@ def prefix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     for name in ("prefix", "base_prefix"):
         monkeypatch.setattr(sys, name, str(tmp_path))
     monkeypatch.setattr(site, "getuserbase", lambda: str(tmp_path / "home/.local"))
-    monkeypatch.setattr(cpu_tbb, "FOLDER", "lib")
-    monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, NAME)
+    monkeypatch.setattr(cpu_tbb, "LIBRARY", NAME)
     cpu_tbb.load_tbb.cache_clear()
     yield tmp_path
     cpu_tbb.load_tbb.cache_clear()

@@ -25,11 +25,8 @@ a few pieces per thread, and further when one is stolen. Numba gives TBB a range
 has numbered before, with the same partitioner, and every piece costs a call: with one row each
 that adds 250% at n = 1,000 and 40% at 10,000, with 16 rows 15% and 3%."""
 
-LIBRARIES: Final = {"linux": "libtbb.so.12", "darwin": "libtbb.12.dylib", "win32": "tbb12.dll"}
-"""What numba asks the loader for, by ``sys.platform``."""
-
-FOLDER: Final = "Library/bin" if sys.platform == "win32" else "lib"
-"""Its folder below a prefix, for wheels and conda."""
+LIBRARY: Final = "libtbb.so.12"
+"""What numba asks the loader for; below a prefix, wheels and conda have it in ``lib``."""
 
 
 @cache
@@ -39,25 +36,22 @@ def load_tbb() -> str:
     Takes a few milliseconds and imports nothing large. If none of the ``places`` has it, the
     system's loader is asked.
     """
-    name = LIBRARIES.get(sys.platform)
-    if name is None:
-        return f"TBB is not known to exist on {sys.platform}"
-    path = next((path for path in places(name) if path.exists()), None)
+    path = next((path for path in places() if path.exists()), None)
     try:
-        ctypes.CDLL(str(path or name), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(path or LIBRARY), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        looked = ", ".join(dict.fromkeys(str(place.parent) for place in places(name)))
+        looked = ", ".join(dict.fromkeys(str(place.parent) for place in places()))
         if path:
             return f"{path} cannot be loaded ({error})"
         return (
-            f"its library {name} is neither in {looked} nor known to the system's loader; install"
-            " the package tbb, which exists for x86-64, into a virtual environment"
+            f"its library {LIBRARY} is neither in {looked} nor known to the system's loader;"
+            " install the package tbb, which exists for x86-64, into a virtual environment"
             " (pip install --force-reinstall tbb)"
         )
     return ""
 
 
-def places(name: str) -> Iterator[Path]:
+def places() -> Iterator[Path]:
     """Where the library may be: the places of the package's own list come first.
 
     That list is wrong where files were moved after it was made (``pip install --target``, a
@@ -65,11 +59,11 @@ def places(name: str) -> Iterator[Path]:
     """
     with suppress(PackageNotFoundError):
         package = distribution("tbb")
-        listed = [file for file in package.files or () if file.name == name]
+        listed = [file for file in package.files or () if file.name == LIBRARY]
         yield from (Path(str(file.locate())).resolve() for file in listed)
-        yield Path(str(package.locate_file(FOLDER))).resolve() / name
+        yield Path(str(package.locate_file("lib"))).resolve() / LIBRARY
     for prefix in (sys.prefix, site.getuserbase(), sys.base_prefix):
-        yield Path(prefix, FOLDER, name)
+        yield Path(prefix, "lib", LIBRARY)
 
 
 def check_layer() -> None:
