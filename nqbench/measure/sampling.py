@@ -38,8 +38,8 @@ MAX_LAUNCHES: Final = 30
 and drift is what rounds are for."""
 TIME_SHARE: Final = 0.2
 """Largest share of a measurement's time, so that sampling keeps most of it."""
-CONFIDENCE: Final = 0.95
-"""Confidence of the interval of a median: the usual level."""
+MISSED: Final = 0.05 / 2
+"""Chance that the interval of a median, at the usual level, lies below it, or above it."""
 TARGET: Final = 0.005
 """Half-width of the median's interval: below the 0.4% that processes differ by anyway, so more
 samples in a measurement would gain nothing; rounds average over the processes."""
@@ -221,18 +221,17 @@ def sample(
 
 
 @lru_cache(maxsize=4096)
-def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
+def median_rank(count: int) -> int:
     """Rank r such that the r-th smallest and r-th largest of ``count`` samples hold the median.
 
     The number of samples below the true median is binomial(count, 1/2), whatever the
-    distribution; r is the largest rank whose interval has at least the confidence asked for.
+    distribution; r is the largest rank whose interval misses it no more often than ``MISSED``.
     0 if there is none: fewer than 6 samples give no interval at 95%.
     """
     # P(fewer than r samples lie below the median) must not exceed half of what may be missed.
     # Whole numbers, because scipy.stats takes most of a second to import, in every worker.
-    miss = (1.0 - confidence) / 2
     rank, ways, fewer = 0, 1, 1
-    while fewer / 2**count <= miss:
+    while fewer / 2**count <= MISSED:
         rank += 1
         ways = ways * (count - rank + 1) // rank
         fewer += ways

@@ -1,11 +1,10 @@
-"""What the HTML page says of a run beside its tables: the device and its state while it measured,
+"""What the HTML page says of a run beside its tables: the device,
 how it was measured, where, how to repeat it, and everything recorded about each point."""
 
 from __future__ import annotations
 
 import math
 import shlex
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -34,24 +33,6 @@ def device_facts(data: Dataset) -> list[PageBlock]:
     }
     folded = [Facts(_pairs(limits), "Its limits")] if limits else []
     return [Facts(_pairs(own)), *folded]
-
-
-def device_state(records: Sequence[Record]) -> list[PageBlock]:
-    """Clocks, heat and power over all timed measurements, folded; nothing without telemetry."""
-    rows: dict[str, Any] = {}
-    for name, (label, unit, scale) in SENSORS.items():
-        found = [r.telemetry[name] for r in records if isinstance(r.telemetry.get(name), Mapping)]
-        if found:
-            ends = min(f["min"] for f in found), max(f["max"] for f in found)
-            middle = statistics.median(f["median"] for f in found)
-            least, most, usual = (wording.number(v * scale) for v in (*ends, middle))
-            rows[f"{label} ({unit})"] = f"{least} to {most}, median {usual}"
-    reasons = Counter(word for r in records for word in r.telemetry.get("clock_reasons", ()))
-    rows["measurements by clock events"] = _listed(reasons)
-    rows["measurements throttled, not counted"] = (
-        sum(r.status == "throttled" for r in records) or None
-    )
-    return [Facts(_pairs(rows), "Its state while it measured")] if len(rows) > 2 else []
 
 
 def how_measured(data: Dataset) -> list[PageBlock]:

@@ -115,7 +115,7 @@ class _RunPage:
         page.heading(f"How it was {'counted' if data.simulated else 'measured'}", folded=True)
         page.add(*circumstances.how_measured(data))
         page.heading("Device and environment", folded=True)
-        page.add(*circumstances.device_facts(data), *circumstances.device_state(data.records))
+        page.add(*circumstances.device_facts(data))
         page.add(*circumstances.environment(data))
         page.heading("How to repeat it", folded=True)
         page.add(*circumstances.repeat(data))

@@ -5,8 +5,8 @@ Operations and bytes of device memory come from a profiler. A kernel cannot take
 bytes at the bandwidth of a copy, nor than its floating-point or its integer operations at their
 peak rates. The three overlap, so the longest of them is the limit.
 
-A program (several launches in one sample) is represented by the kernel that takes most of its time,
-with the counts and the time of its first launch: no ceiling applies between the launches.
+A program (several launches in one sample) is represented by the kernel whose first launch takes
+longest, with the counts and the time of that: no ceiling applies between the launches.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
+from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.for_papers import profile_value
-from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.ceilings import STUDY, GpuCeilings, WorkKind
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
@@ -96,12 +96,11 @@ def roof_points(run: Dataset, ceilings: GpuCeilings) -> tuple[list[RoofPoint], l
         if whole is None or point.levels.get(PART, "full") != "full" or same in seen:
             continue
         seen.append(same)
-        kernel, time = _main_kernel(point, whole)
-        counts = time and _profiled(run, point, kernel, time)
+        counts = _profiled(run, point, whole)
         if not counts:
             left_out.append((point.name, point.n))
             continue
-        time, work = counts
+        time, work, kernel = counts
         limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
         found.append(RoofPoint(*same, time, work, limits, kernel))
     if not found:
@@ -113,38 +112,22 @@ def roof_points(run: Dataset, ceilings: GpuCeilings) -> tuple[list[RoofPoint], l
     return found, [f"{name} at N = {n} ({many(k, 'point')})" for (name, n), k in unknown.items()]
 
 
-def _main_kernel(point: PointResult, whole: Estimate) -> tuple[str, Estimate | None]:
-    """The kernel of a program that takes most of its time, and what it takes.
-
-    A point of one launch has one kernel without a name, which takes the ``whole`` time. The time is
-    ``None`` where a program's phases were not recorded.
-    """
-    recorded = (item for row in point.measurements.values() for item in row.items())
-    kernels = sorted({plain_name(c)[1] for c, v in recorded if "@" in c and not missing(v)})
-    if not kernels:
-        return "", whole
-    times: dict[str, Estimate] = {}
-    for kernel in kernels:  # a phase need not be known elsewhere
-        phase = Quantity(kernel, f"{kernel} time", (f"{kernel}_s",), "time", "s")
-        if found := point.estimate(phase):
-            times[kernel] = found
-    longest = max(times, key=lambda kernel: times[kernel].value, default=kernels[0])
-    return longest, times.get(longest)
-
-
 def _profiled(
-    run: Dataset, point: PointResult, kernel: str, time: Estimate
-) -> tuple[Estimate, Mapping[WorkKind, float]] | None:
-    """What a kernel took, moved and did; of a program's kernel the first launch, with the
-    profiler's time."""
+    run: Dataset, point: PointResult, whole: Estimate
+) -> tuple[Estimate, Mapping[WorkKind, float], str] | None:
+    """What a point's kernel took, moved and did, and its name; ``None`` where it was not profiled.
+
+    A point of one launch has one kernel without a name, which takes the ``whole`` time. Of a
+    program's kernels it is the one whose first launch takes longest, by the profiler's time.
+    """
+    recorded = (name for row in point.measurements.values() for name in row)
+    kernels = sorted({plain_name(name)[1] for name in recorded if "@" in name}) or [""]
+    took_ns = {k: profile_value(run, point, of_kernel("duration_ns", k)) or 0.0 for k in kernels}
+    kernel = max(kernels, key=lambda name: took_ns[name])
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
     values = (profile_value(run, point, of_kernel(name, kernel)) for name in names)
     counted = [value for value in values if value is not None]
-    if len(counted) < len(names):
+    if len(counted) < len(names) or (kernel and not took_ns[kernel]):
         return None
-    if kernel:
-        duration_ns = profile_value(run, point, of_kernel("duration_ns", kernel))
-        if not duration_ns:
-            return None
-        time = Estimate(duration_ns * 1e-9)
-    return time, dict(zip(KINDS, counted, strict=True))
+    time = Estimate(took_ns[kernel] * 1e-9) if kernel else whole
+    return time, dict(zip(KINDS, counted, strict=True)), kernel
