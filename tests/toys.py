@@ -78,7 +78,6 @@ class Recorder(Listener):
         self.stages: list[tuple[str, int]] = []
         self.messages: list[str] = []
         self.records: list[Any] = []
-        self.outcomes: list[Any] = []
 
     def stage(self, name: str, total: int) -> None:
         self.stages.append((name, total))
@@ -88,6 +87,3 @@ class Recorder(Listener):
 
     def message(self, text: str) -> None:
         self.messages.append(text)
-
-    def finished(self, outcome: Any) -> None:
-        self.outcomes.append(outcome)

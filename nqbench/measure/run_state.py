@@ -77,9 +77,6 @@ class Listener:
         """The listener of one of several devices that measure at the same time."""
         return self
 
-    def finished(self, outcome: RunOutcome) -> None:
-        """The run is over."""
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

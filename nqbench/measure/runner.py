@@ -170,9 +170,7 @@ class Recording:
         path, old = self._writer.path, self._old
         outcome = self.state.outcome(path, time.monotonic() - self._started, interrupted)
         same_study = old is not None and old["study"] == read_manifest(path)["study"]
-        outcome = replace(outcome, unchanged=same_study and not self.state.added)
-        self._listener.finished(outcome)
-        return outcome
+        return replace(outcome, unchanged=same_study and not self.state.added)
 
     def _check(self) -> None:
         for _, keys in self._devices.values():

@@ -44,16 +44,14 @@ def paper_folder(name: str) -> Path:
     return found[name]
 
 
+_read_once = lru_cache(maxsize=16)(lambda file, _changed: read_paper(file))  # until it changes
+
+
 def load_paper(name: str) -> Paper:
     """A paper by name. Raises ``StudyError``: no such paper, or a mistake in its file."""
     file = paper_folder(name) / PUBLISHED
     changed = max(part.stat().st_mtime_ns for part in (file, *file.parent.glob("*.csv")))
-    return _cached(file.resolve(), changed)
-
-
-@lru_cache(maxsize=16)
-def _cached(file: Path, modified_ns: int) -> Paper:  # noqa: ARG001 (an edited file is another one)
-    return read_paper(file)
+    return _read_once(file.resolve(), changed)
 
 
 def read_paper(file: Path) -> Paper:

@@ -49,7 +49,6 @@ CASES = {
             "A is 1.009x faster ±0.2% than B (4 points: 1 faster, 1 slower, 2 same); of 4 variants"
             " another is fastest on each: tanaka2011.both on A and tanaka2011.none on B (N = 15).",
             "The order clearly changes in 3 of 6 pairs of variants; most of all, tanaka2011.conf",
-            "; the values of 1 more change order, within their intervals or by less than 2%.",
         ),
     ),
     "two that are alike": (
@@ -112,7 +111,7 @@ def test_an_order_changes_if_both_sides_are_sure_of_it(
         sides.append(builder.data())
     order = compare_datasets(sides).rankings[0]
     assert order.pairs == math.comb(others + 2, 2)
-    assert (len(order.swaps), order.unsure) == (swaps, 1 - swaps)
+    assert len(order.swaps) == swaps
     p = max(scipy.stats.ttest_1samp(np.log(times), 0).pvalue for times in (first_s, second_s))
     large = min(abs(np.log(times).mean()) for times in (first_s, second_s)) > math.log(1.02)
     assert bool(swaps) == (large and p * order.pairs <= 0.05)

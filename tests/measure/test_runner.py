@@ -48,7 +48,6 @@ def test_every_point_is_verified_once_going_up_and_timed_once_per_round(tmp_path
     listener = Recorder()
     outcome = measure(tmp_path / "r", sizes(9, 6, 8, 7), listener=listener)
     assert outcome.counts == {"ok": 4}
-    assert listener.outcomes == [outcome]
     assert listener.stages == [("checking answers", 4)] + [
         (f"timing, round {r} of 3", 4) for r in (1, 2, 3)
     ]

@@ -54,7 +54,11 @@ class Score:
     @property
     def verdict(self) -> str:
         """Both words, with the device where they differ."""
-        return _by_text({name: _words(verdict) for name, verdict in self.verdicts.items()})
+        texts = {
+            name: ", ".join(filter(None, (v.word, v.size))) + "*" * bool(v.asked_of)
+            for name, v in self.verdicts.items()
+        }
+        return _by_text(texts)
 
     @property
     def n(self) -> int | None:
@@ -245,10 +249,6 @@ def _decisive(verdict: Verdict) -> SizeVerdict:
     """The largest size with the word of the claim."""
     own = [size for size in verdict.sizes if size.word == verdict.word]
     return (own or [*verdict.sizes])[-1]
-
-
-def _words(verdict: Verdict) -> str:
-    return ", ".join(filter(None, (verdict.word, verdict.size))) + "*" * bool(verdict.asked_of)
 
 
 def _by_text(texts: Mapping[str, str]) -> str:

@@ -37,7 +37,6 @@ class Ranking:
     ``best``    the fastest variant on each side, of each size that has several, the largest first
     ``pairs``   number of pairs of variants of one sweep and size
     ``swaps``   those whose order clearly changes, the clearest first
-    ``unsure``  how many values change order, within their intervals or by too little to report
     """
 
     names: match.Names
@@ -45,7 +44,6 @@ class Ranking:
     best: tuple[tuple[Best, Best], ...]
     pairs: int
     swaps: tuple[Swap, ...]
-    unsure: int
 
 
 def ranking(comparison: Comparison) -> Iterator[Ranking]:
@@ -89,14 +87,14 @@ def _best_variants(
 
 def _order_changes(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity
-) -> tuple[int, tuple[Swap, ...], int]:
+) -> tuple[int, tuple[Swap, ...]]:
     """Which variants of one sweep and size change places between the two sides; see ``Ranking``.
 
     Both ratios of such a pair must be clear and large enough to report, in opposite directions. Its
     p is the larger of the two (an intersection-union test), corrected for the number of pairs.
     """
     tested: list[tuple[Matched, Matched, list[estimate.Contrast]]] = []
-    count = unsure = 0
+    count = 0
     for group in _same_work(pairs, by_sweep=True):
         times = [[pair[side].value(what) for pair in group] for side in (0, 1)]
         for i, j in combinations(range(len(group)), 2):
@@ -108,9 +106,7 @@ def _order_changes(
                 estimate.paired(one.values(what), two.values(what), step_s=data.event_step_s)
                 for data, one, two in both
             ]
-            if min(abs(c.log_ratio) for c in contrasts) < math.log(estimate.NOTEWORTHY):
-                unsure += 1
-            else:
+            if min(abs(c.log_ratio) for c in contrasts) >= math.log(estimate.NOTEWORTHY):
                 tested.append((group[i], group[j], contrasts))
     p_values = [max(c.p_different() for c in contrasts) for _, _, contrasts in tested]
     # Pairs in the same order on both sides count as tests too: each could have been reported.
@@ -121,7 +117,7 @@ def _order_changes(
         if p <= estimate.ALPHA
     ]
     swaps.sort(key=lambda swap: -min(ratio.distance for ratio in swap[2:]))
-    return count, tuple(swaps), unsure + len(tested) - len(swaps)
+    return count, tuple(swaps)
 
 
 def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched]]:

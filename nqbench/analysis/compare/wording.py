@@ -139,18 +139,15 @@ def turned(findings: Findings) -> Iterator[str]:
 
 def _order(found: changes.Ranking) -> str:
     swaps, pairs = found.swaps, f"{found.pairs:,} pair{'' if found.pairs == 1 else 's'}"
-    more = "more " if swaps else ""
-    unsure = f"; the values of {found.unsure} {more}change order, within their intervals or by less"
-    unsure = f"{unsure} than {LIMIT}" if found.unsure else ""
     if not swaps:
-        return f"The order clearly changes in none of {pairs} of variants{unsure}."
+        return f"The order clearly changes in none of {pairs} of variants."
     one, other, *ratios = swaps[0]
     called = {p: wording.short(c) for p, c in match.variants([one, other]).items()}
     first, second = (wording.effect(ratio, found.quantity) for ratio in ratios)
     return (
         f"The order clearly changes in {len(swaps)} of {pairs} of variants; most of all,"
         f" {called[other]} is {first} than {called[one]} on {side(found.names[0])}, but {second}"
-        f" on {side(found.names[1])} (N = {one.n:,}, sweep {one.sweep}){unsure}."
+        f" on {side(found.names[1])} (N = {one.n:,}, sweep {one.sweep})."
     )
 
 

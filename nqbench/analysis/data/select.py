@@ -72,11 +72,9 @@ class Asked:
             raise NotMeasured(f"the {whose} has no {self} (sizes: {known})", self.remedy())
         return list(found.values())
 
-    def finished(self) -> list[PointResult]:
-        """Those that finished; without one the reason of the first is raised."""
-        return self._finished(self.configurations())
-
-    def _finished(self, points: Sequence[PointResult]) -> list[PointResult]:
+    def finished(self, of: Sequence[PointResult] | None = None) -> list[PointResult]:
+        """Those (default: of all) that finished; without one the reason of the first is raised."""
+        points = of or self.configurations()
         ok = [p for p in points if p.ok]
         if not ok:
             one = points[0]
@@ -98,7 +96,7 @@ class Asked:
                 f"{self} has {len(first)} configurations in sweep {first[0].sweep}: say which"
                 f" {', '.join(varied) or 'one'}, or take best(...)"
             )
-        return self._finished(first)[0]
+        return self.finished(first)[0]
 
     def timed(self) -> list[PointResult]:
         """All that finished and have a time."""

@@ -156,7 +156,6 @@ def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
     low, high = min([*values, 0.9]), max([*values, 1.1])
     pad = (high / low) ** 0.08
     low, high = low / pad, high * pad
-    ax.fmt_xdata = wording.number  # for a reader who points at a mark
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))

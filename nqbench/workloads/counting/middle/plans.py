@@ -66,9 +66,7 @@ def order_shape(n: int) -> tuple[int, int, int]:
 
 def longest(n: int) -> int:
     """About the length of the longest list; they grow by n / 2 - 4 in two rows (6.9 at n = 22)."""
-    if n in _LONGEST:
-        return _LONGEST[n]
-    return 14 if n < 8 else int(longest(n - 2) * (n / 2 - 4))
+    return _LONGEST.get(n) or (14 if n < 8 else int(longest(n - 2) * (n / 2 - 4)))
 
 
 def resolve(given: Mapping[str, Level], device: DeviceFacts) -> Levels:
