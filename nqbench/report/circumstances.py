@@ -1,5 +1,5 @@
-"""What the HTML page says of a run beside its tables: the device,
-how it was measured, where, how to repeat it, and everything recorded about each point."""
+"""What the HTML page says of a run beside its tables: the device, how it was measured, where, how
+to repeat it, and everything recorded about each point."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Asked:
         return list(found.values())
 
     def finished(self, of: Sequence[PointResult] | None = None) -> list[PointResult]:
-        """Those (default: of all) that finished; without one the reason of the first is raised."""
+        """Of these points (default: all) those that finished; if none did, raises why the first."""
         points = of or self.configurations()
         ok = [p for p in points if p.ok]
         if not ok:

@@ -88,8 +88,8 @@ template <Middle C, unsigned Blocks, unsigned kTables>
 __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first, unsigned* words) {
     const Half* const lower = all.words + size_t(pair.tile[1]) * kWarp;
     constexpr Half kCommon = (Half(1) << kOr) - 1, kEnd = Half(1) << (kOr - 1);  // has no diagonal
-    constexpr unsigned kAll =
-        (2u << kTables) - 2;  // tile k has bit k + 1: of bit 0 the test is longer
+    // Tile k has bit k + 1: the test of bit 0 is longer.
+    constexpr unsigned kAll = (2u << kTables) - 2;
     const unsigned lane = lane_number(), to = (pair.size[0] + kWarp - 1) / kWarp;
     Tables<Blocks> tables{words, threadIdx.x / kWarp * kTogether * kMostBlocks<C> * kWarp * 4};
     __syncwarp();
