@@ -33,7 +33,7 @@ INTEGER_NOTE: Final = (
     "integer operations are instructions, including those for addresses and loops; a fused"
     " multiply-add counts as two floating-point operations"
 )
-PROGRAM_NOTE: Final = "kernel: of a program, the one whose first launch takes longest; time: its own"
+PROGRAM_NOTE: Final = "kernel: of a program, that with the longest first launch; time: of that one"
 
 DECADES: Final = 0.6
 """Room left and right of the points and the ridges, in powers of ten."""
