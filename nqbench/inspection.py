@@ -81,12 +81,9 @@ def points_that_ran(
 
 
 def check_points(
-    points: Sequence[Point],
-    device: SimDevice,
-    listener: Progress | None = None,
-    limit_s: float | None = None,
-    name: str = "",
-) -> Checked:
+    points: Sequence[Point], device: SimDevice, listener: Progress | None = None,
+    limit_s: float | None = None, name: str = "",
+) -> Checked:  # fmt: skip
     """Run every point once on a device in the checked mode. A single one may have a ``name``.
 
     In random order, where a limit of ``limit_s`` seconds leaves out the rest.

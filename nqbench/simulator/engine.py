@@ -58,14 +58,9 @@ class SimLaunch:
     """
 
     def __init__(
-        self,
-        code: Translation,
-        memory: GlobalMemory,
-        parameters: bytes,
-        geometry: LaunchShape,
-        *,
+        self, code: Translation, memory: GlobalMemory, parameters: bytes, geometry: LaunchShape, *,
         per_warp: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.code = code
         self.memory = memory
         self.geometry = g = geometry

@@ -157,13 +157,9 @@ class SimKernel:
             self.run.forget()
 
     def launch(
-        self,
-        memory: GlobalMemory,
-        parameters: bytes,
-        max_steps: int,
-        timeout_s: float | None = None,
-        left_s: float | None = None,
-    ) -> SimLaunch:
+        self, memory: GlobalMemory, parameters: bytes, max_steps: int,
+        timeout_s: float | None = None, left_s: float | None = None,
+    ) -> SimLaunch:  # fmt: skip
         """Launch it once, for at most ``left_s`` of a run's ``timeout_s`` seconds.
 
         Raises ``KernelFault`` or ``LaunchTimeout``."""
@@ -373,13 +369,9 @@ class SimContext(multi_launch.ProgramContext):
     """A program context over simulated memory; every operation is done at once."""
 
     def __init__(
-        self,
-        simulation: Simulation,
-        plan: MultiLaunchPlan,
-        kernels: Mapping[str, SimKernel],
-        memory: GlobalMemory,
-        timeout_s: float | None,
-    ) -> None:
+        self, simulation: Simulation, plan: MultiLaunchPlan, kernels: Mapping[str, SimKernel],
+        memory: GlobalMemory, timeout_s: float | None,
+    ) -> None:  # fmt: skip
         super().__init__(simulation.facts, plan)
         self.steps = 0
         self._kernels, self._memory = kernels, memory

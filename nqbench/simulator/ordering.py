@@ -8,7 +8,8 @@ Two accesses are ordered if a barrier lies between them that both threads took p
   memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
   is joined at these too (``CONVERGE``);
 - threads that used the same atomic variable one after the other are ordered by it, as in a lock or
-  in a grid sync; those of different blocks if the first had a fence in between.
+  in a grid sync; those of different blocks if the first had a fence before, and the second, where
+  it reads, a fence or a barrier of its block after.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ constant: Any = np.int64
 NOBODY: Final[int] = constant(-1)
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
+NONE, BEFORE, BOTH = range(3)  # where fences are needed beside an atomic that hands something over
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 
 C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
@@ -126,17 +128,19 @@ def _warp_of(h: Any, thread: int) -> Any:
 @compiled
 def _met(
     h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
-    fenced: bool, end: int = ENDLESS, between: bool = False,
+    needs: int, end: int = ENDLESS, between: bool = False,
 ) -> bool:  # fmt: skip
     """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later, but not
     after ``end``; ``between``: with a fence before, and not only at some time.
 
     Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
     between (their warps' epochs tell: ``epoch`` then, ``now`` now). Threads of other blocks see
-    only what came before a fence, of either thread; unless ``fenced``, whatever came before."""
+    only what came before a fence, of either thread, if ``needs`` says so, and ``BOTH``: after a
+    fence or a barrier that follows theirs."""
     a = _ring(h, field, length, other)
-    far = fenced and (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
-    far = far and (between or longs(h, FENCES)[other - h[FIRST]] <= when)
+    fences = longs(h, FENCES)
+    elsewhere = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
+    far = needs and elsewhere and (between or fences[other - h[FIRST]] <= when)
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
         if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
@@ -146,7 +150,9 @@ def _met(
         for j in range(0, length * watch.ENTRY, watch.ENTRY):
             if b[j] != a[i] or not a[i + 1] < b[j + 1] <= end:
                 continue
-            if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
+            seen = needs < BOTH or not elsewhere or b[j + 6] > a[i + 1]
+            seen |= max(fences[thread - h[FIRST]], fences[b[j + 2] - h[FIRST]]) > b[j + 1]
+            if b[j + 3] < now or (seen and _warp_of(h, b[j + 2]) == _warp_of(h, thread)):
                 return True
     return False
 
@@ -154,7 +160,8 @@ def _met(
 @compiled
 def _ring(h: Any, field: int, length: int, thread: int) -> Any:
     """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
-    it only read (who only reads hands nothing over), until when what the thread did is released."""
+    it only read (who only reads hands nothing over), until when what the thread did is released,
+    and what it saw is acquired."""
     number = thread - h[FIRST]
     if field == BLOCK_RINGS:
         number //= h[THREADS]
@@ -163,8 +170,9 @@ def _ring(h: Any, field: int, length: int, thread: int) -> Any:
 
 @compiled
 def remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool, until: int
-) -> None:
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool,
+    until: int, acquired: int,
+) -> None:  # fmt: skip
     ring = _ring(h, field, length, thread)
     oldest, least, time = 0, ENDLESS, h[TIME]
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
@@ -174,12 +182,15 @@ def remember(
             again = reads and ring[i + 4] and ring[i + 3] == epoch
             if now or (again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread)):
                 oldest, until = i, max(until, ring[i + 5]) if now else until
+                fenced = longs(h, FENCES)[ring[i + 2] - h[FIRST]] > ring[i + 1]
+                acquired = max(acquired, ring[i + 1] if fenced else ring[i + 6])
                 break
         age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
         if age < least:
             oldest, least = i, age
     ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, time, thread
-    ring[oldest + 3], ring[oldest + 4], ring[oldest + 5] = epoch, reads, until
+    ring[oldest + 3], ring[oldest + 4] = epoch, reads
+    ring[oldest + 5], ring[oldest + 6] = until, acquired
     if not reads:
         h[HANDED] = time
 
@@ -212,7 +223,9 @@ def _clock(h: Any, s: Sight, role: int, thread: int, of: int) -> Any:
 
 
 @inlined
-def ordered(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int) -> bool:
+def ordered(
+    h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int, needs: int = BEFORE
+) -> bool:
     """Whether the access that a role of the cell describes certainly happened before now."""
     at = cell + role
     other = cells[at + THREAD]
@@ -228,22 +241,22 @@ def ordered(h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, spa
             return True
     elif space == SHARED:
         return True  # of the block that was in the slot before
-    return handed(h, s, cells, at, thread, fenced=True)
+    return handed(h, s, cells, at, thread, needs)
 
 
 @compiled
-def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, fenced: bool) -> bool:
+def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
     other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
     if h[HANDED] <= when:
         return False
-    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, fenced) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, fenced
+    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, needs) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, needs
     )
 
 
 @compiled
-def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int) -> bool:
+def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
     where the last of all blocks to arrive sets the flag that the others wait for."""
     other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
@@ -257,10 +270,10 @@ def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int) -> bool:
             time, middle, then = m[i + 1], m[i + 2], m[i + 3]
             if time <= when:
                 continue
-            if not _met(h, BLOCK_RINGS, length, other, epoch, when, middle, then, True, time):
+            if not _met(h, BLOCK_RINGS, length, other, epoch, when, middle, then, BEFORE, time):
                 continue
             now = s.epoch
-            if _met(h, BLOCK_RINGS, length, middle, then, time, thread, now, True, ENDLESS, True):
+            if _met(h, BLOCK_RINGS, length, middle, then, time, thread, now, needs, ENDLESS, True):
                 h[MIDDLE] = block
                 return True
     h[MISSES] += 1

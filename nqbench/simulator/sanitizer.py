@@ -23,6 +23,10 @@ from nqbench.simulator.translation import Translation
 
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
+_FENCES_MISSING: Final = (
+    "the atomic that hands it over comes without a __threadfence() before",
+    "it saw the atomic that hands it over, but a __threadfence() is missing between that and this",
+)
 CHECKED_BYTES: Final = 4 * MAX_CELLS
 """Of global memory at most, where no access is smaller than a word."""
 
@@ -138,8 +142,7 @@ class LaunchWatch:
             inside = repr(found.buffer) if names else "another one"
             return replace(found, message=f"{near}, and inside {inside}")
         if unfenced:
-            missing = "the atomic that hands it over comes without a __threadfence() before"
-            found = replace(found, message=missing)
+            found = replace(found, message=_FENCES_MISSING[unfenced - 1])
         known = [] if kind < 4 or kind > 7 or i.opcode in ATOMICS else [old, new][kind == 5 :]
         return replace(found, values=tuple(_value(one, found.dtype, size) for one in known))
 

@@ -68,11 +68,16 @@ def _number(address: int, size: int) -> Any:
 @o.compiled
 def _race(
     h: Any, s: o.Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
-    address: int, old: int, new: int, size: int,
+    address: int, old: int, new: int, size: int, needs: int = o.BEFORE,
 ) -> None:  # fmt: skip
-    if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread):
+    if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, needs):
         return
-    if o.handed(h, s, cells, at, thread, fenced=False):
+    if needs == o.BOTH and (
+        o.handed(h, s, cells, at, thread, o.BEFORE)
+        or (space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, o.BEFORE))
+    ):
+        space += watch.UNSEEN
+    elif o.handed(h, s, cells, at, thread, o.NONE):
         space += watch.UNFENCED
     _report(h, kind, where, cells[at + o.WHERE], address, thread, cells[at + o.THREAD], old, new,
             size, space)  # fmt: skip
@@ -84,15 +89,17 @@ def _read(
     address: int, memory: int, size: int,
 ) -> None:  # fmt: skip
     """A read races with an earlier write; atomics race with plain accesses only."""
+    needs = o.BEFORE if strong else o.BOTH
     for role in (o.WRITER, o.UPDATER):
         if strong and role == o.UPDATER:
             continue
-        if o.ordered(h, s, cells, cell, role, thread, space):
+        if o.ordered(h, s, cells, cell, role, thread, space, needs):
             continue
         at, warp = cell + role, (thread - h[o.FIRST]) >> 5
         if role == o.WRITER and cells[cell + SAME] and (cells[at] - h[o.FIRST]) >> 5 == warp:
             continue
-        _race(h, s, cells, at, K_RAW, thread, where, space, address, 0, _number(memory, size), size)
+        _race(h, s, cells, at, K_RAW, thread, where, space, address, 0, _number(memory, size), size,
+              needs)  # fmt: skip
     role = o.OTHER_READER
     if o.ordered(h, s, cells, cell, o.READER, thread, space):
         role = o.READER
@@ -230,7 +237,7 @@ def _unfinished(
 @o.inlined
 def _lane(
     h: Any, c: Any, s: o.Sight, thread: int, memory: int, base: int, address: int, values: int,
-    where: int, size: int, count: int, space: int, what: int, releases: bool,
+    where: int, size: int, count: int, space: int, what: int, how: int,
 ) -> None:  # fmt: skip
     """One lane's access, inside its memory. Stores are done here already, so that the next lane
     sees them."""
@@ -271,9 +278,11 @@ def _lane(
     if what >= watch.STRONG_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
         reads = what in (watch.STRONG_LOAD, watch.ASK)
-        until = h[o.TIME] if releases else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
-        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until)
-        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until)
+        until = h[o.TIME] if how & 1 else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
+        acquired = h[o.TIME] if how & 2 else o.constant(0)
+        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until, acquired)
+        o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until,
+                   acquired)  # fmt: skip
     for e in range(count):
         _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
                  values + 32 * e * size, where, size, space, what)  # fmt: skip
@@ -349,20 +358,16 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             address, thread = addresses[lane], first + lane
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
-            if inside and space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes:
+            if not inside or (space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes):
                 _report(
                     h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space
                 )
-            if not inside:
-                _report(
-                    h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space
-                )
-            elif address & (nbytes - 1):
+            if inside and address & (nbytes - 1):
                 _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space)
-            else:
+            elif inside:
                 good |= 1 << lane
                 _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
-                      count, space, what % watch.RELEASES, what >= watch.RELEASES)  # fmt: skip
+                      count, space, what % watch.RELEASES, what // watch.RELEASES)  # fmt: skip
         return good
 
     @entry(o.types.void, _long, _long, _long, _u32, _i64, _i64, _i64)

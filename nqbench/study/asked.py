@@ -58,12 +58,9 @@ def sides(conditions: Sequence[str]) -> list[list[str]]:
 
 
 def chosen_points(
-    subject: str | Study,
-    facts: DeviceFacts,
-    conditions: Sequence[str] = (),
-    sizes: Sequence[int] = (),
-    warn: Callable[[str], object] | None = None,
-) -> list[Point]:
+    subject: str | Study, facts: DeviceFacts, conditions: Sequence[str] = (),
+    sizes: Sequence[int] = (), warn: Callable[[str], object] | None = None,
+) -> list[Point]:  # fmt: skip
     """Points of a named system, or of a study (a file, the name of a packaged one, or itself).
 
     ``conditions`` are ``factor=level`` words: levels of a system, or what the points of a study

@@ -178,14 +178,9 @@ def release(
 
 
 def _check_skipped(
-    f: Function,
-    context: Fields,
-    slot_: Fields,
-    layout: WarpLayout,
-    site: BarrierSite,
-    first: Value,
-    warps: Value,
-) -> None:
+    f: Function, context: Fields, slot_: Fields, layout: WarpLayout, site: BarrierSite,
+    first: Value, warps: Value,
+) -> None:  # fmt: skip
     """Stop if some lanes went past a barrier more often than those that wait at it, and left. Where
     they wait at another one, the block goes on, as on a GPU."""
     least, most, where = f.slot(I32), f.slot(I32), f.slot(I64)
@@ -225,13 +220,9 @@ def _stop(
 
 
 def _resume(
-    f: Function,
-    context: Fields,
-    at: Value,
-    layout: WarpLayout,
-    sites: list[BarrierSite],
+    f: Function, context: Fields, at: Value, layout: WarpLayout, sites: list[BarrierSite],
     watched: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Let a warp's waiting lanes continue behind the barrier."""
     warp = Fields(f, at)
     going, split, where = const(I32, 0), const(I1, 0), const(I64, 0)

@@ -19,8 +19,8 @@ SPACES = ("shared", "local", "global")
 LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE, ASK = range(8)
 """What an access does; the strong ones do not race with one another. ``COPY`` is a store that goes
 on until it is waited for, ``ASK`` an atomic that adds nothing."""
-RELEASES: Final = 8
-"""Added to these: what the thread did before is done for all who see it."""
+RELEASES, ACQUIRES = 8, 16
+"""Added to these: all blocks that see it see what the thread did before, and the reverse."""
 ARRIVE, PASS, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(8)
 """What happens at a barrier: a warp arrives, arrives and goes on, continues; lanes of a warp meet,
 or vote. Besides: a fence; copies become a group; groups are waited for, all but the last
@@ -81,8 +81,8 @@ KINDS: Final = (
 )  # fmt: skip
 """What can be found, from number 1 on: its name, and what the two threads of a race do."""
 
-UNFENCED: Final = 8
-"""Added to the space of a race where an atomic would order the two, but for a fence."""
+UNFENCED, UNSEEN = 8, 16
+"""Added to the space of a race that an atomic would order, but for a fence before or after it."""
 MAX_FOUND: Final = 512
 MAX_MISSES: Final = 1000
 """Of searches among all blocks: with so many races, one more is none that matters."""
@@ -92,7 +92,7 @@ CELL: Final = 4 * ROLE + 2
 """32-bit numbers of a cell; the last two: whether several lanes of the writer's warp wrote the same
 value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
-ENTRY: Final = 6
+ENTRY: Final = 7
 """Numbers about an atomic: see ``ordering._ring``."""
 MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
@@ -151,7 +151,9 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
         for e, value in enumerate(values):
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
     memory = k.pointer(Warp.SHARED) if a.space == "shared" else k.pointer(Context.GLOBAL)
-    what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
+    if "cta" not in a.i.modifiers:
+        what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
+        what += ACQUIRES * (not {"acquire", "acq_rel"}.isdisjoint(a.i.modifiers))
     numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,

@@ -472,6 +472,96 @@ K released_flag(int* out, int*) {
         out[2] = out[1];
     }
 }
+K flag_read_without_a_fence(int* out, int*) {
+    volatile int* flag = out;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;
+        __threadfence();
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        out[2] = out[1];  // bad: race
+    }
+}
+K locked_without_a_fence(int* out, int*) {  // after the lock; the fence before it is too early
+    if (T) return;
+    __threadfence();
+    while (atomicCAS(&out[0], 0, 1)) {}
+    out[1] = out[1] + 1;  // bad: race
+    __threadfence();
+    atomicExch(&out[0], 0);
+}
+K taken_by_a_lane_without_a_fence(int* out, int* raw) {  // for its warp
+    if (blockIdx.x == 0) {
+        raw[T] = T;
+        __threadfence();
+        __syncthreads();
+        if (T == 0) atomicExch(&out[0], 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&out[0], 0) == 0) {}
+        }
+        __syncwarp();
+        out[96 + T] = raw[T];  // bad: race
+    }
+}
+K taken_by_a_lane(int* out, int* raw) {
+    if (blockIdx.x == 0) {
+        raw[T] = T;
+        __threadfence();
+        __syncthreads();
+        if (T == 0) atomicExch(&out[0], 1);
+    } else {
+        if (T % 32 == 0) {
+            while (atomicAdd(&out[0], 0) == 0) {}
+            __threadfence();
+        }
+        __syncwarp();
+        out[96 + T] = raw[T];
+    }
+}
+K asked_again_after_the_fence(int* out, int* raw) {
+    volatile int* flag = out;
+    if (blockIdx.x == 0 && T == 0) {
+        raw[0] = 5 + ZERO;
+        __threadfence();
+        *flag = 1;
+    } else if (blockIdx.x == 1 && T == 0) {
+        while (*flag == 0) {}
+        __threadfence();
+        while (*flag == 0) {}
+        out[2] = raw[0];
+    }
+}
+K all_arrive(int* out, int* raw) {  // a barrier of the grid, by one thread of each block
+    volatile int* arrived = out;
+    raw[blockIdx.x * 96 + T] = T;
+    __syncthreads();
+    if (T == 0) {
+        __threadfence();
+        atomicAdd(&out[0], 1);
+        while (*arrived != 2) {}
+    }
+    __syncthreads();
+    out[1 + T] = raw[95 - T] + raw[191 - T];
+}
+K lock_acquired(int* out, int*) {
+    if (T) return;
+    int taken = 1;
+    while (taken)
+        asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(out) : "memory");
+    out[1] = out[1] + 1;
+    asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(out) : "memory");
+}
+K lock_acquired_in_its_block(int* out, int*) {
+    if (T) return;
+    int taken = 1;
+    while (taken)
+        asm volatile("atom.acquire.cta.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(out) : "memory");
+    out[1] = out[1] + 1;  // bad: race
+    asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(out) : "memory");
+}
 K flag_for_a_warp(int* out, int*) {  // of the same block
     int* mine = out + 96 * blockIdx.x;
     if (T == 0) {
@@ -802,6 +892,18 @@ K passed_on_without_a_fence(int* out, int* raw) {
         atomicAdd(&out[1], 1);
     } else if (blockIdx.x == 0 && T == 64) {
         TAKE(1);
+        out[2] = raw[0];  // bad: race
+    }
+}
+K passed_on_but_not_seen(int* out, int* raw) {
+    if (blockIdx.x == 0 && T == 0) {
+        raw[0] = 1;
+        GIVE(0);
+    } else if (blockIdx.x == 1 && T == 0) {
+        TAKE(0);
+        GIVE(1);
+    } else if (blockIdx.x == 0 && T == 64) {
+        while (atomicAdd(&out[1], 0) == 0) {}
         out[2] = raw[0];  // bad: race
     }
 }
