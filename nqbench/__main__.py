@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from types import TracebackType
 from typing import Final
 
@@ -32,6 +33,12 @@ def main() -> None:
     except KeyboardInterrupt:  # before or after typer, which turns it into an exit
         sys.stderr.write("nqbench: interrupted; what was measured is kept\n")
         sys.exit(EXIT_INTERRUPTED)
+    except SystemExit as end:
+        others = (t for t in threading.enumerate() if t is not threading.main_thread())
+        if end.code == EXIT_INTERRUPTED and not all(t.daemon for t in others):
+            sys.stdout.flush()
+            os._exit(EXIT_INTERRUPTED)  # Python would wait for a launch in the simulator
+        raise
     finally:
         # While Python ends there is nothing to keep, and nobody to catch an interruption.
         for number in signal.valid_signals():

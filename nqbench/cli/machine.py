@@ -139,7 +139,7 @@ def count(
 
         def tell(share: float, rate: float, left_s: float) -> None:
             left = show.console.duration(max(1, round(left_s)))
-            row.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
+            row.status(f"a({n}): {share:.1%}, {rate:,.0f} solutions/s, {left} left")
 
         if target:
             from nqbench.count.cluster import count_on

@@ -187,23 +187,21 @@ class CountLog:
     def _read(self, head: LogLine) -> list[ChunkSum]:
         if not self._path.exists():
             return []
-        try:
-            text = contents_of(self._path).decode("ascii")
-            whole = text[: text.rfind("\n") + 1]
-            first, *lines = [json.loads(line) for line in whole.splitlines()] or [head]
-            parts = [
-                ChunkSum(int(line["chunk"]), int(line.get("count", 1)), int(line["weights"]), 0.0)
-                for line in lines
-            ]
-        except (ValueError, KeyError, TypeError) as error:
-            raise StudyError(
-                f"--log {self._path} is no file of a count; name another file"
-            ) from error
-        if first != head:
-            raise StudyError(
-                f"--log {self._path} is of another count ({first}, this one is {head}); name"
-                " another file"
-            )
+        text = contents_of(self._path).decode("ascii", "replace")
+        whole = text[: text.rfind("\n") + 1]
+        parts = []
+        for number, line in enumerate(whole.split("\n")[:-1], 1):
+            try:
+                read = json.loads(line)
+                if number > 1:
+                    size = int(read.get("count", 1))
+                    parts.append(ChunkSum(int(read["chunk"]), size, int(read["weights"]), 0.0))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                said = "is not a line of a count; delete it, or name another file with --log"
+                raise StudyError(f"{self._path}:{number} {said}") from error
+            if number == 1 and read != head:
+                said = f"is of another count ({line}; this one is {json.dumps(head)})"
+                raise StudyError(f"--log {self._path} {said}; name another file")
         if whole != text:
             os.truncate(self._path, len(whole))
         return parts

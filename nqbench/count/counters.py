@@ -210,8 +210,8 @@ class LocalCounter(ChunkCounter):
         """See ``ChunkCounter``."""
         self._slot = self._new_slot(board)
         self._done: queue.SimpleQueue[Future[ChunkSum]] = queue.SimpleQueue()
-        with ThreadPoolExecutor(self._threads) as self._pool:
-            yield from super().parts(board, left, checked)
+        self._pool = ThreadPoolExecutor(self._threads)
+        yield from super().parts(board, left, checked)
 
     def _look(self) -> None:
         self._slots = {self._slot.name: self._slot}
@@ -226,7 +226,7 @@ class LocalCounter(ChunkCounter):
         return found
 
     def _cancel(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     @abstractmethod
     def _new_slot(self, board: ChunkedBoard) -> ChunkSlot:
@@ -311,9 +311,9 @@ class KernelLauncher:
         return self._thread.submit(function, *args, **more).result()
 
     def close(self) -> None:
-        """Release the device."""
-        self.run(self.device.close)
-        self._thread.shutdown()
+        """Release the device, once a launch under way has ended: nobody waits for it."""
+        self._thread.submit(self.device.close)
+        self._thread.shutdown(wait=False)
 
     def choice(self, n: int, halves: bool = True) -> KernelChoice:
         """The kernel for a board; ``halves``: it may pair half boards."""

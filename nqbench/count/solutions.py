@@ -86,9 +86,7 @@ def count_solutions(
     """
     check_size(n)
     if log is not None and n < MIN_LOGGED_N:
-        raise StudyError(
-            f"--log is for long counts, of {MIN_LOGGED_N} queens or more; leave it out"
-        )
+        raise StudyError(f"--log is for {MIN_LOGGED_N} queens or more; leave it out")
     spec = choose(spec).spec
     if spec == CPU or n < MIN_KERNEL_N:
         if log is None and n < MIN_CHUNKED_N:
@@ -124,9 +122,9 @@ def _at_once(n: int, device: Device, choice: KernelChoice) -> Launched:
 
 def _describe(n: int, found: Launched, name: str, timed: str) -> Count:
     assert found.answer is not None
-    made = "" if found.split_s is None else f", jobs {found.split_s:.3g} s"
-    took = "simulated" if found.kernel_s is None else f"{timed} {found.kernel_s:.4g} s"
-    how = f"{name}, {took}{made}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
+    made = "" if found.split_s is None else f", jobs {span(found.split_s)}"
+    took = "simulated" if found.kernel_s is None else f"{timed} {span(found.kernel_s)}"
+    how = f"{name}, {took}{made}, {span(found.wall_s)} in all; equal to OEIS A000170"
     return Count(n, found.answer, how)
 
 
@@ -150,9 +148,9 @@ def in_chunks(
         parts.append(f"{found.checked} counted again by {counter.check_name}")
     if counter.launches:
         launches = f"{found.parts} launch{'es' * (found.parts != 1)}"
-        took = f"kernel {found.took_s:.4g} s" if counter.timed else "simulated"
+        took = f"kernel {span(found.took_s)}" if counter.timed else "simulated"
         parts += [launches, took]
-    how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
+    how = f"{', '.join(parts)}, {span(took_s)} in all; equal to OEIS A000170"
     return Count(n, found.solutions, how)
 
 
@@ -228,9 +226,7 @@ def _left(held: Sequence[ChunkSum], chunks: int, log: Path | None) -> list[int]:
     wrong = np.flatnonzero(times > 1)
     if wrong.size or any(not 0 <= p.first < p.first + p.count <= chunks for p in held):
         which = f"chunk {wrong[0]} twice" if wrong.size else "a chunk that the board does not have"
-        raise StudyError(
-            f"--log {log} holds {which}; delete one of the lines, or name another file"
-        )
+        raise StudyError(f"--log {log} holds {which}; delete a line, or name another file")
     return [int(chunk) for chunk in np.flatnonzero(times[:chunks] == 0)]
 
 
@@ -239,9 +235,8 @@ def _compare(n: int, counter: ChunkCounter, part: ChunkSum, log: Path | None) ->
         raise WrongAnswer(
             f"chunks {part.first} to {part.first + part.count - 1} of {n} queens: the weights"
             f" sum up to {part.weights} by {counter.name}, but to {part.again} by"
-            f" {counter.check_name}; one of them is wrong, so nothing of it was written to"
-            f" {log}, which keeps what was finished before: do not trust this device, run"
-            " the GPU tests"
+            f" {counter.check_name}; one is wrong, so {log} keeps only what was finished before:"
+            " do not trust this device, run the GPU tests"
         )
 
 
@@ -253,8 +248,8 @@ def estimate(n: int, spec: str = "auto") -> str:
     """
     if not MIN_KERNEL_N <= n <= MAX_ESTIMATED_N:
         raise StudyError(
-            f"--estimate takes {MIN_KERNEL_N} to {MAX_ESTIMATED_N} queens, not {n}: nobody knows"
-            " how the search grows beyond"
+            f"--estimate takes {MIN_KERNEL_N} to {MAX_ESTIMATED_N} queens, not {n}: smaller"
+            " boards take no time, and how the search grows beyond is unknown"
         )
     device = None
     if (chosen := choose(spec).spec).startswith("cuda"):
@@ -266,7 +261,8 @@ def estimate(n: int, spec: str = "auto") -> str:
         raise StudyError(f"--estimate is about GPUs, not --device {spec}; leave --device out")
     seconds, gpu = choice.seconds(n, device), device.name if device else choice.gpu
     many = ", ".join(f"{span(seconds / gpus)} on {gpus:,}" for gpus in GPUS)
-    cost = f"a({n}) would take {span(seconds)} on one {gpu}, {many} that share its chunks"
+    least = "at least " if n < choice.n else ""  # a smaller board fills less of the GPU
+    cost = f"a({n}) would take {least}{span(seconds)} on one {gpu}, {many} that share its chunks"
     if choice.kernel_s is None:
         return f"{cost}\nguessed: {choice.system} was not measured yet"
     by_solutions = choice.seconds(choice.n, device) * solutions(n) / solutions(choice.n)

@@ -138,10 +138,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
         _check_sum(file, content)
         data = harmless(MANIFESTS.decode(content.decode()))
     except (FileNotFoundError, NotADirectoryError):
-        raise FolderRefused(
-            f"{path} is not a run folder: it has no {MANIFEST};"
-            " give the folder that `nqbench run` wrote"
-        ) from None
+        what = f"is not a run folder: it has no {MANIFEST}" if path.exists() else "does not exist"
+        raise FolderRefused(f"{path} {what}; give the folder that `nqbench run` wrote") from None
     except OSError as error:
         kind = FolderRefused if error.errno == errno.ENAMETOOLONG else StoreError
         raise kind(f"{file} cannot be read: {error.strerror}") from error

@@ -77,7 +77,7 @@ def test_the_command_measures(tmp_path: Path) -> None:
         ("--trials 100", "--trials is gone: it tried the statistics on made-up noise"),
         ("--device sim", "counts and does not time"),
         ("old --device fake", "--device has no effect here (old is judged as it was recorded)"),
-        ("nothing", "nothing is not a run folder"),
+        ("nothing", "nothing does not exist; give the folder"),
         (str(RUNS / "h100" / "ceilings"), "its points are not identical"),
     ],
 )

@@ -116,7 +116,7 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
         ),
         (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), "--budget has no effect here"),
         (("reproduce", "zhang2011", "--device", "gpu"), "gpu"),
-        (("claims", "nowhere"), "not a run folder"),
+        (("claims", "nowhere"), "nowhere does not exist"),
         (("claims", "nowhere", "./nowhere"), "nowhere is given twice"),
         (("reproduce",), "PAPER"),
         (("claims",), "claims needs the runs to judge by"),
@@ -124,7 +124,7 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
         (("claims", "nowhere", "--full"), "claims --full is gone: it counted iterations"),
         (("claims", "nowhere", "--out", "x"), "--out has no effect here"),
         (("claims", "nowhere", "--matrix", "--paper", "x"), "--paper has no effect here"),
-        (("claims", "--matrix", "nowhere"), "not a run folder"),
+        (("claims", "--matrix", "nowhere"), "nowhere does not exist"),
     ],
 )
 def test_mistakes_are_one_sentence(project: Path, words: tuple[str, ...], said: str) -> None:

@@ -112,6 +112,17 @@ def test_ctrl_c_at_any_moment_of_the_start(module: str, study: Path) -> None:
     assert done.returncode in (130, -signal.SIGINT), done.stderr
 
 
+def test_ctrl_c_waits_for_no_thread() -> None:
+    """A launch in the simulator cannot be stopped."""
+    code = (
+        "import sys, time\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "from nqbench import __main__\nimport nqbench.cli.app as app\n"
+        "ThreadPoolExecutor(1).submit(time.sleep, 600)\n"
+        "app.main = lambda: sys.exit(130)\n__main__.main()"
+    )
+    assert said([sys.executable, "-c", code]).returncode == 130
+
+
 @pytest.mark.parametrize("words", ["check zhang2011.low_divergence", "reproduce x --recorded"])
 def test_what_measures_nothing_keeps_nothing(words: str) -> None:
     run = [sys.executable, "-c", INTERRUPTED, "nqbench.study.load", *words.split()]
