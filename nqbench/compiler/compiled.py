@@ -208,6 +208,8 @@ def check_arguments(
             raise CompileError(f"{where}: {said}")
         says = {(True, False): "a buffer of ", (False, True): "one "}
         given = f"{says.get((is_buffer, '*' in wanted), '')}{dtype}"
+        if wanted and "*" not in wanted and wanted not in _FORMS and dtype.kind != "V":
+            given += " (a struct by value: `fields` in YAML, nqbench init)"
         takes_what = _readable(wanted) or f"{size} bytes"
         faults.append(f"{kernel.names[number]}: the kernel takes {takes_what}, not {given}")
     if faults:

@@ -412,7 +412,8 @@ class DevicePart:
                 continue
             if piece.device or file.text.startswith("texture", piece.start):
                 found.append(text.strip())
-        return sorted(found, key=lambda text: "is undefined" not in text)
+        first = nvrtc.NO_MEMBER, "is undefined"
+        return sorted(found, key=lambda text: [not re.search(p, text) for p in first])
 
 
 def _replaceable(text: str, function: bool) -> str:

@@ -18,6 +18,7 @@ ImageKind = Literal["ptx", "cubin"]
 
 _TOOLS: Final = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
+NO_MEMBER: Final = 'namespace "std" has no member|qualified name is not allowed'
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
 _PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
 _EXPLAINED: Final = {
@@ -27,6 +28,7 @@ _EXPLAINED: Final = {
     " that launch kernels run only as plans with device_launch, and not in the simulator",
     r'"__(?:shfl|any|all|ballot)\w*" is undefined': "gone since compute capability 7.0: write"
     " __shfl_sync(mask, ...) and the like",
+    NO_MEMBER: "kernels have no std of the host: take plain arrays, or cuda::std",
 }
 """What NVRTC says, and what it means."""
 _KERNEL: Final = re.compile(
@@ -242,7 +244,7 @@ def sentence(program: CompileRequest, errors: list[str]) -> str:
     """What is wrong with a program, by the first errors: an undefined name is the only one, as the
     others mostly follow from it."""
     errors = list(dict.fromkeys(_without_folders(program, line) for line in errors))
-    count = 1 if errors[0].endswith("is undefined") else 3  # others follow from these
+    count = 1 if re.search(f"is undefined$|{NO_MEMBER}", errors[0]) else 3  # others follow
     for text, meaning in _EXPLAINED.items():
         errors = [line + f" ({meaning})" * bool(re.search(text, line)) for line in errors]
     shown, more = "; ".join(errors[:count]), len(errors) - count

@@ -140,11 +140,8 @@ class SimKernel:
     def __init__(self, simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) -> None:
         self.simulation, self.kernel = simulation, kernel
         self.code = load(simulation, kernel, buffers)
-        self.geometry = geometry(simulation, kernel, self.code)
-        self.resources = {
-            "resident_blocks": self.geometry.resident_blocks,
-            "warps_per_block": self.geometry.warps,
-        }
+        g = self.geometry = geometry(simulation, kernel, self.code)
+        self.resources = {"resident_blocks": g.resident_blocks, "warps_per_block": g.warps}
         self.launches = 0
         self.printed: list[str] = []
         self.run: SimLaunch | None = None

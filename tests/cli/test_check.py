@@ -97,6 +97,7 @@ FILES: dict[str, tuple[list[Any], int, str]] = {
     "given twice": ([*KERNEL, *OUT, *OUT], 2, "--arg out is given twice"),
     "of C++": ([*KERNEL, "--arg", "m: int[4]"], 2, "--arg 'm: int[4]': 'm' has the dtype 'int'; d"),
     "a struct": ([*KERNEL, "--arg", "p: Point[4]"], 2, "is its bytes, of type uint8"),
+    "a struct by value": ([*KERNEL, "--arg", "d: dim3 = 1"], 2, "by value: `fields` in YAML"),
     "another name": ([*KERNEL, "--arg", "m: int32 = 5", "--grid", "k * m"], 2, "--grid 'k * m': "),
     "a number": ([*KERNEL, *OUT, *RAW, "--arg", "m: int8 = 2", "--grid", "m"], 1, "3 are given"),
     "deep": ([*KERNEL, *OUT, "--block", "1,1,65"], 2, "--block 1,1,65: 65 threads along z"),

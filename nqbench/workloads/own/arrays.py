@@ -201,8 +201,8 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc] # without types
 
 def nearest_dtype(word: str) -> str:
     """What to write in place of a type that is none of ``DTYPES``."""
-    if word[:1].isupper():
-        return "a struct is its bytes, of type uint8"
+    if word[:1].isupper() or re.fullmatch("[a-z]+[1-4]", word):
+        return "a struct is its bytes, of type uint8; by value: `fields` in YAML (nqbench init)"
     return suggestion(IN_CUDA.get(word, word.removesuffix("_t")), DTYPES)
 
 
