@@ -202,12 +202,12 @@ __device__ Half join_part(const Ordered& all, const Pair& pair, unsigned part, u
     return count;
 }
 
-// Warps count the pairs of the cells; a cell has `parts`, so that all end together.
+// Warps add the solutions of the cells to the `answer`; a cell has `parts`, so that all end together.
 template <Middle C>
 __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
     join(unsigned first, unsigned groups, unsigned cuts, unsigned parts, unsigned* counts,
          const Half* ordered, const Half* masks, const Half* tops, const Pair* pairs,
-         const unsigned* spilled, Half* sums) {
+         const unsigned* spilled, const unsigned* queens, Half* answer) {
     __shared__ unsigned words[kJoinThreads * kTogether * kMostBlocks<C>];
     const Ordered all{ordered, masks, tops};
     for (;;) {
@@ -216,9 +216,10 @@ __global__ void __launch_bounds__(kJoinThreads, 1024 / kJoinThreads)
         number = any_of_warp(number);
         if (number >= (groups << cuts) * parts) return;
         const Pair pair = pairs[number / parts];
-        if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[first + pair.group]) continue;
+        if (pair.size[0] == 0 || pair.size[1] == 0 || spilled[1 + first + pair.group]) continue;
         const Half found =
             warp_sum(join_part<C, kMostBlocks<C>>(all, pair, number % parts, parts, words));
-        if (lane_number() == 0 && found != 0) atomicAdd(sums + first + pair.group, found);
+        if (lane_number() == 0 && found != 0)
+            atomicAdd(answer, found * (queens[first + pair.group] / 256));
     }
 }

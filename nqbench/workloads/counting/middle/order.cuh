@@ -277,10 +277,12 @@ template <Middle C> struct Orderer {
 };
 
 // Blocks order the lists of groups, each cut into cells by so many diagonals, take what they need of the
-// `tiles` of `ordered`, and share the room for `pieces`. Groups that find no room are `spilled`.
+// `tiles` of `ordered`, and share the room for `pieces`. Of a group, `queens` has the column of the queen
+// in the middle row, and its weight from bit 8 on. `spilled` is how many groups find no room, and then
+// has a 1 for each of them.
 template <Middle C>
 __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
-    order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* middle,
+    order(unsigned first, unsigned groups, unsigned at, unsigned room, const unsigned* queens,
           const unsigned* list_of, const unsigned* sizes, const Half* useful, const Half* halves,
           unsigned cuts, unsigned* counts, unsigned* spilled, unsigned staged, unsigned tiles,
           Half* ordered, Half* masks, Half* tops, Pair* pairs, Half* scratch, unsigned pieces) {
@@ -290,6 +292,9 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
     if (blockIdx.x >= all) return;
     const unsigned share = pieces / min(gridDim.x, all);
     const Pieces<C> kept{scratch + size_t(blockIdx.x) * share * Pieces<C>::kWords, share};
+    const auto spill = [&](unsigned group) {
+        if (atomicExch(spilled + 1 + first + group, 1) == 0) atomicAdd(spilled, 1);
+    };
     for (;;) {
         __syncthreads();
         if (threadIdx.x == 0) own.number = atomicAdd(counts + kOrdered, 1);
@@ -301,7 +306,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             const Half any = side ? flipped<C>(useful[list]) : useful[list];
             own.sides[side] = {
                 halves + size_t(list) * room, sizes[list], side == 1, kAnyRow, 0, 0, any};
-            if constexpr (C.odd()) own.sides[side].meet(middle[first + group]);
+            if constexpr (C.odd()) own.sides[side].meet(queens[first + group] % 256);
         }
         __syncthreads();
         Half both = own.sides[0].useful & own.sides[1].useful & ~own.sides[0].lacks;
@@ -309,7 +314,7 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         Pair pair{group, 0, {0, 0}, {0, 0}};
         if (threadIdx.x == 0) {
             pairs[number] = pair;
-            if (!found_room) spilled[first + group] = 1;
+            if (!found_room) spill(group);
         }
         if (!found_room || cell >> min(cuts, __popcll(both)) != 0) continue;
         for (unsigned ranked = 0; ranked < 1 + (cuts > 0); ++ranked) {
@@ -348,6 +353,6 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
         }
         if (threadIdx.x != 0) continue;
         if (found_room) pairs[number] = pair;
-        else spilled[first + group] = 1;
+        else spill(group);
     }
 }

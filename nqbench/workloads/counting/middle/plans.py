@@ -169,7 +169,7 @@ def _inputs(n: int, found: Groups, sides: list[Any]) -> list[Buffer]:
     data: dict[str, NDArray[np.uint32]] = {
         "sets": sets.astype(np.uint32),
         "list_of": numbers.astype(np.uint32),
-        "middle": found[:, 2].astype(np.uint32),
+        "queens": (found[:, 2] | found[:, 3] << 8).astype(np.uint32),
         "binomials": np.array(binomials, np.uint32).reshape(-1),
         "picks": groups_of.subsets(n // 2, _rows(n)[0]),
         "quarter_sets": np.concatenate([groups_of.subsets(n, rows) for rows in _quarters(n)]),
@@ -196,8 +196,8 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("scratch", "uint64", int(numbers["pieces"]) * (order_shape(n)[1] + _BIN_WORDS)),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
-        Buffer("spilled", "uint32", groups, zero=True),
-        Buffer("sums", "uint64", groups, zero=True),
+        Buffer("spilled", "uint32", 1 + groups),
+        Buffer("answer", "uint64", 1),
     ]
 
 
@@ -226,7 +226,7 @@ def _kernels(
         "join": kernel(
             *("join", _JOIN_BLOCKS * multiprocessors, _JOIN_THREADS, first, groups, cuts),
             *(np.uint32(numbers["parts"]), "counts", "ordered", "masks", "tops", "pairs"),
-            *("spilled", "sums"),
+            *("spilled", "queens", "answer"),
         ),
         "quarters": kernel(
             *("quarters", -(-sum(sets) // _QUARTER_THREADS), _QUARTER_THREADS, "quarter_sets"),
@@ -239,7 +239,7 @@ def _kernels(
         ),
         "order": kernel(
             *("order", order_blocks * multiprocessors, order_threads, first, groups, at, room),
-            *("middle", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
+            *("queens", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
             *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
             *("tops", "pairs", "scratch", np.uint32(numbers["pieces"])),
         ),
@@ -249,24 +249,28 @@ def _kernels(
 def count(
     context: ProgramContext, groups: Groups, batch: int, room: int, lists: Sequence[int]
 ) -> None:
-    """Keeps ``answer``, the solutions of each group as ``sums``, and as ``spilled`` the groups for
-    whose lists there was no room; these are counted again, alone and with more. ``lists``: how many
-    each batch has.
+    """Keeps ``answer``, and as ``spilled`` the groups for whose lists there was no room; these are
+    counted again, alone and with more. ``lists``: how many each batch has.
     """
+
+    def left() -> NDArray[np.intp]:
+        """The groups without room; without any, one word is read."""
+        many = context.download("spilled", 1)[0]
+        return np.flatnonzero(context.download("spilled")[1:] if many else [])
 
     def pair(first: int, many: int, at: int) -> None:
         of_batch = {"first": first, "groups": many}
         context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
-    for name in ("spilled", "sums", "made", "boards"):  # reads go a little beyond a list
+    for name in ("spilled", "answer", "made", "boards"):  # reads go a little beyond a list
         context.clear(name)
     context.launch("quarters")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)
         pair(first, min(batch, len(groups) - first), first)
-    spilled = first_spilled = np.flatnonzero(context.download("spilled"))
+    spilled = first_spilled = left()
     most = max(lists) * room // 2
     while spilled.size:
         if room == most:
@@ -281,11 +285,9 @@ def count(
             context.upload("sets", groups[group, :2])
             context.launch("list", first=0, count=2, room=room)
             pair(int(group), 1, 0)
-        spilled = np.flatnonzero(context.download("spilled"))
+        spilled = left()
     if first_spilled.size:
         context.upload("list_of")
         context.upload("sets")
-    sums = context.download("sums")
-    context.keep("sums", sums)
     context.keep("spilled", first_spilled)
-    context.keep("answer", np.array([np.dot(sums, groups[:, 3].astype(np.uint64))], np.uint64))
+    context.keep("answer", context.download("answer"))
