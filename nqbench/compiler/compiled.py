@@ -67,7 +67,7 @@ def cache_key(parts: Iterable[bytes | str]) -> str:
     """Name of the entry for these parts; their boundaries are part of it."""
     digest = hashlib.sha256()
     for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
+        raw = part.encode(errors="surrogateescape") if isinstance(part, str) else part
         digest.update(len(raw).to_bytes(8, "little"))
         digest.update(raw)
     return digest.hexdigest()

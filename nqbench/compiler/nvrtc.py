@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,7 +117,7 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
     texts, names = ([h.encode() for h in part] for part in (headers.values(), headers))
     handle = _checked(
         nvrtc.nvrtcCreateProgram(
-            program.text.encode(), str(program.source).encode(), len(names), texts, names
+            program.text.encode(), os.fsencode(program.source), len(names), texts, names
         ),
         "create a program",
     )
@@ -126,7 +127,7 @@ def build(program: CompileRequest) -> tuple[bytes, dict[str, str], str]:
         for name, expression in wanted.items():
             answer = nvrtc.nvrtcAddNameExpression(handle, expression.encode())
             _checked(answer, f"take the name {name}")
-        options = [option.encode() for option in _options(program)]
+        options = [os.fsencode(option) for option in _options(program)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
         log = _image(handle, "log").rstrip().decode(errors="replace")
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:

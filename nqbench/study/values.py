@@ -92,7 +92,7 @@ def _item(source: ParsedFile, raw: Any, path: KeyPath) -> PlacedValue:
     if isinstance(raw, int):
         return PlacedValue(raw, path)
     if isinstance(raw, float):
-        raise source.error(f"'{key}' takes whole numbers and names, not {raw:g}", path)
+        raise source.error(f"'{key}' takes whole numbers and names, not {raw}", path)
     if isinstance(raw, list):
         raise source.error(f"'{key}' holds a list inside a list; write one flat list", path)
     if isinstance(raw, dict) and raw.keys() == {"per_sm"}:
