@@ -34,8 +34,7 @@ def main() -> None:
         sys.stderr.write("nqbench: interrupted; what was measured is kept\n")
         sys.exit(EXIT_INTERRUPTED)
     except SystemExit as end:
-        others = (t for t in threading.enumerate() if t is not threading.main_thread())
-        if end.code == EXIT_INTERRUPTED and not all(t.daemon for t in others):
+        if end.code == EXIT_INTERRUPTED and sum(not t.daemon for t in threading.enumerate()) > 1:
             sys.stdout.flush()
             os._exit(EXIT_INTERRUPTED)  # Python would wait for a launch in the simulator
         raise
