@@ -117,7 +117,7 @@ def line(data: Dataset, item: ReportItem) -> list[style.PreparedFigure]:
     ]
     notes = [f"N={sizes[-1]}"] if len(panels) == 1 or len(shown) > 1 else []
     if series and series != "system":  # names of systems explain themselves, levels do not
-        notes.append(f"a line for each {series}")
+        notes.append(f"lines by {series}")
     subject = shown[0].label if len(shown) == 1 else "counters"
     title = item.title or f"{subject[0].upper()}{subject[1:]} against {x}"
     name = slug("line", sweep, item.value or "")
