@@ -32,7 +32,7 @@ def init(
         raise StudyError("init needs a name for the study: nqbench init my-study")
     written: list[Path] = []
     if name:
-        name = name.removesuffix(".yaml")
+        name = name.removesuffix(".yaml").removesuffix(".cu")
         written += write_template(name, Path(f"{name}.yaml"), workload)
     if schema:
         written.append(write_schema(Path()))

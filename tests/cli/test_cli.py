@@ -202,6 +202,7 @@ RUN = ("run", "study.yaml", "--device")
         (("init", "a/b"), ("cannot be the name of a study",)),
         (("init", "study"), ("study.yaml exists", "another name")),
         (("init", "study.yaml"), ("study.yaml exists", "another name")),
+        (("init", "study.cu"), ("study.yaml exists", "another name")),
         (("run", "a" * 300), ("too long",)),
         ((*RUN, "sim", "--out", "a" * 300), ("too long",)),
         (("report", "a" * 300), ("too long",)),
