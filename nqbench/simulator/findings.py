@@ -64,7 +64,7 @@ class Spaces:
         buffer, offset, dtype = self._target(space, address)
         element = offset // size if buffer and offset % size == 0 else None
         message = ""
-        if kind in ("out of bounds", "misaligned"):
+        if kind == "out of bounds" or (kind == "misaligned" and space == "global"):
             near, message = self._near(space, address)
             buffer = buffer or near * (kind == "out of bounds")
         return Finding(

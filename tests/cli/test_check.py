@@ -117,14 +117,16 @@ def test_a_number_called_n_is_one_like_others(tmp_path: Path) -> None:
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers" / "types.h").write_text("typedef float Number;")
     text = "__global__ void k(Number* x, int n) { x[threadIdx.x] = n; }"
-    (tmp_path / "k.cu").write_text(f'#include "types.h"\n{text}')
+    text = '#include "types.h"\n' + 98 * "\n" + text
+    (tmp_path / "k.cu").write_text(text)  # at line 100, which is no emoji
     launch = [*("--entry", "k", "--grid", 1, "--block", 32, "--include", tmp_path / "headers")]
     launch += ["--arg", "x: float32[n]", "--arg"]
     assert call("check", tmp_path / "k.cu", *launch, "n: int32 = 32").code == 0
     said = "--arg 'n: int8 = 32': n: the kernel takes int, not int8"
     assert said in call("check", tmp_path / "k.cu", *launch, "n: int8 = 32").said
-    beyond = call("check", tmp_path / "k.cu", *launch, "n: int32 = 16", "--json")
-    (found,) = json.loads(beyond.out)["findings"]
+    assert "k.cu:100: out" in call("check", tmp_path / "k.cu", *launch, "n: int32 = 16").out
+    found_json = call("check", tmp_path / "k.cu", *launch, "n: int32 = 16", "--json").out
+    (found,) = json.loads(found_json)["findings"]
     assert (found["kind"], found["buffer"], found["points"]) == ("out of bounds", "x", ["k"])
 
 

@@ -34,7 +34,7 @@ MAX_LINES: Final = 6
 
 def console(stderr: bool = False) -> Console:
     """A console; wide when piped, so that tables are not folded in a log."""
-    made = Console(stderr=stderr, highlight=False, quiet=_asked["quiet"])
+    made = Console(stderr=stderr, highlight=False, emoji=False, quiet=_asked["quiet"])
     if not made.is_terminal:
         made.width = 220  # of a file or a pipe: wide enough not to fold a name
     return made
