@@ -329,10 +329,9 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert r"caf\\xe9-copy against caf\\xe9" in page
     summary = (tmp_path / f"{name}-out" / "table-summary.csv").read_text()
     assert r"nqbench compare" in summary
-    assert call("init", "own", cwd=tmp_path / name).code == 0  # NVRTC takes the name of the source
-    done = call(
-        "check", "own.yaml", "--point", "block=64", "--point", "each=1", cwd=tmp_path / name
-    )
+    own = tmp_path / name  # NVRTC takes the name of the source
+    assert call("init", "own", cwd=own).code == 0
+    done = call("check", "own.yaml", "--point", "block=64", "--point", "each=1", cwd=own)
     assert "nothing wrong" in done.out, done.err
 
 
