@@ -112,8 +112,7 @@ def test_ctrl_c_at_any_moment_of_the_start(module: str, study: Path) -> None:
     assert done.returncode in (130, -signal.SIGINT), done.stderr
 
 
-def test_ctrl_c_waits_for_no_thread() -> None:
-    """A launch in the simulator cannot be stopped."""
+def test_ctrl_c_waits_for_no_launch_under_way() -> None:
     code = (
         "import sys, time\nfrom concurrent.futures import ThreadPoolExecutor\n"
         "from nqbench import __main__\nimport nqbench.cli.app as app\n"
