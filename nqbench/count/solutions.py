@@ -235,7 +235,7 @@ def _compare(n: int, counter: ChunkCounter, part: ChunkSum, log: Path | None) ->
         raise WrongAnswer(
             f"chunks {part.first} to {part.first + part.count - 1} of {n} queens: the weights"
             f" sum up to {part.weights} by {counter.name}, but to {part.again} by"
-            f" {counter.check_name}; one is wrong, so {log} keeps only what was finished before:"
+            f" {counter.check_name}; one of them is wrong, so {log} keeps only what was finished:"
             " do not trust this device, run the GPU tests"
         )
 
