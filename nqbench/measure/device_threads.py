@@ -188,7 +188,7 @@ class DeviceThreads:
         taken: list[int] = []
         try:
             while taken := shared.take(device.hello):
-                tasks = recording.assign(taken, device.hello)
+                tasks = [recording.tasks[index] for index in taken]
                 measure(stages, tasks, device.hello, None, device.cores, shared.turn(taken))
         except DeviceLost as lost:
             self._lost.add(device.name)
@@ -232,6 +232,7 @@ class SharedRun:
             for group in taken:
                 self.waiting.remove(group)
             chosen = [index for group in taken for index in group]
+            self.recording.assign(chosen, hello)  # one device at a time
             self._unverified[threading.get_ident()] = self._smallest(chosen)
             return chosen
 

@@ -173,7 +173,7 @@ class Recording:
         return replace(outcome, unchanged=same_study and not self.state.added)
 
     def _check(self) -> None:
-        for _, keys in self._devices.values():
+        for _, keys in [*self._devices.values()]:  # another thread may add a device
             keys.check()
 
 

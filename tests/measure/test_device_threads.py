@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -30,13 +32,14 @@ HOW = Measure(rounds=2, samples=5, budget_s=1.0)
 
 @dataclass(eq=False)
 class Gpu:
-    """A test device as a place; it is lost after so many measurements."""
+    """A test device as a place; it is lost after so many measurements, and begins with others."""
 
     number: int
     lost_after: int = 1000
     cores: int = 1
     model: str = "fake"
     done: int = 0
+    begin: Barrier = field(default_factory=partial(Barrier, 1))
     hello: Hello = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +61,8 @@ class Losable(InProcess):
         self._gpu = gpu
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        if not self._gpu.done:
+            self._gpu.begin.wait(60)
         for done in super().run(jobs):
             if self._gpu.done >= self._gpu.lost_after:
                 raise DeviceLost(f"{self._gpu.name} is lost")
@@ -135,7 +140,8 @@ def test_finished_points_stay_with_a_device_that_is_gone(tmp_path: Path) -> None
 def test_a_large_group_is_split_only_for_devices_without_one(
     each: int, pieces: int, tmp_path: Path
 ) -> None:
-    outcome, _ = run(tmp_path, sizes(8, each=each), Gpu(0), Gpu(1), Gpu(2))
+    begin = Barrier(pieces)
+    outcome, _ = run(tmp_path, sizes(8, each=each), *(Gpu(i, begin=begin) for i in range(3)))
     assert outcome.counts == {"ok": each}
     assert len({r.device for r in records(tmp_path)}) == pieces
     said = findings(Answer(load_dataset(tmp_path)))

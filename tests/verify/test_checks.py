@@ -227,6 +227,11 @@ def test_a_whole_run_holds_wherever_it_is(run: Path) -> None:
     assert call("verify", run, "-q") == (0, "", "")
 
 
+def test_another_last_bit_of_a_number_is_no_damage(run: Path) -> None:
+    edit("report/table-results*.csv", r"(\.\d{13,}?)\d\b", r"\g<1>0")(run)
+    assert call("verify", run, "-q") == (0, "", "")
+
+
 def test_levels_of_the_command_line_are_not_looked_for_in_the_study(tmp_path: Path) -> None:
     run, study = tmp_path / "r", Path(__file__).with_name("tiny.yaml")
     assert call("run", study, "-d", FAKE, "-a", "n=6", "--out", run, "--no-report").code == 0
