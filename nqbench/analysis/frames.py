@@ -132,8 +132,7 @@ def run_html(answer: Answer) -> str:
 def _sweeps(data: Dataset, sweep: str | None) -> Sequence[str]:
     """The sweep asked for, else all. Raises ``AnalysisError`` for one that the run has not."""
     if sweep and sweep not in data.sweeps:
-        hint = suggestion(sweep, data.sweeps)
-        raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
+        raise AnalysisError(f"no sweep {shown(sweep)} in the run; {suggestion(sweep, data.sweeps)}")
     return [sweep] if sweep else data.sweeps
 
 
@@ -141,9 +140,8 @@ def _shown(data: Dataset, value: str | None) -> list[Quantity]:
     """The quantity asked for; else the usual ones, the study's metrics, the time of programs."""
     if value:
         return [data.quantity(value)]
-    timed = any(point.timed for point in data.points)
     usual = data.quantities()
-    also = [TIME] if timed and TIME not in usual else []
+    also = [TIME] if TIME not in usual and any(p.timed for p in data.points) else []
     metrics = [m for m in data.metrics.values() if any(p.values(m) for p in data.points)]
     return [*usual, *metrics, *also]
 
@@ -187,15 +185,9 @@ def _best_row(answer: Answer, best: Best) -> dict[str, Any]:
 
 
 def _effect(effect: FactorEffect) -> dict[str, Any]:
-    return {
-        "n": effect.n,
-        "factor": effect.factor,
-        "from": effect.base,
-        "to": effect.level,
-        **_interval(effect.ratio, "to_over_from"),
-        "pairs": effect.pairs,
-        "method": effect.method,
-    }
+    found = {"n": effect.n, "factor": effect.factor, "from": effect.base, "to": effect.level}
+    ratio = _interval(effect.ratio, "to_over_from")
+    return {**found, **ratio, "pairs": effect.pairs, "method": effect.method}
 
 
 def _change(change: FactorStep) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def report(
 
         read = [Answer(load_dataset(run)) for run in runs]
         for run in () if as_json else read:
-            show.results.show_missing(run)
+            points = run.data.points
+            missing = [(p.status, f"{p.name} N={p.n}", p.reason) for p in points if not p.ok]
+            show.results.show_reasons(missing, some_ran=len(missing) < len(points))
             show.answer.show_answer(run)
         taken: set[str] = set()
         folders = [

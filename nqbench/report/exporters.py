@@ -117,6 +117,7 @@ EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {
 """By the format's name, which is also the ending of its files."""
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 """Of figures, the default first."""
+FORMATS: Final = (*EXPORTERS, *FIGURE_FORMATS, HTML)
 
 
 def exporter(name: str) -> Callable[[Table], str]:
@@ -124,5 +125,5 @@ def exporter(name: str) -> Callable[[Table], str]:
     try:
         return EXPORTERS[name]
     except KeyError:
-        known = ", ".join((*EXPORTERS, *FIGURE_FORMATS, HTML))
+        known = ", ".join(FORMATS)
         raise StudyError(f"no format is called {name!r}; known: {known}") from None

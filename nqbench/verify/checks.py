@@ -40,7 +40,7 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.report import matrix
-from nqbench.report.exporters import EXPORTERS, FIGURE_FORMATS, HTML
+from nqbench.report.exporters import FIGURE_FORMATS, FORMATS, HTML
 from nqbench.report.papers import write as papers
 from nqbench.report.writer import write_report
 from nqbench.runs import reading
@@ -62,7 +62,6 @@ CLOSE: Final = 1e-9
 """Relative error of sums and of scipy's intervals."""
 CUT: Final = 60
 """Characters of a differing line that are shown."""
-FORMATS: Final = (*EXPORTERS, *FIGURE_FORMATS, HTML)
 REPEATED: Final = re.compile(r"nqbench report (.+?) --format html")
 """Where a page names the run's folder, which may have been moved since."""
 MATRIX: Final = re.compile(r"Made by `(nqbench claims [^`]+)`")

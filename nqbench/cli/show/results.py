@@ -21,7 +21,6 @@ from nqbench.system.suggest import many
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nqbench.analysis.answer import Answer
     from nqbench.analysis.claims.scorecard import Scorecard
     from nqbench.analysis.compare.request import Findings
     from nqbench.inspection import Checked
@@ -87,12 +86,6 @@ def show_reasons(points: Iterable[tuple[str, str, str]], *, some_ran: bool = Fal
         count = many(sum(map(len, left_out.values())), "point")
         why = many(len(left_out), "reason")
         say(f"{count} skipped, for {why}: see `What did not run, and why` on the report's page")
-
-
-def show_missing(run: Answer) -> None:
-    """The points of a run that have no value, and why."""
-    missing = [(p.status, f"{p.name} N={p.n}", p.reason) for p in run.data.points if not p.ok]
-    show_reasons(missing, some_ran=len(missing) < len(run.data.points))
 
 
 def show_files(report: RunReport | PaperReport | None, records: Path | None = None) -> None:
