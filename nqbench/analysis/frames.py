@@ -132,7 +132,8 @@ def run_html(answer: Answer) -> str:
 def _sweeps(data: Dataset, sweep: str | None) -> Sequence[str]:
     """The sweep asked for, else all. Raises ``AnalysisError`` for one that the run has not."""
     if sweep and sweep not in data.sweeps:
-        raise AnalysisError(f"no sweep {shown(sweep)} in the run; {suggestion(sweep, data.sweeps)}")
+        hint = suggestion(sweep, data.sweeps)
+        raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
     return [sweep] if sweep else data.sweeps
 
 
