@@ -162,44 +162,47 @@ template <Middle C> struct Orderer {
         const unsigned lane = lane_number();
         const bool all = !C.odd() && (side.needs | side.lacks) == 0;  // are members
         unsigned read = 0;
+        unsigned most = 0;  // are staged; where these may be too many, warps wait and count them
         made = 0;
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         for (unsigned base = 0;; base += kStep) {
-            const unsigned size = filled;
             const unsigned left = base < side.size ? side.size - base : 0;
-            const bool full = left ? size + min(left, kStep) > staged : made > 0 && size > 0;
-            if (full) {
-                sort_members(stage, size, kBinBits);
-                if (made < pieces.room) {
-                    for (unsigned i = threadIdx.x; i < size; i += C.order_threads)
-                        pieces.of(made)[i] = stage[sorter.order[i]];
-                    for (unsigned i = threadIdx.x; i < kBins; i += C.order_threads)
-                        pieces.ends(made)[i] = i + 1 < kBins ? sorter.bins[i + 1] : size;
+            if (left == 0 || most + min(left, kStep) > staged) {
+                __syncthreads();
+                most = filled;
+                __syncthreads();
+                if (left ? most + min(left, kStep) > staged : made > 0 && most > 0) {
+                    sort_members(stage, most, kBinBits);
+                    if (made < pieces.room) {
+                        for (unsigned i = threadIdx.x; i < most; i += C.order_threads)
+                            pieces.of(made)[i] = stage[sorter.order[i]];
+                        for (unsigned i = threadIdx.x; i < kBins; i += C.order_threads)
+                            pieces.ends(made)[i] = i + 1 < kBins ? sorter.bins[i + 1] : most;
+                    }
+                    read += most, ++made, most = 0;
+                    if (threadIdx.x == 0) filled = 0;
+                    __syncthreads();
                 }
-                read += size, ++made;
-                if (threadIdx.x == 0) filled = 0;
             }
-            if (left == 0) return made > 0 ? read : size;
+            if (left == 0) return made > 0 ? read : most;
             Half half[kAhead];
+            unsigned kept[kAhead], found = 0, at = most;
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
                 const unsigned i = k * C.order_threads + threadIdx.x;
                 if (i < left) half[k] = side.list[base + i];
             }
-            __syncthreads();
+            most += min(left, kStep);
             if (all) {
-                const unsigned there = full ? 0 : size;
 #pragma unroll
                 for (unsigned k = 0; k < kAhead; ++k) {
                     const unsigned i = k * C.order_threads + threadIdx.x;
-                    if (i < left && side.take(half[k])) stage[there + i] = half[k];
+                    if (i < left && side.take(half[k])) stage[at + i] = half[k];
                 }
-                if (threadIdx.x == 0) filled = there + min(left, kStep);
-                __syncthreads();
+                if (threadIdx.x == 0) filled = most;
                 continue;
             }
-            unsigned kept[kAhead], found = 0, at = 0;
 #pragma unroll
             for (unsigned k = 0; k < kAhead; ++k) {
                 const unsigned i = k * C.order_threads + threadIdx.x;
@@ -214,7 +217,6 @@ template <Middle C> struct Orderer {
                 if (kept[k] >> lane & 1) stage[at + __popc(before)] = half[k];
                 at += __popc(kept[k]);
             }
-            __syncthreads();
         }
     }
     // Stages the words of the bins `from` to `to` of some pieces behind the others.
