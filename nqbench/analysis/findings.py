@@ -83,7 +83,8 @@ def opening(answer: Answer) -> str:
     head = wording.capital(superlative(best))
     told = ", ".join([f"{head} of {best.of} ({where}): {best.name}, {value}", *gains(best)])
     if best.over_next and best.of > 2 and not best.over_next.differs_from(1):
-        told += f"; not distinguishable from {best.next_name}"
+        alike = "the same as" if best.over_next.value == 1 else "not distinguishable from"
+        told += f"; {alike} {best.next_name}"
     return f"{told}."
 
 
