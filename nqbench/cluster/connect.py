@@ -120,10 +120,10 @@ def gpu_workers(gpus: str) -> list[WorkerPart]:
     """One worker per GPU of this computer: ``all``, or those numbered. Raises ``StudyError``."""
     from nqbench.devices.cuda.query import find_gpus
 
-    there = [*find_gpus()]
     numbers = gpus.split(",")
     if gpus != "all" and not all(part.strip().isdecimal() for part in numbers):
         raise StudyError(f"--gpus takes `all` or numbers such as 0,1, not {gpus!r}")
+    there = [*find_gpus()]
     wanted = there if gpus == "all" else [f"cuda:{int(part)}" for part in numbers]
     for spec in wanted:
         if spec not in there:
@@ -391,4 +391,4 @@ async def _serve(scheduler: str, parts: Sequence[WorkerPart], say: Callable[[str
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
