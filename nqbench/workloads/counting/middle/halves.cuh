@@ -20,8 +20,8 @@ struct Middle {
     Masks masks;
     PairTest pairs;
     Symmetry symmetry;
-    // Threads of a block of `order`, halves in its shared memory, and blocks of a multiprocessor.
-    unsigned order_threads, most_staged, order_blocks;
+    // Of `order`: threads of a block, blocks of a multiprocessor, and bits of a key that tell the bucket.
+    unsigned order_threads, order_blocks, bucket_bits;
     __host__ __device__ constexpr unsigned half() const { return n / 2; }
     __host__ __device__ constexpr bool odd() const { return n % 2 == 1; }
     // Rows of the quarter at the border, and of the one at the middle, whose lists are longer.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from math import comb, perm
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ _AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
-_AHEAD, _BIN_WORDS = 4, 256  # kAhead, and of Pieces::kWords
-_ORDER_BYTES: Final = 26_624
+_ORDER_BYTES: Final = 7_168
 """Static shared memory of `order`, at most."""
 _LONGEST: Final[Mapping[int, int]] = {
     8: 14, 9: 16, 10: 34, 11: 44, 12: 132, 13: 170, 14: 570, 15: 688, 16: 2956, 17: 3734, 18: 17506,
@@ -57,11 +56,21 @@ _CONFIG: Final = ("listing", "order", "masks", "pair_test", "symmetry")
 """Factors that are fields of the kernels' ``Middle`` (``halves.cuh``), in its order."""
 
 
-def order_shape(n: int) -> tuple[int, int, int]:
-    """Of ``order``: threads of a block, halves that it has in shared memory at most, and blocks of
-    a multiprocessor, which take groups until none is left."""
-    shapes = (19, (128, 2048, 8)), (20, (256, 6656, 3)), (22, (256, 4864, 4))
-    return next((shape for above, shape in shapes if n < above), (512, 8192, 2))
+class OrderShape(NamedTuple):
+    """Of ``order``: threads of a block, blocks of a multiprocessor, which take groups until none is
+    left, bits of a key that tell the bucket, and halves in shared memory at most."""
+
+    threads: int
+    blocks: int
+    bucket_bits: int
+    staged: int
+
+
+def order_shape(n: int) -> OrderShape:
+    """The fastest on an H200, of boards that fill it."""
+    shapes = (18, (128, 8, 0, 3072)), (19, (256, 4, 0, 6144)), (20, (256, 5, 0, 4608))
+    shape = next((shape for above, shape in shapes if n < above), (512, 2, 3, 11264))
+    return OrderShape(*shape)
 
 
 def longest(n: int) -> int:
@@ -104,10 +113,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
         count = len(groups_of.groups(n, symmetry))
     # Beyond 18 a list may be longer than those that were found.
     room = -(-longest(n) * (100 if n < 19 else 105) // (100 * _WARP)) * _WARP
-    threads, most_staged, order_blocks = order_shape(n)
-    staged = min(most_staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
-    step = _AHEAD * threads
-    if staged < step + _WARP:
+    shape = order_shape(n)
+    staged = min(shape.staged, (device.shared_per_block_optin - _ORDER_BYTES) // _WORD - _WARP)
+    if staged < _WARP:
         raise InfeasibleError(f"{device.name} has too little shared memory for system {MIDDLE}")
     arena = _ARENA["cuda" if device.kind == "cuda" else "sim"] * (3 if n in (22, 24) else 1)
     if device.memory_bytes:
@@ -116,10 +124,12 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
     batch = max(1, min(count, int(arena / (each * room))))
     # A queen of the middle row leaves a quarter of a list.
     parts = max(1, room // (4 if n % 2 else 1) // _PART)
-    pieces = order_blocks * device.multiprocessors * (-(-room // (staged - step)) + 1)
+    # A list, and if it is dealt out to buckets, these: of 8 the fullest has a third of a long list.
+    share = room * (1 + (min(1 << shape.bucket_bits, 4) if shape.bucket_bits else 0))
+    scratch = shape.blocks * device.multiprocessors * share
     return {
         **{"groups": count, "batch": batch, "room": room, "staged": staged},
-        **{"parts": parts, "pieces": pieces},
+        **{"parts": parts, "scratch": scratch},
     }
 
 
@@ -193,7 +203,7 @@ def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> l
         Buffer("ordered", "uint64", tiles * _WARP),
         Buffer("masks", "uint64", tiles),
         Buffer("tops", "uint64", tiles // _WARP),
-        Buffer("scratch", "uint64", int(numbers["pieces"]) * (order_shape(n)[1] + _BIN_WORDS)),
+        Buffer("scratch", "uint64", int(numbers["scratch"])),
         Buffer("counts", "uint32", _COUNTS),
         Buffer("pairs", "uint32", _PAIR_WORDS * cells),
         Buffer("spilled", "uint32", 1 + groups),
@@ -207,8 +217,8 @@ def _kernels(
     n, cuts = number(levels, "n"), np.uint32(numbers["cuts"])
     words = {name: RESERVED_WORDS.get(str(levels[name]), levels[name]) for name in _CONFIG}
     named = [f"{name.title().replace('_', '')}::{word}" for name, word in words.items()]
-    shape = order_threads, _, order_blocks = order_shape(n)
-    config = ", ".join(map(str, (n, *named, *shape)))  # 18, Listing::quarters, ..
+    shape = order_shape(n)
+    config = ", ".join(map(str, (n, *named, *shape[:3])))  # 18, Listing::quarters, ..
     first, groups, at, room, count = (
         Variable(name, "uint32") for name in ("first", "groups", "at", "room", "count")
     )
@@ -238,10 +248,10 @@ def _kernels(
             *("boards", first, count, room, "halves", "sizes", "useful", "counts"),
         ),
         "order": kernel(
-            *("order", order_blocks * multiprocessors, order_threads, first, groups, at, room),
+            *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
             *("queens", "list_of", "sizes", "useful", "halves", cuts, "counts", "spilled"),
             *(np.uint32(numbers["staged"]), np.uint32(numbers["tiles"]), "ordered", "masks"),
-            *("tops", "pairs", "scratch", np.uint32(numbers["pieces"])),
+            *("tops", "pairs", "scratch", np.uint64(numbers["scratch"])),
         ),
     }
 
