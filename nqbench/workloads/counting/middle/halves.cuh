@@ -33,12 +33,14 @@ struct Middle {
 
 using Half = unsigned long long;
 using Quarter = uint2;  // `rising` with `crossed` in its highest bits, `falling` (groups.py)
+using Bits = uint2;     // the number of each bit of `rising` and of `falling`, kBits for each
+using Columns = uint2;  // which of 32 quarters have a bit of `rising`, and one of `falling`
 using Span = uint2;     // the first quarter of a set of columns, and the one after the last
 
 constexpr unsigned kRow = 58, kAnyRow = 15;      // of a half
 constexpr unsigned kCrossed = 29, kNowhere = 7;  // of a quarter
 constexpr unsigned kQuarterThreads = 128;
-constexpr unsigned kAtOnce = 8;  // quarters; as many follow the last one
+constexpr unsigned kBits = 5;
 enum Count { kTaken, kOrdered, kJoined, kCounts };
 constexpr unsigned kColumns = 24, kSizes = 8;  // of the binomials
 
@@ -69,37 +71,67 @@ __device__ void place(unsigned set, unsigned nowhere, Use use, unsigned first = 
     Placer<C, Rows, Use>{use, nowhere, first, second}.template place<0>(set, 0, 0, nowhere);
 }
 
+__device__ unsigned numbers(unsigned set) {
+    unsigned found = 0;
+    for (; set != 0; set &= set - 1) found = found << kBits | (__ffs(set) - 1);
+    return found;
+}
+// Lists begin at multiples of 32 quarters.
 template <Middle C, unsigned Rows>
-__device__ void list_quarters(unsigned set, Span* span, Quarter* boards, unsigned* made) {
+__device__ void list_quarters(unsigned set, Span* span, Quarter* boards, Bits* bits,
+                              unsigned* made) {
     unsigned count = 0;
     place<C, Rows>(set, kNowhere, [&](unsigned, Half, unsigned) { ++count; });
-    const unsigned begin = atomicAdd(made, count);
+    const unsigned begin = atomicAdd(made, (count + kWarp - 1) / kWarp * kWarp);
     *span = {begin, begin + count};
     place<C, Rows>(set, kNowhere,
                    [&, at = begin](unsigned rising, Half falling, unsigned row) mutable {
-                       boards[at++] = {rising | row << kCrossed, unsigned(falling)};
+                       boards[at] = {rising | row << kCrossed, unsigned(falling)};
+                       bits[at++] = {numbers(rising), numbers(unsigned(falling))};
                    });
 }
-
 // A thread lists the quarters on a set of columns: on those for the border, of which there are
 // `outer`, then on those for the middle, unless these have as many rows. `made` is how many there are.
 template <Middle C>
 __global__ void __launch_bounds__(kQuarterThreads)
     quarters(const unsigned* sets, unsigned outer, unsigned count, Span* spans, Quarter* boards,
-             unsigned* made) {
+             Bits* bits, unsigned* made) {
     const unsigned number = blockIdx.x * kQuarterThreads + threadIdx.x;
     if (number >= count) return;
-    if (number < outer) list_quarters<C, C.outer()>(sets[number], spans + number, boards, made);
-    else list_quarters<C, C.inner()>(sets[number], spans + number, boards, made);
+    if (number < outer) list_quarters<C, C.outer()>(sets[number], spans + number, boards, bits, made);
+    else list_quarters<C, C.inner()>(sets[number], spans + number, boards, bits, made);
+}
+
+// A warp makes the columns of 32 quarters for the middle: lane i those of the bits i of quarters above.
+template <Middle C>
+__global__ void __launch_bounds__(kQuarterThreads)
+    transpose(const Quarter* boards, const unsigned* made, Columns* columns) {
+    const unsigned threads = gridDim.x * kQuarterThreads;
+    for (unsigned i = blockIdx.x * kQuarterThreads + threadIdx.x; i < *made; i += threads) {
+        const unsigned rising = boards[i].x % (1u << kCrossed) >> C.inner();
+        const unsigned falling = (boards[i].y & C.board()) << C.outer();
+        Columns own{0, 0};
+#pragma unroll
+        for (unsigned bit = 0; bit < C.n + C.outer(); ++bit) {
+            const unsigned up = __ballot_sync(kAllLanes, rising >> bit & 1);
+            const unsigned down = __ballot_sync(kAllLanes, falling >> bit & 1);
+            if (lane_number() == bit) own = {up, down};
+        }
+        columns[i] = own;
+    }
 }
 
 template <Middle C> struct Lister {
     static constexpr unsigned kOuter = C.outer(), kInner = C.inner();
+    // Pairs that wait: those of 32 quarters more fit, and their numbers into 16 bits.
+    static constexpr unsigned kStaged = 1408, kMostBase = (1u << 16) / kWarp - 2 * kWarp;
     const Quarter* __restrict__ boards;
+    const Bits* __restrict__ bits;
+    const Columns* __restrict__ columns;
     Half* halves;
     unsigned room;
     unsigned* found;
-    unsigned short* stage;  // of this warp
+    unsigned short* stage;  // of this warp: pairs as the number of the lower quarter * 32 + lane
     Half seen = 0;
 
     // The word of a half whose last row meets these diagonals.
@@ -119,51 +151,54 @@ template <Middle C> struct Lister {
                 },
                 1u << columns[prefix % C.half()], 1u << columns[prefix / C.half()]);
     }
-    // All pairs of two quarters: a lane has one below, and tries 32 above it.
+    // All pairs of two quarters: a lane has one above, and looks up which of 32 below it meets.
     __device__ void combine(unsigned above, unsigned above_end, unsigned below,
                             unsigned below_end) {
         const unsigned lane = lane_number();
-        for (; below < below_end; below += kWarp) {
-            const bool tried = below + lane < below_end;
-            const Quarter own = tried ? __ldg(boards + below + lane) : Quarter{0, 0};
-            const unsigned rising = own.x % (1u << kCrossed) >> kInner;
-            const unsigned falling = (own.y & C.board()) << kOuter;
-            for (unsigned first = above; first < above_end; first += kWarp)
-                try_32(first, above_end, tried, rising, falling, own);
+        for (; above < above_end; above += kWarp) {
+            const bool tried = above + lane < above_end;
+            const Quarter own = tried ? __ldg(boards + above + lane) : Quarter{0, 0};
+            const Bits bit = tried ? __ldg(bits + above + lane) : Bits{0, 0};
+            unsigned staged = 0, begin = below;
+            for (unsigned first = below; first < below_end; first += kWarp) {
+                const Columns column = __ldg(columns + first + lane);
+                unsigned met = tried ? 0 : ~0u;
+#pragma unroll
+                for (unsigned row = 0; row < kOuter; ++row)
+                    met |= __shfl_sync(kAllLanes, column.x, bit.x >> (kBits * row)) |
+                           __shfl_sync(kAllLanes, column.y, bit.y >> (kBits * row));
+                if (below_end - first < kWarp) met |= ~0u << (below_end - first);
+                unsigned total, place = staged + before(__popc(~met), total);
+                const unsigned base = first - begin;
+                for (unsigned hits = ~met; hits != 0; hits &= hits - 1)
+                    stage[place++] = (base + __ffs(hits) - 1) * kWarp + lane;
+                staged += total;
+                if (staged <= kStaged - kWarp * kWarp && base < kMostBase) continue;
+                make(begin, own, staged);
+                staged = 0, begin = first + kWarp;
+            }
+            make(begin, own, staged);
         }
     }
-    __device__ void try_32(unsigned first, unsigned end, bool tried, unsigned rising,
-                           unsigned falling, Quarter own) {
+    // Makes the halves of staged pairs, whose lower quarters are numbered from `begin`.
+    __device__ void make(unsigned begin, Quarter own, unsigned staged) {
         const unsigned lane = lane_number();
-        unsigned hits = 0;
-        for (unsigned k = 0; k < min(kWarp, end - first); k += kAtOnce) {  // may read beyond `end`
-            unsigned some = 0;
-#pragma unroll
-            for (unsigned j = 0; j < kAtOnce; ++j) {
-                const Quarter other = __ldg(boards + first + k + j);
-                if (((other.x & rising) | (other.y & falling)) == 0) some |= 1u << j;
-            }
-            hits |= some << k;
-        }
-        if (end - first < kWarp) hits &= (1u << (end - first)) - 1;
-        hits = tried ? hits : 0;
-        if (!__any_sync(kAllLanes, hits)) return;
-        unsigned total, base = 0, place = before(__popc(hits), total);
-        if (lane == 0) base = atomicAdd(found, total);
-        base = __shfl_sync(kAllLanes, base, 0);
-        for (; hits != 0; hits &= hits - 1) stage[place++] = (__ffs(hits) - 1) * kWarp + lane;
+        if (staged == 0) return;
         __syncwarp();
-        for (unsigned i = lane; i - lane < total; i += kWarp) {  // every lane makes one
-            const unsigned pair = i < total ? stage[i] : 0;
-            const Quarter other = __ldg(boards + first + pair / kWarp);
+        unsigned base = 0;
+        if (lane == 0) base = atomicAdd(found, staged);
+        base = __shfl_sync(kAllLanes, base, 0);
+        for (unsigned i = lane; i - lane < staged; i += kWarp) {  // every lane makes one
+            const unsigned pair = i < staged ? stage[i] : 0;
+            const Quarter other = __ldg(boards + begin + pair / kWarp);
             const unsigned x = __shfl_sync(kAllLanes, own.x, pair);
             const unsigned y = __shfl_sync(kAllLanes, own.y, pair);
-            if (i >= total) continue;
+            if (i >= staged) continue;
             const Half half =
-                word((other.x << kInner) | x, (other.y >> (C.half() - 1)) | (y >> (kInner - 1)));
+                word((x << kInner) | other.x, (y >> (C.half() - 1)) | (other.y >> (kInner - 1)));
             seen |= half;
-            const unsigned row = other.x >> kCrossed;
-            const unsigned crossed = row != kNowhere ? row : kOuter + (x >> kCrossed);
+            const unsigned row = x >> kCrossed;
+            const unsigned crossed = row != kNowhere ? row : kOuter + (other.x >> kCrossed);
             if (base + i < room) halves[base + i] = half | Half(crossed) << kRow;
         }
         __syncwarp();
@@ -173,15 +208,16 @@ template <Middle C> struct Lister {
 // A block lists the half boards on a set of columns: of `count` from `first` on. A list of more than
 // `room` halves has only so many written, and its true size.
 template <Middle C>
-__global__ void __launch_bounds__(C.list_threads(), 1024 / C.list_threads())
+__global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
     list(const unsigned* __restrict__ sets, const unsigned* __restrict__ binomials,
          const unsigned* __restrict__ picks, unsigned pick_count, const Span* __restrict__ spans,
-         unsigned inner, const Quarter* __restrict__ boards, unsigned first, unsigned count,
-         unsigned room, Half* halves, unsigned* sizes, Half* useful, unsigned* counts) {
+         unsigned inner, const Quarter* __restrict__ boards, const Bits* __restrict__ bits,
+         const Columns* __restrict__ columns, unsigned first, unsigned count, unsigned room,
+         Half* halves, unsigned* sizes, Half* useful, unsigned* counts) {
     constexpr unsigned kThreads = C.list_threads();
     __shared__ unsigned binomial[kColumns * kSizes];
-    __shared__ unsigned columns[kColumns];
-    __shared__ unsigned short stage[kThreads / kWarp][kWarp * kWarp];
+    __shared__ unsigned column[kColumns];  // those of the set
+    __shared__ unsigned short stage[kThreads / kWarp][Lister<C>::kStaged];
     __shared__ unsigned found;
     __shared__ Half seen;
     const unsigned number = blockIdx.x, lane = lane_number();
@@ -191,13 +227,13 @@ __global__ void __launch_bounds__(C.list_threads(), 1024 / C.list_threads())
     for (unsigned i = threadIdx.x; i < kColumns * kSizes; i += kThreads)
         binomial[i] = __ldg(binomials + i);
     if (threadIdx.x < C.n && (set >> threadIdx.x & 1))
-        columns[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
+        column[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
-    Lister<C> lister{boards, halves + size_t(number) * room, room, &found,
+    Lister<C> lister{boards, bits, columns, halves + size_t(number) * room, room, &found,
                      stage[threadIdx.x / kWarp]};
     if constexpr (C.listing == Listing::walk) {
-        lister.walk(set, columns);
+        lister.walk(set, column);
         pick_count = 0;
     }
     for (unsigned base = threadIdx.x - lane; base < pick_count; base += kThreads) {
@@ -211,7 +247,7 @@ __global__ void __launch_bounds__(C.list_threads(), 1024 / C.list_threads())
             const bool picked = pick >> i & 1;
             taken_above += picked;
             const unsigned size = picked ? taken_above : i + 1 - taken_above;
-            const unsigned sets = there ? binomial[columns[i] * kSizes + size] : 0;
+            const unsigned sets = there ? binomial[column[i] * kSizes + size] : 0;
             if (picked) rank[0] += sets;
             else rank[1] += sets;
         }

@@ -8,7 +8,8 @@
 
 #include "cells.cuh"
 
-constexpr unsigned kAhead = 4;  // halves of a thread that are under way
+// Halves of a thread that are under way.
+template <Middle C> constexpr unsigned kAhead = C.n < 20 || C.order_threads == 1024 ? 4 : 8;
 constexpr unsigned kKey = 48;   // first bit of a permuted word's place in the order
 constexpr unsigned kKeyBits = 14;
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
@@ -93,16 +94,16 @@ template <Middle C> struct Orderer {
     // Calls `use` with some words and their numbers; a thread has several under way.
     template <class Use>
     static __device__ void each(const Half* words, unsigned begin, unsigned end, Use use) {
-        constexpr unsigned kStep = kAhead * C.order_threads;
+        constexpr unsigned kStep = kAhead<C> * C.order_threads;
         for (unsigned base = begin + threadIdx.x; base < end; base += kStep) {
-            Half word[kAhead];
+            Half word[kAhead<C>];
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) {
+            for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads;
                 if (i < end) word[k] = words[i];
             }
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) {
+            for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads;
                 if (i < end) use(word[k], i);
             }
@@ -123,17 +124,17 @@ template <Middle C> struct Orderer {
         const unsigned lane = lane_number();
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
-        constexpr unsigned kStep = kAhead * C.order_threads;
+        constexpr unsigned kStep = kAhead<C> * C.order_threads;
         for (unsigned base = threadIdx.x - lane; base < side.size; base += kStep) {
-            Half half[kAhead];
-            unsigned kept[kAhead], found = 0, at = 0;
+            Half half[kAhead<C>];
+            unsigned kept[kAhead<C>], found = 0, at = 0;
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) {
+            for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads + lane;
                 if (i < side.size) half[k] = side.list[i];
             }
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) {
+            for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned i = base + k * C.order_threads + lane;
                 kept[k] = __ballot_sync(kAllLanes, i < side.size && side.take(half[k]));
                 found += __popc(kept[k]);
@@ -141,7 +142,7 @@ template <Middle C> struct Orderer {
             if (lane == 0) at = atomicAdd(&filled, found);
             at = __shfl_sync(kAllLanes, at, 0);
 #pragma unroll
-            for (unsigned k = 0; k < kAhead; ++k) {
+            for (unsigned k = 0; k < kAhead<C>; ++k) {
                 const unsigned before = kept[k] & ((1u << lane) - 1);
                 if (kept[k] >> lane & 1) to[at + __popc(before)] = half[k];
                 at += __popc(kept[k]);

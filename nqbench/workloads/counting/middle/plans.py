@@ -38,7 +38,6 @@ _PART: Final = 1536
 """Halves of the longest list of a cell to each of its parts that warps join."""
 _COLUMNS, _SIZES = 24, 8  # kColumns, kSizes
 _COUNTS, _PAIR_WORDS = 3, 6  # kCounts
-_AT_ONCE: Final = 8  # kAtOnce
 _ARENA: Final = {"cuda": 1 << 30, "sim": 1 << 20}
 """Halves of a batch as they are listed, by kind of device: 8 GB (24 GB where only so a batch has
 groups for all blocks), and as much for those that are ordered."""
@@ -67,10 +66,12 @@ class OrderShape(NamedTuple):
 
 
 def order_shape(n: int) -> OrderShape:
-    """The fastest on an H200, of boards that fill it."""
-    shapes = (18, (128, 8, 0, 3072)), (19, (256, 4, 0, 6144)), (20, (256, 5, 0, 4608))
-    shape = next((shape for above, shape in shapes if n < above), (512, 2, 3, 11264))
-    return OrderShape(*shape)
+    """The fastest on an H200 of those that were tried."""
+    if n < 18:
+        return OrderShape(128, 8, 0, 3072)
+    shapes = {18: (512, 3, 0, 7168), 19: (256, 6, 0, 4096), 20: (512, 2, 3, 11264)}
+    shapes |= {21: (512, 2, 2, 11264)}
+    return OrderShape(*shapes.get(n, (1024, 1, 4, 24576)))
 
 
 def longest(n: int) -> int:
@@ -193,9 +194,11 @@ Numbers = Mapping[str, int | float | str]
 def _work_space(levels: Mapping[str, Level], numbers: Numbers, groups: int) -> list[Buffer]:
     lists, room, tiles = int(numbers["lists"]), int(numbers["room"]), int(numbers["tiles"])
     n, cells = number(levels, "n"), int(numbers["batch"]) << int(numbers["cuts"])
+    # Each list begins at a multiple of 32 quarters.
+    boards = sum(perm(n, rows) + (_WARP - 1) * comb(n, rows) for rows in _quarters(n))
     return [
         Buffer("spans", "uint32", 2 * sum(comb(n, rows) for rows in _quarters(n))),
-        Buffer("boards", "uint32", 2 * sum(perm(n, rows) for rows in _quarters(n)) + 2 * _AT_ONCE),
+        *(Buffer(name, "uint32", 2 * boards) for name in ("boards", "bits", "columns")),
         Buffer("made", "uint32", 1),
         Buffer("halves", "uint64", lists * room),
         Buffer("sizes", "uint32", lists),
@@ -240,12 +243,16 @@ def _kernels(
         ),
         "quarters": kernel(
             *("quarters", -(-sum(sets) // _QUARTER_THREADS), _QUARTER_THREADS, "quarter_sets"),
-            *(np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "made"),
+            *(np.uint32(sets[0]), np.uint32(sum(sets)), "spans", "boards", "bits", "made"),
+        ),
+        "transpose": kernel(
+            *("transpose", 8 * multiprocessors, _QUARTER_THREADS, "boards", "made", "columns"),
         ),
         "list": kernel(
             *("list", int(numbers["lists"]), 128 if n < 21 else 512),  # Middle::list_threads
             *("sets", "binomials", "picks", np.uint32(comb(n // 2, _rows(n)[0])), "spans", inner),
-            *("boards", first, count, room, "halves", "sizes", "useful", "counts"),
+            *("boards", "bits", "columns", first, count, room, "halves", "sizes", "useful"),
+            "counts",
         ),
         "order": kernel(
             *("order", shape.blocks * multiprocessors, shape.threads, first, groups, at, room),
@@ -273,9 +280,10 @@ def count(
         context.launch("order", **of_batch, at=at, room=room)
         context.launch("join", **of_batch)
 
-    for name in ("spilled", "answer", "made", "boards"):  # reads go a little beyond a list
+    for name in ("spilled", "answer", "made", "boards"):  # of which no list fills the last 32
         context.clear(name)
     context.launch("quarters")
+    context.launch("transpose")
     begins = (0, *accumulate(lists))
     for first, begin, listed in zip(range(0, len(groups), batch), begins, lists, strict=False):
         context.launch("list", first=begin, count=listed, room=room)
