@@ -48,12 +48,12 @@ def test_every_split_counts_the_same(device: CudaDevice, n: int, split: int) -> 
     run(COUNTING, device, {"n": n, "split": split}, SYSTEM)
 
 
-@pytest.mark.parametrize("n", [18, 19])
-def test_lists_in_many_pieces_are_ordered_whole(
-    device: CudaDevice, n: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("n", "bucket_bits"), [(18, 0), (18, 4), (19, 3)])
+def test_lists_in_many_parts_are_ordered_whole(
+    device: CudaDevice, n: int, bucket_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fewest = 8 * (4 * plans.order_shape(n)[0] + 64)  # bytes of halves
-    monkeypatch.setattr(plans, "_ORDER_BYTES", device.facts.shared_per_block_optin - fewest)
+    shape = plans.OrderShape(256, 4, bucket_bits, 96)
+    monkeypatch.setattr(plans, "order_shape", lambda _: shape)
     run(COUNTING, device, {"n": n}, SYSTEM)
 
 

@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(kQuarterThreads)
              Bits* bits, unsigned* made) {
     const unsigned number = blockIdx.x * kQuarterThreads + threadIdx.x;
     if (number >= count) return;
-    if (number < outer) list_quarters<C, C.outer()>(sets[number], spans + number, boards, bits, made);
+    if (number < outer)
+        list_quarters<C, C.outer()>(sets[number], spans + number, boards, bits, made);
     else list_quarters<C, C.inner()>(sets[number], spans + number, boards, bits, made);
 }
 
@@ -230,7 +231,12 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
         column[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
-    Lister<C> lister{boards, bits, columns, halves + size_t(number) * room, room, &found,
+    Lister<C> lister{boards,
+                     bits,
+                     columns,
+                     halves + size_t(number) * room,
+                     room,
+                     &found,
                      stage[threadIdx.x / kWarp]};
     if constexpr (C.listing == Listing::walk) {
         lister.walk(set, column);

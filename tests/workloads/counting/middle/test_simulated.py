@@ -81,20 +81,27 @@ def _solutions(device: Device, n: int, some: groups.Groups, **levels: Level) -> 
 
 
 @pytest.mark.parametrize(
-    ("n", "levels"),
+    ("n", "staged", "bucket_bits", "levels"),
     [
-        (17, {}),
-        (16, {"split": 1}),
-        pytest.param(18, {}, marks=pytest.mark.full),
-        pytest.param(18, {"order": "none", "pair_test": "words"}, marks=pytest.mark.full),
+        (16, 64, 2, {}),
+        (13, 32, 0, {}),
+        (10, 32, 1, {"split": 1}),
+        (12, 32, 3, {"order": "none", "pair_test": "words"}),
+        pytest.param(17, 512, 3, {}, marks=pytest.mark.full),
+        pytest.param(18, 1024, 0, {}, marks=pytest.mark.full),
     ],
 )
-def test_long_lists_are_ordered_in_pieces(
-    device: Device, n: int, levels: dict[str, Level], monkeypatch: pytest.MonkeyPatch
+def test_long_lists_are_dealt_out_and_written_in_parts(
+    device: Device,
+    n: int,
+    staged: int,
+    bucket_bits: int,
+    levels: dict[str, Level],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And written from as many bins of all pieces as fit, or from those of one that fits alone."""
-    fewest = 8 * (4 * plans.order_shape(n)[0] + 64)  # bytes of halves
-    monkeypatch.setattr(plans, "_ORDER_BYTES", device.facts.shared_per_block_optin - fewest)
+    """As many bins of a bucket as fit, or parts of a bin that does not fit alone."""
+    shape = plans.OrderShape(64, 2, bucket_bits, staged)
+    monkeypatch.setattr(plans, "order_shape", lambda _: shape)
     every = groups.groups(n)
     some = every[[len(every) // 3]]
     expected = [search.solutions_of_groups(n, some, 0, 1)]
