@@ -116,11 +116,7 @@ __device__ Half with_tiles(const Ordered& all, const Pair& pair, unsigned first,
         } else {
             tables.find(half, places);
             const auto test_one = [&](unsigned k) {
-                unsigned free = tables.template free<decltype(skipped)::value>(k, places);
-                if constexpr (kVarying<C> && C.masks == Masks::and_or &&
-                              decltype(skipped)::value > 0)
-                    free = unsigned(half) & unsigned(mask[k]) ? 0 : free;
-                found += __popc(free);
+                found += __popc(tables.template free<decltype(skipped)::value>(k, places));
             };
             if (set == kAll) {
 #pragma unroll

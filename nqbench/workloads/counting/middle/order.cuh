@@ -15,9 +15,6 @@ constexpr unsigned kKeyBits = 14;
 constexpr Half kDiagonals = (Half(1) << kKey) - 1;
 constexpr unsigned kOr = 48;  // first bit of the OR of a tile's first blocks in its mask
 template <Middle C> constexpr unsigned kOrBits = C.n < 22 ? 5 : 10;
-// Of lower tiles the OR leaves out diagonals that all halves have: upper ones that have one are told by
-// the mask. More tests are shorter by it, but all of them by one instruction longer.
-template <Middle C> constexpr bool kVarying = C.n > 21;
 template <Middle C> constexpr unsigned kBinBits = C.n < 18 ? 8 : 10;
 template <Middle C> constexpr unsigned kBins = 1u << kBinBits<C>;
 
@@ -180,22 +177,20 @@ template <Middle C> struct Orderer {
     }
     // Writes staged words in tiles, the last one filled with words without weight, and the mask of each
     // tile: what all of its words have in common, and the OR of its first blocks.
-    __device__ void write(const Half* stage, unsigned size, bool lower, Half* to,
-                          Half* masks) const {
+    __device__ void write(const Half* stage, unsigned size, Half* to, Half* masks) const {
         const unsigned lane = lane_number();
         for (unsigned base = threadIdx.x - lane; base < size; base += C.order_threads) {
             const bool there = base + lane < size;
             const Half half = there ? stage[base + lane] : 0;
             to[base + lane] = half;
             const Half common = all_of_warp(there ? half : ~Half(0)) & ((Half(1) << kOr) - 1);
-            Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
-            if (kVarying<C> && lower) first &= ~common;
+            const Half first = any_of_warp(unsigned(half) % (1u << kOrBits<C>));
             if (lane == 0) masks[base / kWarp] = common | first << kOr;
         }
     }
     // Writes the words of a bucket by bin; `carried` words, less than a tile, wait in the stage.
-    __device__ void write_bucket(const Half* words, unsigned size, bool lower, Half* stage,
-                                 unsigned staged, unsigned& carried, Half*& to, Half*& masks) {
+    __device__ void write_bucket(const Half* words, unsigned size, Half* stage, unsigned staged,
+                                 unsigned& carried, Half*& to, Half*& masks) {
         if constexpr (kBuckets > 1) {
             clear(bins);
             __syncthreads();
@@ -217,7 +212,7 @@ template <Middle C> struct Orderer {
                 __syncthreads();
                 const unsigned upto = bins[end - 1], found = carried + upto - written;
                 const unsigned rest = found % kWarp;
-                write(stage, found - rest, lower, to, masks);
+                write(stage, found - rest, to, masks);
                 const Half kept = threadIdx.x < rest ? stage[found - rest + threadIdx.x] : 0;
                 __syncthreads();
                 if (threadIdx.x < rest) stage[threadIdx.x] = kept;
@@ -319,10 +314,10 @@ __global__ void __launch_bounds__(C.order_threads, C.order_blocks)
             Half *to = ordered + size_t(begin) * kWarp, *mask = masks + begin;
             unsigned carried = 0;
             for (unsigned bucket = 0; bucket < own.kBuckets; ++bucket)
-                own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], side == 1, stage,
-                                 staged, carried, to, mask);
+                own.write_bucket(words + bucket * bucket_room, own.dealt[bucket], stage, staged,
+                                 carried, to, mask);
             __syncthreads();
-            own.write(stage, carried, side == 1, to, mask);
+            own.write(stage, carried, to, mask);
             __syncthreads();
             mask_tops<C>(masks + begin, (size + kWarp - 1) / kWarp, tops + begin / kWarp);
             if (side == 0) pair.tile[0] = begin, pair.size[0] = size;
