@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +59,12 @@ def const(type_: str, number: int) -> Value:
     return Value(type_, text)
 
 
+def number_of(value: Value) -> int | None:
+    """What a constant is in every lane; nothing of other values."""
+    found = re.fullmatch(r"zeroinitializer|splat \(i\d+ (-?\d+)\)", value.text)
+    return int(found[1] or 0) if found else None
+
+
 NULL = Value(PTR, "null")
 
 
@@ -90,13 +97,20 @@ class Module:
         """Make a function known that the module may call."""
         self._declarations[name] = f"declare {result} @{name}({', '.join(arguments)})"
 
+    @property
+    def names(self) -> list[str]:
+        """The functions, in the order of their definition."""
+        return [*self._functions]
+
     def __contains__(self, name: str) -> bool:
         return name in self._functions
 
-    def text(self) -> str:
-        """The module as LLVM IR."""
-        declared = [d for name, d in self._declarations.items() if name not in self._functions]
-        return "\n".join([*declared, *(f.text() for f in self._functions.values()), METADATA])
+    def text(self, *names: str) -> str:
+        """These functions as a module in LLVM IR; without names, all."""
+        names = names or (*self._functions,)
+        body = "\n".join([*(self._functions[name].text() for name in names), METADATA])
+        others = {n: d for n, d in self._declarations.items() if n not in names}
+        return "\n".join([*(d for n, d in others.items() if f"@{n}(" in body), body])
 
 
 class Function:

@@ -77,9 +77,12 @@ def object_code(text: str, cpu: Cpu) -> bytes:
 
 
 def compile_object(text: str, cpu: Cpu) -> bytes:
-    """Compile a module to object code."""
-    target = _target_machine(cpu)
+    """Compile a module to object code; one whose functions are ``optnone`` as fast as can be."""
     module = llvm.parse_assembly(text)
+    if "optnone" in text:
+        quick: bytes = _target_machine(cpu, 0).emit_object(module)
+        return quick
+    target = _target_machine(cpu, OPTIMISATION_LEVEL)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     for what in SWITCHED_OFF:
         setattr(options, what, False)
@@ -94,7 +97,7 @@ def compile_object(text: str, cpu: Cpu) -> bytes:
 
 def link(images: tuple[bytes, ...], cpu: Cpu) -> NativeKernel:
     """Load objects that define ``sim_start`` and ``sim_run`` between them."""
-    target = _target_machine(cpu)
+    target = _target_machine(cpu, OPTIMISATION_LEVEL)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     for image in images:
         engine.add_object_file(llvm.ObjectFileRef.from_data(image))
@@ -116,9 +119,9 @@ def provide_watcher() -> None:
     llvm.add_symbol(watch.BARRIER, watcher.barrier.address)
 
 
-def _target_machine(cpu: Cpu) -> Any:
+def _target_machine(cpu: Cpu, level: int) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=OPTIMISATION_LEVEL, jit=True
+        cpu=cpu.name, features=cpu.features, opt=level, jit=True
     )

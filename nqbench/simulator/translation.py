@@ -92,20 +92,20 @@ def build(
     if watched:
         native.provide_watcher()
     if kept and (found := read_entry(key)):
-        parts, numbers, image = pickle.loads(found.image)  # as trusted as the code in it
+        parts, numbers, images = pickle.loads(found.image)  # as trusted as the code in it
         for block, own in zip(parts["blocks"], numbers, strict=True):
             block.targets = [parts["blocks"][number] for number in own]
     else:
-        parts, image = _translated(source, object_code or native.object_code)
+        parts, images = _translated(source, object_code or native.object_code)
         if kept:
-            write_entry(key, Compiled(_packed(parts, image), "", ""))
-    code = native.link((_common(memory, cpu), image), cpu)
+            write_entry(key, Compiled(_packed(parts, images), "", ""))
+    code = native.link((_common(memory, cpu), *images), cpu)
     return Translation(**parts, native=code, source=source)
 
 
 def _translated(
     source: Source, object_code: Callable[[str, Cpu], bytes]
-) -> tuple[dict[str, Any], bytes]:
+) -> tuple[dict[str, Any], list[bytes]]:
     text, entry, memory, cpu, watched = source
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
@@ -135,10 +135,12 @@ def _translated(
         **{"sites": k.sites, "barriers": barriers, "instructions": k.instructions},
         **{"rules": rules, "assembled": k.assembled},
     }
-    return parts, object_code(module.text(), cpu)
+    # What the warp's function calls is short, called often, and much the same in many kernels.
+    texts = [module.text(f.name), module.text(*module.names[1:])] if quick else [module.text()]
+    return parts, [object_code(text, cpu) for text in texts]
 
 
-def _packed(parts: dict[str, Any], image: bytes) -> bytes:
+def _packed(parts: dict[str, Any], images: list[bytes]) -> bytes:
     """A translation for the cache. Blocks are linked by numbers: a chain of objects is too deep."""
     blocks: list[BasicBlock] = parts["blocks"]
     targets = [block.targets for block in blocks]
@@ -146,7 +148,7 @@ def _packed(parts: dict[str, Any], image: bytes) -> bytes:
     for block in blocks:
         block.targets = []
     try:
-        return pickle.dumps((parts, numbers, image), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((parts, numbers, images), pickle.HIGHEST_PROTOCOL)
     finally:
         for block, own in zip(blocks, targets, strict=True):
             block.targets = own

@@ -130,7 +130,8 @@ class WarpFunction:
         f.store(f.or_(f.load(I64, word, 8), bit), word, 8)
 
     def _send(self, target: BasicBlock, lanes: Value, some: Value) -> None:
-        """Lanes wait to run ``target``; ``some`` is whether there are any."""
+        """Lanes wait to run ``target``; ``some`` is whether there are any. A warp that sends lanes
+        to the next block jumps there: it needs no bit."""
         f, place = self.f, self._mask(target.index)
         for barrier, ways in self.k.layout.skipped.items():
             if (self.k.block.index, target.index) in ways:
@@ -138,7 +139,8 @@ class WarpFunction:
                 gone = f.resize(f.as_lanes(lanes), 32)
                 f.store(f.add(f.load(V32, counter, CACHE_LINE), gone), counter, CACHE_LINE)
         f.store(f.or_(f.load(I32, place, 4), lanes), place, 4)
-        self._set_bit(target.index, some)
+        if target.index != self.k.block.index + 1 or self.k.block.ending == "switch":
+            self._set_bit(target.index, some)
 
     # blocks
 
@@ -150,9 +152,8 @@ class WarpFunction:
         f.store(f.and_(f.load(I64, word, 8), const(I64, ~(1 << block.index % 64))), word, 8)
         k.begin(block, lanes)
         if block.gathers:
-            lanes = self._gather(block, lanes)
+            k.begin(block, self._gather(block, lanes))
         f.store(const(I32, 0) if not block.gathers else self.rest, self._mask(block.index), 4)
-        k.begin(block, lanes)
         self._bump_block(block, "executions", const(I64, 1))
         if not block.latch:
             self._bump_block(block, "lanes", f.popcount(k.lanes))
@@ -241,13 +242,14 @@ class WarpFunction:
         k.end()
         yes, no = block.targets
         some, rest = f.nonzero(taken), f.nonzero(others)
+        both = f.and_(some, rest)
+        self._bump_block(block, "divergent", f.cast("zext", both, I64))
         if yes is no:
-            self._send(yes, k.lanes, const(I1, 1))
+            some = rest = const(I1, 1)
+            self._send(yes, k.lanes, some)
         else:
             self._send(yes, taken, some)
             self._send(no, others, rest)
-        both = f.and_(some, rest)
-        self._bump_block(block, "divergent", f.cast("zext", both, I64))
         following = {yes.index: some, no.index: rest}
         at = block.index + 1
         if at in following:

@@ -105,16 +105,18 @@ def load(k: writer.KernelWriter, i: Instruction) -> None:
                 k.write(target, k.parameter(i, target.width, place), kind.signed)
         return
     type_ = vector(f"i{kind.bits}")
-    slots = [k.f.zeroed(type_) for _ in targets]
+    sure = not k.narrowed and not k.watched and space_of(i) != "generic"
+    slots = [] if sure else [k.f.zeroed(type_) for _ in targets]
     for active, a in visits(k, i, i.operands[1], kind.bits, i.elements):
         with visiting(k, i, active), watch.watched(k, a, watch.what_of(k, i, a.space)):
             values = _called(k, a, []) if _outlined(k, a) else fetched(k, a, places(k, a))
-            for slot, value in zip(slots, values, strict=True):
+            for slot, value in zip(slots, values, strict=not sure):
                 if space_of(i) == "generic":
                     value = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
                 k.f.store(value, slot, CACHE_LINE)
-    for target, slot in zip(targets, slots, strict=True):
-        k.write(target, k.f.load(type_, slot, CACHE_LINE), kind.signed)
+    found = values if sure else [k.f.load(type_, slot, CACHE_LINE) for slot in slots]
+    for target, value in zip(targets, found, strict=True):
+        k.write(target, value, kind.signed)
 
 
 def store(k: writer.KernelWriter, i: Instruction) -> None:
@@ -171,7 +173,8 @@ def _called(k: writer.KernelWriter, a: SpaceAccess, given: list[Value]) -> list[
     """The access as a call of a function of the kernel's module; a load gives its values."""
     f, type_ = k.f, vector(f"i{a.bits}")
     site = _site(k, a)
-    values = f.slot(type_, a.count)
+    values = k.slots.get((type_, a.count)) or f.slot(type_, a.count)
+    k.slots[type_, a.count] = values
     for e, value in enumerate(given):
         f.store(value, f.offset(values, e, type_), CACHE_LINE)
     address = f.resize(a.address, 64)

@@ -95,6 +95,8 @@ class KernelWriter:
     outlines: bool = False
     """Whether accesses are calls of functions: for kernels with so many that the code would take
     long to compile."""
+    slots: dict[tuple[str, int], Value] = field(default_factory=dict)
+    """Where such a call has its values, by their type and number."""
     caller: tuple[Value, Value] | None = None
     """In such a function, which the caller passes: the access's number and its counters."""
 
