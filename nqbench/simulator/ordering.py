@@ -30,8 +30,10 @@ constant: Any = np.int64
 NOBODY: Final[int] = constant(-1)
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
-NONE, BEFORE, BOTH = range(3)  # where fences are needed beside an atomic that hands something over
-ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
+# Where fences are needed beside an atomic that hands something over.
+NONE, BEFORE, BOTH = map(constant, range(3))
+ZERO, ONE = constant(0), constant(1)
+ENDLESS: Final = constant(1 << 40)  # accesses are checked, arrays are not
 
 C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
 C_GRID_X, C_GRID_Y = int(Context.GRID_X), int(Context.GRID_Y)
@@ -128,7 +130,7 @@ def _warp_of(h: Any, thread: int) -> Any:
 @compiled
 def _met(
     h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int,
-    needs: int, end: int = ENDLESS, between: bool = False,
+    needs: int, end: int, between: int,
 ) -> bool:  # fmt: skip
     """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later, but not
     after ``end``; ``between``: with a fence before, and not only at some time.
@@ -211,7 +213,7 @@ class Sight(NamedTuple):
 def sight(h: Any, c: Any, w: Any) -> Sight:
     slot, warp, warps = _slot(h, c, w), w[W_INDEX], h[WARPS]
     place = slot * warps + warp
-    epoch = ints(h, EPOCHS, place * warps)[warp]
+    epoch = nb.int64(ints(h, EPOCHS, place * warps)[warp])
     return Sight(slot, longs(h, OWNERS)[slot], warp, epoch, place * warps, place * 2048)
 
 
@@ -224,11 +226,11 @@ def _clock(h: Any, s: Sight, role: int, thread: int, of: int) -> Any:
 
 @inlined
 def ordered(
-    h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int, needs: int = BEFORE
+    h: Any, s: Sight, cells: Any, cell: int, role: int, thread: int, space: int, needs: int
 ) -> bool:
     """Whether the access that a role of the cell describes certainly happened before now."""
     at = cell + role
-    other = cells[at + THREAD]
+    other = nb.int64(cells[at + THREAD])
     if other < h[FIRST] or other == thread:
         return True
     epoch = cells[at + EPOCH]
@@ -244,14 +246,21 @@ def ordered(
     return handed(h, s, cells, at, thread, needs)
 
 
+@inlined
+def _told(cells: Any, at: int) -> tuple[int, int, int]:
+    """Thread, epoch and time of an access."""
+    return nb.int64(cells[at + THREAD]), nb.int64(cells[at + EPOCH]), nb.int64(cells[at + WHEN])
+
+
 @compiled
 def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether atomics handed over to a thread what ``at`` describes: see ``_met``."""
-    other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
+    other, epoch, when = _told(cells, at)
     if h[HANDED] <= when:
         return False
-    return _met(h, RINGS, watch.RING, other, epoch, when, thread, s.epoch, needs) or _met(
-        h, BLOCK_RINGS, watch.BLOCK_RING, other, epoch, when, thread, s.epoch, needs
+    then = epoch, when, thread, s.epoch, needs, ENDLESS, ZERO
+    return _met(h, RINGS, watch.RING, other, *then) or _met(
+        h, BLOCK_RINGS, watch.BLOCK_RING, other, *then
     )
 
 
@@ -259,7 +268,7 @@ def handed(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bo
 def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) -> bool:
     """Whether a third thread handed over what ``at`` describes, after it was handed over to it: as
     where the last of all blocks to arrive sets the flag that the others wait for."""
-    other, epoch, when = cells[at + THREAD], cells[at + EPOCH], cells[at + WHEN]
+    other, epoch, when = _told(cells, at)
     length, blocks = watch.BLOCK_RING, h[BLOCKS]
     if h[HANDED] <= when or h[MISSES] > watch.MAX_MISSES:
         return False
@@ -270,10 +279,11 @@ def passed_on(h: Any, s: Sight, cells: Any, at: int, thread: int, needs: int) ->
             time, middle, then = m[i + 1], m[i + 2], m[i + 3]
             if time <= when:
                 continue
-            if not _met(h, BLOCK_RINGS, length, other, epoch, when, middle, then, BEFORE, time):
+            first = middle, then, BEFORE, time, ZERO
+            if not _met(h, BLOCK_RINGS, length, other, epoch, when, *first):
                 continue
-            now = s.epoch
-            if _met(h, BLOCK_RINGS, length, middle, then, time, thread, now, needs, ENDLESS, True):
+            second = thread, s.epoch, needs, ENDLESS, ONE
+            if _met(h, BLOCK_RINGS, length, middle, then, time, *second):
                 h[MIDDLE] = block
                 return True
     h[MISSES] += 1

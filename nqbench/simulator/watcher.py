@@ -68,7 +68,7 @@ def _number(address: int, size: int) -> Any:
 @o.compiled
 def _race(
     h: Any, s: o.Sight, cells: Any, at: int, kind: int, thread: int, where: int, space: int,
-    address: int, old: int, new: int, size: int, needs: int = o.BEFORE,
+    address: int, old: int, new: int, size: int, needs: int,
 ) -> None:  # fmt: skip
     if space == o.GLOBAL and o.passed_on(h, s, cells, at, thread, needs):
         return
@@ -79,8 +79,8 @@ def _race(
         space += watch.UNSEEN
     elif o.handed(h, s, cells, at, thread, o.NONE):
         space += watch.UNFENCED
-    _report(h, kind, where, cells[at + o.WHERE], address, thread, cells[at + o.THREAD], old, new,
-            size, space)  # fmt: skip
+    other_where, other = o.nb.int64(cells[at + o.WHERE]), o.nb.int64(cells[at + o.THREAD])
+    _report(h, kind, where, other_where, address, thread, other, old, new, size, space)
 
 
 @o.inlined
@@ -98,10 +98,10 @@ def _read(
         at, warp = cell + role, (thread - h[o.FIRST]) >> 5
         if role == o.WRITER and cells[cell + SAME] and (cells[at] - h[o.FIRST]) >> 5 == warp:
             continue
-        _race(h, s, cells, at, K_RAW, thread, where, space, address, 0, _number(memory, size), size,
-              needs)  # fmt: skip
+        number = _number(memory, size)
+        _race(h, s, cells, at, K_RAW, thread, where, space, address, o.ZERO, number, size, needs)
     role = o.OTHER_READER
-    if o.ordered(h, s, cells, cell, o.READER, thread, space):
+    if o.ordered(h, s, cells, cell, o.READER, thread, space, o.BEFORE):
         role = o.READER
     o.note(h, s, cells, cell, role, thread, where)
     cells[cell + role + o.STRONG] = strong
@@ -114,16 +114,19 @@ def _written(
 ) -> None:  # fmt: skip
     """A write races with earlier writes (of another value), atomics and reads.
     ``silent``: memory holds this value already."""
-    unordered = not o.ordered(h, s, cells, cell, o.WRITER, thread, space)
+    unordered = not o.ordered(h, s, cells, cell, o.WRITER, thread, space, o.BEFORE)
     kind = K_LOST if space == o.GLOBAL else K_WW
     for role in (o.WRITER, o.UPDATER, o.READER, o.OTHER_READER):
         at = cell + role
         reads = role != o.WRITER and role != o.UPDATER
         if silent or (strong and (role == o.UPDATER or (reads and cells[at + o.STRONG]))):
             continue
-        if unordered if role == o.WRITER else not o.ordered(h, s, cells, cell, role, thread, space):
+        needs = o.BEFORE
+        if unordered if role == o.WRITER else not o.ordered(
+            h, s, cells, cell, role, thread, space, needs
+        ):  # fmt: skip
             _race(h, s, cells, at, K_WAR if reads else kind, thread, where, space, address, old,
-                  new, size)  # fmt: skip
+                  new, size, needs)  # fmt: skip
     if strong:
         o.note(h, s, cells, cell, o.UPDATER, thread, where)
         return
@@ -229,8 +232,9 @@ def _unfinished(
     for at in range(offset, offset + nbytes, size):
         if known[at] == 2:
             cell = (at >> h[o.SHARED_SHIFT]) * watch.CELL
-            other = cells[cell + o.THREAD]
-            _report(h, K_COPY, where, cells[cell + o.WHERE], at, thread, other, 0, 0, size,
+            other_where = o.nb.int64(cells[cell + o.WHERE])
+            other = o.nb.int64(cells[cell + o.THREAD])
+            _report(h, K_COPY, where, other_where, at, thread, other, o.ZERO, o.ZERO, size,
                     o.SHARED)  # fmt: skip
 
 
@@ -259,13 +263,12 @@ def _lane(
         for e in range(units):
             at = offset + e * unit
             if _uninitialised(known, at, unit, space == o.LOCAL):
-                gone = 0
+                gone = o.ZERO
                 if space == o.SHARED:
                     alive = o.longs(c, o.C_SLOTS, s.slot * c[o.C_SLOT_STRIDE] // 8)[S_ALIVE]
                     gone = h[o.THREADS] - alive
-                _report(
-                    h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, 0, size, space
-                )
+                _report(h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, o.ZERO,
+                        size, space)  # fmt: skip
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
     if what not in (watch.LOAD, watch.STRONG_LOAD):
@@ -359,11 +362,11 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             nbytes = size * count
             inside = _in_bounds(h, c, space, address, nbytes)
             if not inside or (space != o.GLOBAL and not extent[0] <= address <= extent[1] - nbytes):
-                _report(
-                    h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space
-                )
+                _report(h, K_BOUNDS, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
+                        nbytes, space)  # fmt: skip
             if inside and address & (nbytes - 1):
-                _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, 0, 0, nbytes, space)
+                _report(h, K_ALIGN, where, o.NOBODY, address, thread, o.NOBODY, o.ZERO, o.ZERO,
+                        nbytes, space)  # fmt: skip
             elif inside:
                 good |= 1 << lane
                 _lane(h, c, s, thread, memory, base, address, values + lane * size, where, size,
@@ -408,7 +411,8 @@ def _entries(stamp: int) -> tuple[Any, Any]:
                 if not meeting[0]:
                     meeting[0], meeting[1] = where + 1, thread
                 elif meeting[0] != where + 1:
-                    _report(h, K_BARRIER, where, meeting[0] - 1, 0, thread, meeting[1], 0, 0, 1, 0)
+                    _report(h, K_BARRIER, where, meeting[0] - 1, o.ZERO, thread, meeting[1], o.ZERO,
+                            o.ZERO, o.ONE, o.ZERO)  # fmt: skip
             for other in range(warps):
                 joins[other] = max(joins[other], epochs[other])
         else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nqbench.simulator import ir
 from nqbench.simulator.codegen.formats import halves, joined
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
-from nqbench.simulator.ir import (
-    I32, MASK, V16, V32, V64, Function, Value, const, element, like, number_of,
-)  # fmt: skip
+from nqbench.simulator.ir import I32, MASK, V16, V32, V64, Function, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
 from nqbench.simulator.ptx import WIDTHS, Immediate, Instruction, both
@@ -242,7 +241,7 @@ def _shifted(f: Function, how: str, a: Value, amount: Value) -> Value:
     """Shift every lane of ``a`` by its own 32-bit amount; beyond the width everything goes out."""
     bits = int(a.type[1:-1].split(" x i")[1])
     limit = const(V32, bits - 1)
-    if (number := number_of(amount)) is not None and 0 <= number < bits:
+    if (number := ir.number_of(amount)) is not None and 0 <= number < bits:
         return f.op(how, a, const(a.type, number))
     inside = f.compare("ule", amount, limit)
     if how == "ashr":
