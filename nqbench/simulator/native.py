@@ -22,11 +22,7 @@ OPTIMISATION_LEVEL: Final = 2
 """Needed so that instruction selection merges masked operations; see docs/simulator.md."""
 
 PASSES: Final = ("sroa", "instruction_combine", "simplify_cfg")
-SWITCHED_OFF: Final = (
-    *("loop_vectorization", "slp_vectorization"),
-    *("loop_unrolling", "loop_interleaving"),
-)
-"""The IR is vectors of a warp's lanes already."""
+"""None for vectors: the IR is vectors of a warp's lanes already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ def this_cpu() -> Cpu:
 def compiler(cpu: Cpu) -> tuple[str, ...]:
     """All that object code follows from, but for the module."""
     made_for = (installed("llvmlite") or "", cpu.name, cpu.features, str(OPTIMISATION_LEVEL))
-    return (*made_for, *PASSES, *SWITCHED_OFF)
+    return (*made_for, *PASSES)
 
 
 def object_code(text: str, cpu: Cpu) -> bytes:
@@ -83,10 +79,7 @@ def compile_object(text: str, cpu: Cpu) -> bytes:
         quick: bytes = _target_machine(cpu, 0).emit_object(module)
         return quick
     target = _target_machine(cpu, OPTIMISATION_LEVEL)
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    for what in SWITCHED_OFF:
-        setattr(options, what, False)
-    builder = llvm.create_pass_builder(target, options)
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options())
     passes = llvm.create_new_module_pass_manager()
     for add in PASSES:
         getattr(passes, f"add_{add}_pass")()

@@ -70,7 +70,6 @@ def test_a_long_kernel_is_translated_once(
     [
         ("this_cpu", lambda: Cpu("x86-64", "")),
         ("PASSES", native.PASSES[:2]),
-        ("SWITCHED_OFF", native.SWITCHED_OFF[1:]),
         ("OPTIMISATION_LEVEL", 1),
         ("installed", lambda package: "0"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
 import pytest
 
 from nqbench.workloads.counting.cpu import count_middle_multicore
@@ -14,7 +15,7 @@ CASES = [*range(cpu.MIN_N, 15)]
 
 
 def counted(path: int, n: int, some: slice = slice(None)) -> int:
-    sets = groups.groups(n)[some]
+    sets = np.ascontiguousarray(groups.groups(n)[some])  # else numba compiles it all again
     return int(cpu.solutions_of_groups(path, cpu.board_of(n), sets, 0, len(sets)))
 
 
