@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -86,30 +86,14 @@ class Module:
     """Functions that are written, and declarations of those that they call elsewhere."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, Function] = {}
-        self._declarations: dict[str, str] = {}
-
-    def define(self, function: Function) -> None:
-        """Take a function in; it may still be written."""
-        self._functions[function.name] = function
-
-    def declare(self, result: str, name: str, arguments: list[str]) -> None:
-        """Make a function known that the module may call."""
-        self._declarations[name] = f"declare {result} @{name}({', '.join(arguments)})"
-
-    @property
-    def names(self) -> list[str]:
-        """The functions, in the order of their definition."""
-        return [*self._functions]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._functions
+        self.functions: dict[str, Function] = {}
+        self.declarations: dict[str, str] = {}
 
     def text(self, *names: str) -> str:
         """These functions as a module in LLVM IR; without names, all."""
-        names = names or (*self._functions,)
-        body = "\n".join([*(self._functions[name].text() for name in names), METADATA])
-        others = {n: d for n, d in self._declarations.items() if n not in names}
+        names = names or (*self.functions,)
+        body = "\n".join([*(self.functions[name].text() for name in names), METADATA])
+        others = {n: d for n, d in self.declarations.items() if n not in names}
         return "\n".join([*(d for n, d in others.items() if f"@{n}(" in body), body])
 
 
@@ -127,7 +111,7 @@ class Function:
         self.lines: list[str] = []
         self.stack: list[str] = []
         self.count = 0
-        module.define(self)
+        module.functions[self.name] = self
 
     def text(self) -> str:
         """The finished function."""
@@ -221,7 +205,8 @@ class Function:
 
     def call(self, result: str, name: str, *arguments: Value) -> Value:
         """Call a function of this module or another."""
-        self.module.declare(result, name, [a.type for a in arguments])
+        types = ", ".join(a.type for a in arguments)
+        self.module.declarations[name] = f"declare {result} @{name}({types})"
         text = f"call {result} @{name}({', '.join(map(str, arguments))})"
         if result == "void":
             self.do(text)
@@ -339,20 +324,26 @@ class Function:
         self.label(self.fresh("dead"))
 
     @contextmanager
+    def _loop(self, type_: str, at: Value, goes_on: Callable[[Value], Value]) -> Iterator[Value]:
+        """Code that runs as long as the number at a place lets it; gives the number."""
+        head, body, after = self.fresh("loop"), self.fresh("body"), self.fresh("after")
+        self.jump(head)
+        self.label(head)
+        now = self.load(type_, at, 4)
+        self.branch(goes_on(now), body, after)
+        self.label(body)
+        yield now
+        self.jump(head)
+        self.label(after)
+
+    @contextmanager
     def while_any(self, bits: Value) -> Iterator[tuple[Value, Value]]:
         """Code that runs until a lane mask is empty: gives what is left of it, and where that is
         kept, for the code to take lanes out."""
         left = self.slot(I32)
         self.store(bits, left, 4)
-        head, body, after = self.fresh("lanes"), self.fresh("lane"), self.fresh("after")
-        self.jump(head)
-        self.label(head)
-        now = self.load(I32, left, 4)
-        self.branch(self.nonzero(now), body, after)
-        self.label(body)
-        yield now, left
-        self.jump(head)
-        self.label(after)
+        with self._loop(I32, left, self.nonzero) as now:
+            yield now, left
 
     @contextmanager
     def each_lane(self, bits: Value) -> Iterator[Value]:
@@ -374,16 +365,9 @@ class Function:
         """Code that runs for 0, 1, ..., count - 1."""
         at = self.slot(count.type)
         self.store(const(count.type, 0), at, 8)
-        head, body, after = self.fresh("for"), self.fresh("body"), self.fresh("after")
-        self.jump(head)
-        self.label(head)
-        now = self.load(count.type, at, 8)
-        self.branch(self.compare("ult", now, count), body, after)
-        self.label(body)
-        yield now
-        self.store(self.add(now, const(count.type, 1)), at, 8)
-        self.jump(head)
-        self.label(after)
+        with self._loop(count.type, at, lambda now: self.compare("ult", now, count)) as now:
+            yield now
+            self.store(self.add(now, const(count.type, 1)), at, 8)
 
 
 class Fields:

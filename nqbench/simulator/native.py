@@ -75,10 +75,7 @@ def object_code(text: str, cpu: Cpu) -> bytes:
 def compile_object(text: str, cpu: Cpu) -> bytes:
     """Compile a module to object code; one whose functions are ``optnone`` as fast as can be."""
     module = llvm.parse_assembly(text)
-    if "optnone" in text:
-        quick: bytes = _target_machine(cpu, 0).emit_object(module)
-        return quick
-    target = _target_machine(cpu, OPTIMISATION_LEVEL)
+    target = _target_machine(cpu, 0 if "optnone" in text else OPTIMISATION_LEVEL)
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options())
     passes = llvm.create_new_module_pass_manager()
     for add in PASSES:

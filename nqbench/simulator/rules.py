@@ -403,11 +403,7 @@ def _half_warp(module: ir.Module) -> None:
     bank = f.and_(words, const(V32, 15))
     before = const(V32, 0)  # the lower lanes with the same bank
     for lane in range(LANES):
-        higher = (
-            const(ir.vector("i1"), 0)
-            if lane == LANES - 1
-            else lanes_of(ir.vector("i1"), [int(other > lane) for other in range(LANES)])
-        )
+        higher = lanes_of(ir.MASK, [int(other > lane) for other in range(LANES)])
         same = f.compare("eq", bank, f.splat(f.extract(bank, const(I32, lane))))
         hit = f.and_(same, higher)
         before = f.or_(before, f.select(hit, const(V32, 1 << lane), const(V32, 0)))

@@ -136,7 +136,8 @@ def _translated(
         **{"rules": rules, "assembled": k.assembled},
     }
     # What the warp's function calls is short, called often, and much the same in many kernels.
-    texts = [module.text(f.name), module.text(*module.names[1:])] if quick else [module.text()]
+    first, *others = module.functions
+    texts = [module.text(first), module.text(*others)] if quick else [module.text()]
     return parts, [object_code(text, cpu) for text in texts]
 
 

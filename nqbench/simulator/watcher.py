@@ -121,12 +121,11 @@ def _written(
         reads = role != o.WRITER and role != o.UPDATER
         if silent or (strong and (role == o.UPDATER or (reads and cells[at + o.STRONG]))):
             continue
-        needs = o.BEFORE
         if unordered if role == o.WRITER else not o.ordered(
-            h, s, cells, cell, role, thread, space, needs
+            h, s, cells, cell, role, thread, space, o.BEFORE
         ):  # fmt: skip
             _race(h, s, cells, at, K_WAR if reads else kind, thread, where, space, address, old,
-                  new, size, needs)  # fmt: skip
+                  new, size, o.BEFORE)  # fmt: skip
     if strong:
         o.note(h, s, cells, cell, o.UPDATER, thread, where)
         return

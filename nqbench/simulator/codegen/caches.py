@@ -207,29 +207,21 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     with f.when(f.not_(there)):
         old = f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS))
         with f.when(f.nonzero(old)):
-            write = const(I32, Asks.WRITE)
-            f.call("void", "sim_l2", context, f.load(I32, place, 4), old, write)
+            f.call("void", "sim_l2", context, f.load(I32, place, 4), old, const(I32, Asks.WRITE))
         f.store(line, place, 4)
         f.store(const(I32, 0), bits_at, 4)
     bits = f.load(I32, bits_at, 4)
     missing = f.and_(sectors, f.not_(bits))
     level.count(CacheCount.L1_HITS, f.and_(sectors, bits))
     level.count(CacheCount.L1_MISSES, missing)
-    newer = const(I32, 0)
-    if rules.writes_back:
-        newer = f.op("shl", sectors, const(I32, SECTORS))
-    stored, loaded = f.fresh("stored"), f.fresh("loaded")
-    f.branch(is_[AccessKind.LOCAL_STORE], stored, loaded)
-    f.label(stored)
-    f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
-    if not rules.writes_back:
-        f.call("void", "sim_l2", context, line, sectors, const(I32, Asks.WRITE))
-    f.ret()
-    f.label(loaded)
+    newer = f.op("shl", sectors, const(I32, SECTORS)) if rules.writes_back else none
+    with f.when(is_[AccessKind.LOCAL_STORE]):
+        f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
+        if not rules.writes_back:
+            f.call("void", "sim_l2", context, line, sectors, const(I32, Asks.WRITE))
+        f.leave()
     with f.when(f.nonzero(missing)):
-        wanted = missing
-        if rules.fills_lines:
-            wanted = f.and_(const(I32, ALL), f.not_(bits))
+        wanted = f.and_(const(I32, ALL), f.not_(bits)) if rules.fills_lines else missing
         f.call("void", "sim_l2", context, line, wanted, const(I32, Asks.READ))
         f.store(f.or_(bits, wanted), bits_at, 4)
     f.ret()

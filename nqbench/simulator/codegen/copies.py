@@ -63,10 +63,8 @@ BULK = {"async", "bulk", "global", "mbarrier::complete_tx::bytes"}
 def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
     """``cp.async.bulk`` from global to shared memory: each lane copies its own bytes, 16 at a time,
     and its barrier counts them."""
-    if (
-        set(i.modifiers) - BULK not in ({"shared::cluster"}, {"shared::cta"})
-        or len(i.operands) != 4
-    ):
+    where = set(i.modifiers) - BULK
+    if where not in ({"shared::cluster"}, {"shared::cta"}) or len(i.operands) != 4:
         raise k.unsupported(i)
     f = k.f
     size = k.read(i.operands[2], 32)

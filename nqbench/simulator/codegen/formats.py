@@ -98,7 +98,7 @@ def ieee(k: KernelWriter, how: str, towards: str, type_: str, *values: Value) ->
         return f.op(how, *values) if len(values) == 2 else f.cast(how, values[0], type_)
     types = ".".join(dict.fromkeys(overload(one) for one in (type_, values[0].type)))
     name = f"sim_{how}_{towards}_{types}"
-    if name not in f.module:
+    if name not in f.module.functions:
         parameters = ", ".join(f"{value.type} x{n}" for n, value in enumerate(values))
         g = Function(f.module, f"{type_} {name}({parameters}) noinline nounwind strictfp")
         g.call("void", "llvm.set.rounding", const(I32, DIRECTED[towards]))

@@ -270,8 +270,7 @@ class WarpFunction:
             chosen = const(MASK, 0)
             for place, candidate in enumerate(block.targets):
                 if candidate is target:
-                    hit = f.compare("eq", index, const(V32, place))
-                    chosen = f.or_(chosen, hit)
+                    chosen = f.or_(chosen, f.compare("eq", index, const(V32, place)))
             lanes = f.and_(f.as_bits(chosen), k.lanes)
             self._send(target, lanes, f.nonzero(lanes))
             gone = f.add(gone, f.cast("zext", f.nonzero(lanes), I32))

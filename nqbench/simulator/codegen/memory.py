@@ -193,7 +193,7 @@ def _called(k: writer.KernelWriter, a: SpaceAccess, given: list[Value]) -> list[
 def _function(k: writer.KernelWriter, a: SpaceAccess, *, stores: bool) -> str:
     """A function that does such an access; it returns 1 after a fault."""
     name = f"sim_{'store' if stores else 'load'}_{a.space}_{a.count}x{a.bits}"
-    if name in k.f.module:
+    if name in k.f.module.functions:
         return name
     parameters = f"i32 lanes, {V64} addresses, i64 where, ptr counters, ptr values"
     signature = f"i32 {name}(ptr context, ptr warp, {parameters}) noinline nounwind"

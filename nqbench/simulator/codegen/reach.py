@@ -267,7 +267,7 @@ def _unwritten(module: Module, a: SpaceAccess, exact: bool) -> str:
     """A function that gives the lanes with a byte that was never written; unless ``exact``, given
     the values, those with a word that looks so."""
     name = f"sim_unwritten_{a.count}x{a.bits}"
-    if name in module:
+    if name in module.functions:
         return name
     elements = [] if exact else [f"{ir.vector(f'i{a.bits}')} value{e}" for e in range(a.count)]
     parameters = ", ".join([SHADOW_PARAMETERS, *elements])
@@ -309,7 +309,7 @@ def mark_written(k: KernelWriter, a: SpaceAccess, found: Places, lanes: Value) -
     """Set the shadow of what these lanes access."""
     assert found.offset is not None
     name = f"sim_mark_{a.nbytes}"
-    if name not in k.f.module:
+    if name not in k.f.module.functions:
         f = Function(k.f.module, f"void {name}({SHADOW_PARAMETERS}) noinline nounwind")
         with f.each_of(*f.parameters[2:0:-1]) as (_, start):
             ones = const(f"i{8 * a.nbytes}", int.from_bytes(b"\1" * a.nbytes, "little"))

@@ -324,10 +324,8 @@ class KernelWriter:
         with self.f.when(self.f.nonzero(bad), likely=False):
             where = self.place(instruction)
             arguments = (self.context, self.warp, const(I64, fault), where, bad)
-            if address is None:
-                self.f.call("void", "sim_fault", *arguments, const(I64, 0))
-            else:
-                self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
+            kind = "" if address is None else f"_{element(address.type)}"
+            self.f.call("void", f"sim_fault{kind}", *arguments, address or const(I64, 0))
             self.f.jump("faulted")
             self.f.label(self.f.fresh("dead"))
 
