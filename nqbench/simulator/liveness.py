@@ -151,26 +151,6 @@ def by_register(
     return written, read
 
 
-def guesses(blocks: list[BasicBlock]) -> set[ptx.Instruction]:
-    """Loads that only tell a compare-and-swap of the same word what to expect there, as in the
-    CUDA C++ Programming Guide's atomic functions: a wrong guess costs one more turn."""
-    made, _ = by_register(blocks)
-    loads: set[ptx.Instruction] = set()
-    for swap in (i for block in blocks for i in block.instructions):
-        if swap.opcode != "atom" or "cas" not in swap.modifiers:
-            continue
-        pending, seen = ptx.registers(swap.operands[2]), set[ptx.Register]()
-        while pending:
-            register = pending.pop()
-            for i in () if register in seen else made.get(register, ()):
-                if i.opcode == "mov":
-                    pending += sources(i)
-                elif i.opcode == "ld" and i.operands[1] == swap.operands[1]:
-                    loads.add(i)
-            seen.add(register)
-    return loads
-
-
 def _constant(instruction: ptx.Instruction, register: ptx.Register) -> bool:
     if len(instruction.operands) != 2 or instruction.operands[0] is not register:
         return False

@@ -30,8 +30,8 @@ constant: Any = np.int64
 NOBODY: Final[int] = constant(-1)
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(watch.ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * watch.ROLE, watch.ROLE)
-# Where fences are needed beside an atomic that hands something over.
-NONE, BEFORE, BOTH = map(constant, range(3))
+# Where fences are needed beside an atomic that hands something over; or none, if it is awaited.
+AWAITED, NONE, BEFORE, BOTH = map(constant, range(4))
 ZERO, ONE = constant(0), constant(1)
 ENDLESS: Final = constant(1 << 40)  # accesses are checked, arrays are not
 
@@ -142,7 +142,7 @@ def _met(
     a = _ring(h, field, length, other)
     fences = longs(h, FENCES)
     elsewhere = (other - h[FIRST]) // h[THREADS] != (thread - h[FIRST]) // h[THREADS]
-    far = needs and elsewhere and (between or fences[other - h[FIRST]] <= when)
+    far = needs > NONE and elsewhere and (between or fences[other - h[FIRST]] <= when)
     b = _ring(h, field, length, thread)
     for i in range(0, length * watch.ENTRY, watch.ENTRY):
         if a[i + 1] <= when or a[i + 4] or (far and a[i + 5] <= when):
@@ -150,7 +150,11 @@ def _met(
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
         for j in range(0, length * watch.ENTRY, watch.ENTRY):
-            if b[j] != a[i] or not a[i + 1] < b[j + 1] <= end:
+            if (
+                b[j] != a[i]
+                or not a[i + 1] < b[j + 1] <= end
+                or (needs == AWAITED and not b[j + 7])
+            ):
                 continue
             seen = needs < BOTH or not elsewhere or b[j + 6] > a[i + 1]
             seen |= max(fences[thread - h[FIRST]], fences[b[j + 2] - h[FIRST]]) > b[j + 1]
@@ -163,7 +167,7 @@ def _met(
 def _ring(h: Any, field: int, length: int, thread: int) -> Any:
     """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
     it only read (who only reads hands nothing over), until when what the thread did is released,
-    and what it saw is acquired."""
+    and what it saw is acquired, and whether it relies on what it saw."""
     number = thread - h[FIRST]
     if field == BLOCK_RINGS:
         number //= h[THREADS]
@@ -173,7 +177,7 @@ def _ring(h: Any, field: int, length: int, thread: int) -> Any:
 @compiled
 def remember(
     h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool,
-    until: int, acquired: int,
+    until: int, acquired: int, awaited: int,
 ) -> None:  # fmt: skip
     ring = _ring(h, field, length, thread)
     oldest, least, time = 0, ENDLESS, h[TIME]
@@ -186,13 +190,14 @@ def remember(
                 oldest, until = i, max(until, ring[i + 5]) if now else until
                 fenced = longs(h, FENCES)[ring[i + 2] - h[FIRST]] > ring[i + 1]
                 acquired = max(acquired, ring[i + 1] if fenced else ring[i + 6])
+                awaited |= ring[i + 7]
                 break
         age = ring[i + 1] - (ring[i + 4] << 38) if ring[i + 1] else -ENDLESS  # readers go first
         if age < least:
             oldest, least = i, age
     ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, time, thread
     ring[oldest + 3], ring[oldest + 4] = epoch, reads
-    ring[oldest + 5], ring[oldest + 6] = until, acquired
+    ring[oldest + 5], ring[oldest + 6], ring[oldest + 7] = until, acquired, awaited
     if not reads:
         h[HANDED] = time
 

@@ -151,9 +151,12 @@ class _Body:
         """Code of a place follows: in a function of CUDA's that is inlined, that of its call."""
         if place[1] == "0":
             return  # code without a line of its own: keep the last known one
-        outer = place
+        outer, seen = place, set[tuple[str, ...]]()
         self.calls[place] = call
         while outer and outer[0] not in self.own:
+            if outer in seen:
+                return  # of a template that calls itself: the same
+            seen.add(outer)
             outer = self.calls.get(outer, ())
         file, line, _ = outer or place
         self.file, self.source_line = self.files.get(file, Path()).name, int(line)

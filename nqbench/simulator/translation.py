@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.compiler.compiled import Compiled, cache_key, read_entry, write_entry
-from nqbench.simulator import cfg, liveness, native, parser
+from nqbench.simulator import cfg, liveness, native, parser, waiting
 from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.barriers import BarrierSite, release
 from nqbench.simulator.codegen.common import common_module
@@ -127,7 +127,7 @@ def _translated(
     if PTXAS in asked:
         assemble(k.assembled, blocks, placed)
     k.outlines, k.watched = outlines(blocks), watched
-    k.guesses = liveness.guesses(blocks) if watched else set()
+    k.retried, k.awaited = waiting.waits(blocks) if watched else (set(), set())
     barriers = WarpFunction(k, blocks).run()
     release(module, layout, barriers, watched)
     parts = {

@@ -85,17 +85,21 @@ def _race(
 
 @o.inlined
 def _read(
-    h: Any, s: o.Sight, cells: Any, cell: int, thread: int, where: int, strong: bool, space: int,
+    h: Any, s: o.Sight, cells: Any, cell: int, thread: int, where: int, what: int, space: int,
     address: int, memory: int, size: int,
 ) -> None:  # fmt: skip
-    """A read races with an earlier write; atomics race with plain accesses only."""
-    needs = o.BEFORE if strong else o.BOTH
+    """A read races with an earlier write. Atomics race with plain accesses; with one another only
+    where the thread relies on what it saw of a third."""
+    retried, strong = what == watch.RETRIED_LOAD, what != watch.LOAD
+    needs = o.BEFORE if retried else o.BOTH
     for role in (o.WRITER, o.UPDATER):
-        if strong and role == o.UPDATER:
+        at, warp = cell + role, (thread - h[o.FIRST]) >> 5
+        if retried and role == o.UPDATER:
             continue
         if o.ordered(h, s, cells, cell, role, thread, space, needs):
             continue
-        at, warp = cell + role, (thread - h[o.FIRST]) >> 5
+        if strong and role == o.UPDATER and not o.handed(h, s, cells, at, thread, o.AWAITED):
+            continue
         if role == o.WRITER and cells[cell + SAME] and (cells[at] - h[o.FIRST]) >> 5 == warp:
             continue
         number = _number(memory, size)
@@ -246,6 +250,7 @@ def _lane(
     sees them."""
     nbytes = size * count
     offset = address - base
+    reads = watch.LOAD <= what <= watch.STRONG_LOAD
     if space == o.SHARED:
         known = o.octets(h[o.KNOWN] + s.slot * c[o.C_SHARED_BYTES])
     elif space == o.LOCAL:
@@ -255,7 +260,7 @@ def _lane(
             return
     else:
         known = o.octets(h[o.GLOBAL_KNOWN])
-    if what in (watch.LOAD, watch.STRONG_LOAD, watch.ATOMIC, watch.ASK):
+    if reads or what == watch.ATOMIC:
         # Copies of structs read the holes between their members, in parts of words too.
         units = 1 if space == o.LOCAL and size < 4 else count
         unit = nbytes if units == 1 else size
@@ -270,21 +275,20 @@ def _lane(
                         size, space)  # fmt: skip
     if space == o.SHARED and h[o.PENDING]:
         _unfinished(h, s.slot, known, offset, nbytes, thread, where, size)
-    if what not in (watch.LOAD, watch.STRONG_LOAD):
+    if not reads:
         for byte in range(nbytes):
             known[offset + byte] = 2 if what == watch.COPY else 1
     if space == o.LOCAL:
         return
     if what == watch.COPY:
         _pend(h, c, s, thread, offset, nbytes, where)
-    if what >= watch.STRONG_LOAD:
+    if what >= watch.RETRIED_LOAD:
         place = address if space == o.GLOBAL else LOCKS_OF_SHARED + s.slot * (1 << 20) + address
-        reads = what in (watch.STRONG_LOAD, watch.ASK)
         until = h[o.TIME] if how & 1 else o.longs(h, o.FENCES)[thread - h[o.FIRST]]
         acquired = h[o.TIME] if how & 2 else o.constant(0)
-        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until, acquired)
+        o.remember(h, o.RINGS, watch.RING, thread, place, s.epoch, reads, until, acquired, how & 4)
         o.remember(h, o.BLOCK_RINGS, watch.BLOCK_RING, thread, place, s.epoch, reads, until,
-                   acquired)  # fmt: skip
+                   acquired, how & 4)  # fmt: skip
     for e in range(count):
         _element(h, s, thread, memory + offset + e * size, offset + e * size, address + e * size,
                  values + 32 * e * size, where, size, space, what)  # fmt: skip
@@ -300,7 +304,7 @@ def _element(
     shift = h[o.SHARED_SHIFT] if space == o.SHARED else h[o.GLOBAL_SHIFT]
     cells = o.ints(h, o.CELLS if space == o.SHARED else o.GLOBAL_CELLS)
     start = s.slot * h[o.CELLS_PER_SLOT] * watch.CELL if space == o.SHARED else 0
-    strong, reads = what >= watch.STRONG_LOAD, what in (watch.LOAD, watch.STRONG_LOAD)
+    strong, reads = what >= watch.RETRIED_LOAD, watch.LOAD <= what <= watch.STRONG_LOAD
     stores = what in (watch.STORE, watch.COPY, watch.STRONG_STORE)
     old = new = o.nb.int64(0)
     if not reads:
@@ -309,7 +313,7 @@ def _element(
     for part in range(size >> shift):
         cell = start + ((offset >> shift) + part) * watch.CELL
         if reads:
-            _read(h, s, cells, cell, thread, where, strong, space, address, memory, size)
+            _read(h, s, cells, cell, thread, where, what, space, address, memory, size)
             continue
         bits = 8 << shift
         same = stores and not (old ^ new) >> bits * part & (1 << bits) - 1
@@ -348,7 +352,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
         h, c, w = o.carray(state, HEADER), o.carray(context, 64), o.carray(warp, 16)
         lanes, s = o.nb.int64(some), o.sight(h, c, w)
         h[o.TIME] += 1
-        h[o.POLLS] += what % watch.RELEASES >= watch.STRONG_LOAD
+        h[o.POLLS] += what % watch.RELEASES >= watch.RETRIED_LOAD
         addresses = o.carray(addresses_p, 32)
         first = s.block + 32 * s.warp
         base = GLOBAL_BASE if space == o.GLOBAL else 0

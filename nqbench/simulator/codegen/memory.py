@@ -286,14 +286,11 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
     result = k.f.slot(type_, count)
     for e in range(count):
         k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
-    what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
-    if operation in ("add", "or", "xor") and i.operands[-1] == ptx.Immediate(0):
-        what = watch.ASK
     for active, a in visits(k, i, i.operands[at], bits, count):
         if a.space == "local":
             k.fault_if(Fault.SPACE, k.f.as_bits(active), i, a.address)
             continue
-        with visiting(k, i, active), watch.watched(k, a, what):
+        with visiting(k, i, active), watch.watched(k, a, watch.what_of(k, i, a.space)):
             found = places(k, a, broadcast=False)
             if a.space == "shared":
                 fetched(k, a, found)

@@ -13,14 +13,16 @@ from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
 from nqbench.simulator.ptx import Instruction, Memory
+from nqbench.simulator.waiting import changes
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
-LOAD, STORE, COPY, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE, ASK = range(8)
-"""What an access does; the strong ones do not race with one another. ``COPY`` is a store that goes
-on until it is waited for, ``ASK`` an atomic that adds nothing."""
-RELEASES, ACQUIRES = 8, 16
-"""Added to these: all blocks that see it see what the thread did before, and the reverse."""
+STORE, COPY, LOAD, RETRIED_LOAD, STRONG_LOAD, STRONG_STORE, ATOMIC = range(7)
+"""What an access does; those from the retried load on are strong, and do not race with one another.
+``COPY`` is a store that goes on until it is waited for; an atomic that adds nothing is a load."""
+RELEASES, ACQUIRES, AWAITS = 8, 16, 32
+"""Added to these: all blocks that see it see what the thread did before, and the reverse; the
+thread relies on it (``waiting.waits``)."""
 ARRIVE, PASS, RESUME, MEET, CONVERGE, FENCE, COMMIT, WAIT = range(8)
 """What happens at a barrier: a warp arrives, arrives and goes on, continues; lanes of a warp meet,
 or vote. Besides: a fence; copies become a group; groups are waited for, all but the last
@@ -92,7 +94,7 @@ CELL: Final = 4 * ROLE + 2
 """32-bit numbers of a cell; the last two: whether several lanes of the writer's warp wrote the same
 value, and what the last atomic found."""
 RING, BLOCK_RING = 8, 16
-ENTRY: Final = 7
+ENTRY: Final = 8
 """Numbers about an atomic: see ``ordering._ring``."""
 MAX_PENDING: Final = 32
 PENDING: Final = 2 + 4 * MAX_PENDING
@@ -102,14 +104,17 @@ STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 
 def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
-    """What a load or store is. Volatile ones that warps once relied on in lock step race: those of
+    """What an access is. Volatile ones that warps once relied on in lock step race: those of
     shared memory, and loads from beside what was just stored in global memory."""
     strong = not STRONG.isdisjoint(i.modifiers) or (space == "global" and "volatile" in i.modifiers)
     if i.opcode == "st":
         return STRONG_STORE if strong else STORE
-    if i in k.guesses:
-        return STRONG_LOAD
-    return STRONG_LOAD if strong and not _in_step(k.block.instructions, i) else LOAD
+    if changes(i):
+        return ATOMIC
+    if i in k.retried and (strong or "volatile" not in i.modifiers):
+        return RETRIED_LOAD
+    plain = i.opcode == "ld" and (not strong or _in_step(k.block.instructions, i))
+    return LOAD if plain else STRONG_LOAD
 
 
 def _in_step(block: Sequence[Instruction], load: Instruction) -> bool:
@@ -154,6 +159,7 @@ def tell(k: KernelWriter, a: SpaceAccess, what: int, values: Sequence[Value] = (
     if "cta" not in a.i.modifiers:
         what += RELEASES * (not {"release", "acq_rel"}.isdisjoint(a.i.modifiers))
         what += ACQUIRES * (not {"acquire", "acq_rel"}.isdisjoint(a.i.modifiers))
+    what += AWAITS * (a.i in k.awaited)
     numbers = [const(I64, n) for n in (a.bits // 8, a.count, SPACES.index(a.space), what)]
     return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,

@@ -88,8 +88,9 @@ class KernelWriter:
     narrowed: bool = False
     watched: bool = False
     """Whether accesses and barriers call the watcher (the checked mode)."""
-    guesses: set[ptx.Instruction] = field(default_factory=set)
-    """Loads that a compare-and-swap confirms."""
+    retried: set[ptx.Instruction] = field(default_factory=set)
+    awaited: set[ptx.Instruction] = field(default_factory=set)
+    """In the checked mode: see ``waiting.waits``."""
     assembled: Assembled = field(default_factory=Assembled)
     """Which accesses are counted as one, and which not at all."""
     outlines: bool = False

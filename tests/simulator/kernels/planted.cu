@@ -907,3 +907,215 @@ K passed_on_but_not_seen(int* out, int* raw) {
         out[2] = raw[0];  // bad: race
     }
 }
+
+#define RELAXED(to, place) \
+    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(to) : "l"(place) : "memory")
+K last_block_of_volatiles(int* out, int* raw) {  // the sum of the CUDA C++ Programming Guide
+    __shared__ int last;
+    volatile int* sums = raw;
+    if (T == 0) {
+        sums[blockIdx.x] = 5 + blockIdx.x;
+        __threadfence();
+        last = atomicAdd(&out[0], 1) == 1;
+    }
+    __syncthreads();
+    if (last && T < 2) out[1 + T] = sums[T];
+}
+K last_block_of_volatiles_without_a_fence(int* out, int* raw) {
+    __shared__ int last;
+    volatile int* sums = raw;
+    if (T == 0) {
+        sums[blockIdx.x] = 5 + blockIdx.x;  // bad: race
+        last = atomicAdd(&out[0], 1) == 1;
+    }
+    __syncthreads();
+    if (last && T < 2) out[1 + T] = sums[T];  // bad: race
+}
+K volatile_data(int* out, int*) {
+    volatile int *flag = out, *data = out + 1;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        *data = 5 + ZERO;
+        __threadfence();
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        __threadfence();
+        out[2] = *data;
+    }
+}
+K volatile_data_without_a_fence(int* out, int*) {
+    volatile int *flag = out, *data = out + 1;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        *data = 5 + ZERO;  // bad: race
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        __threadfence();
+        out[2] = *data;  // bad: race
+    }
+}
+K volatile_data_read_without_a_fence(int* out, int*) {
+    volatile int *flag = out, *data = out + 1;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        *data = 5 + ZERO;
+        __threadfence();
+        *flag = 1;
+    } else {
+        while (*flag == 0) {}
+        out[2] = *data;  // bad: race
+    }
+}
+K relaxed_read_without_a_fence(int* out, int*) {
+    if (T) return;
+    int seen = 0, data;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;
+        asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(out) : "memory");
+    } else {
+        while (!seen) RELAXED(seen, out);
+        RELAXED(data, out + 1);  // bad: race
+        out[2] = data;
+    }
+}
+K relaxed_read_after_an_acquire(int* out, int*) {
+    if (T) return;
+    int seen = 0, data;
+    if (blockIdx.x == 0) {
+        asm volatile("st.relaxed.gpu.global.b32 [%0], 5;" ::"l"(out + 1) : "memory");
+        asm volatile("st.release.gpu.global.b32 [%0], 1;" ::"l"(out) : "memory");
+    } else {
+        while (!seen) asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(seen) : "l"(out) : "memory");
+        RELAXED(data, out + 1);
+        out[2] = data;
+    }
+}
+K asked_for_data_without_a_fence(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        out[1] = 5 + ZERO;  // bad: race
+        atomicExch(&out[0], 1);
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        __threadfence();
+        out[2] = atomicAdd(&out[1], 0);  // bad: race
+    }
+}
+K exchanged_data_without_a_fence(int* out, int*) {
+    if (T) return;
+    if (blockIdx.x == 0) {
+        atomicExch(&out[1], 5 + ZERO);  // bad: race
+        atomicExch(&out[0], 1);
+    } else {
+        while (atomicAdd(&out[0], 0) == 0) {}
+        __threadfence();
+        out[2] = atomicAdd(&out[1], 0);  // bad: race
+    }
+}
+K locked_volatile(int* out, int*) {
+    volatile int* count = out + 1;
+    if (T) return;
+    while (atomicCAS(&out[0], 0, 1)) {}
+    __threadfence();
+    *count = *count + 1;
+    __threadfence();
+    atomicExch(&out[0], 0);
+}
+K locked_volatile_without_a_fence(int* out, int*) {
+    volatile int* count = out + 1;
+    if (T) return;
+    while (atomicCAS(&out[0], 0, 1)) {}
+    *count = *count + 1;  // bad: race
+    atomicExch(&out[0], 0);
+}
+// Decoupled look-back over 12 parts: a part's sum, then 1; its prefix, then 2.
+#define LOOK_BACK(give, take)                                              \
+    volatile int *state = out, *sums = raw, *prefixes = raw + 12;          \
+    if (T % 16) return;                                                    \
+    int part = (blockIdx.x * 96 + T) / 16, before = 0;                     \
+    sums[part] = part + 1;                                                 \
+    give;                                                                  \
+    state[part] = 1;                                                       \
+    for (int at = part - 1; at >= 0; --at) {                               \
+        int seen;                                                          \
+        while ((seen = state[at]) == 0) {}                                 \
+        take;                                                              \
+        before += seen == 2 ? prefixes[at] : sums[at];                     \
+        if (seen == 2) break;                                              \
+    }                                                                      \
+    prefixes[part] = before + part + 1;                                    \
+    give;                                                                  \
+    state[part] = 2;                                                       \
+    out[96 + part] = before
+K look_back(int* out, int* raw) { LOOK_BACK(__threadfence(), __threadfence()); }
+K look_back_without_a_fence(int* out, int* raw) { LOOK_BACK(, __threadfence()); }  // bad: race
+K look_back_read_without_a_fence(int* out, int* raw) { LOOK_BACK(__threadfence(), ); }  // bad: race
+K look_back_in_one_word(int* out, int*) {  // state and sum together: no fence is needed
+    volatile int* parts = out;
+    if (T % 16) return;
+    int part = (blockIdx.x * 96 + T) / 16, before = 0;
+    parts[part] = 1 << 30 | part;
+    for (int at = part - 1; at >= 0; --at) {
+        int seen;
+        while ((seen = parts[at]) == 0) {}
+        before += seen & ~(3 << 30);
+        if (seen < 0) break;
+    }
+    parts[part] = 2 << 30 | (before + part);
+}
+K found_by_another(int* out, int*) {  // a hint may come late
+    volatile int *found = out + 1, *where = out + 2;
+    for (int job; (job = atomicAdd(&out[0], 1)) < 500;) {
+        if (*found) continue;
+        if (job % 97 == 96) {
+            *where = job;
+            *found = 1;
+        }
+    }
+}
+K best_of_all(int* out, int*) {
+    volatile int* best = out + 1;
+    for (int job; (job = atomicAdd(&out[0], 1)) < 500;) {
+        int value = job * 37 % 101;
+        if (value > *best) atomicMax(&out[1], value);
+    }
+    if (atomicAdd(&out[2], 1) == 191) out[3] = 1;
+}
+K two_flags(int* out, int*) {
+    volatile int* flags = out;
+    if (T) return;
+    if (blockIdx.x == 0) {
+        flags[0] = 1;
+        flags[1] = 1;
+    } else {
+        while (flags[1] == 0) {}
+        while (flags[0] == 0) {}
+    }
+}
+K compacted(int* out, int* raw) {
+    volatile int* seen = raw;
+    seen[blockIdx.x * 96 + T] = T;
+    int value = seen[(blockIdx.x * 96 + T) / 32 * 32];
+    if (value % 3 == 0) out[1 + atomicAdd(&out[0], 1)] = value;
+}
+K sets_joined(int* out, int*) {  // union-find, whose paths are shortened by relaxed stores
+    volatile int* parent = out;
+    int mine = blockIdx.x * 96 + T;
+    for (int other = mine + 1; other < 192; other += 64) {
+        int a = mine, b = other;
+        while (true) {
+            while (parent[a]) a = parent[a] - 1;
+            while (parent[b]) b = parent[b] - 1;
+            if (a == b) break;
+            if (a < b) {
+                int t = a;
+                a = b;
+                b = t;
+            }
+            if (atomicCAS(&out[a], 0, b + 1) == 0) break;
+        }
+        if (b < mine) parent[mine] = b + 1;
+    }
+}
