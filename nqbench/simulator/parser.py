@@ -85,6 +85,8 @@ class _Module:
         end = _Body(kernel, self.text, self.files, self.own).read(body)
         used = set(re.findall(r"[\w$]+", self.text[body:end]))
         self._variables(kernel, [name for name in self.statements if name in used])
+        if ptx.RESERVED[1:] in used:
+            kernel.variables[ptx.RESERVED] = ptx.PtxVariable(ptx.RESERVED, "shared", 8, 288)
         return kernel
 
     def _variables(self, kernel: ptx.PtxKernel, names: list[str]) -> None:

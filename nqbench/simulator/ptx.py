@@ -173,6 +173,8 @@ class PtxKernel:
 
 
 ATOMICS = ("atom", "red")
+RESERVED: Final = "%reserved_smem_offset_1"
+"""Shared memory in which warps of cooperative groups' tiles meet, whatever is in it at first."""
 SPACES = frozenset({"shared", "local", "global", "const", "param"})
 WIDTHS = {
     "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16,

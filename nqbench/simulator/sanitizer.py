@@ -18,7 +18,7 @@ from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.layout import BARRIERS, LaunchShape, place_in
 from nqbench.simulator.liveness import by_register, readable, smallest_access, targets
-from nqbench.simulator.ptx import ATOMICS, WIDTHS, Immediate, Instruction, Name, Register
+from nqbench.simulator.ptx import ATOMICS, RESERVED, WIDTHS, Immediate, Instruction, Name, Register
 from nqbench.simulator.translation import Translation
 
 MAX_CELLS: Final = 1 << 26
@@ -36,6 +36,8 @@ class LaunchWatch:
 
     def __init__(self, code: Translation, memory: GlobalMemory, shape: LaunchShape) -> None:
         assert memory.known is not None
+        if RESERVED in code.symbols.addresses:
+            raise DeviceError("cooperative groups' tiles of over 32 threads run, but are not checked")
         self.code, self.memory, self.shape = code, memory, shape
         shared_bytes, slots = shape.shared_bytes, shape.resident_blocks
         self.spaces = Spaces(code, memory, shared_bytes)

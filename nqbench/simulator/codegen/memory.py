@@ -293,7 +293,8 @@ def atomic(k: writer.KernelWriter, i: Instruction) -> None:
         with visiting(k, i, active), watch.watched(k, a, watch.what_of(k, i, a.space)):
             found = places(k, a, broadcast=False)
             if a.space == "shared":
-                fetched(k, a, found)
+                if ptx.RESERVED not in k.symbols.addresses:
+                    fetched(k, a, found)
                 # Any value may come out, so the shadow of these words is always set.
                 reach.mark_written(k, a, found, k.lanes)
             if a.space == "global" and k.rules.timed:

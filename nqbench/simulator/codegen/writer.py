@@ -261,8 +261,6 @@ class KernelWriter:
             return const(V32, LANES)
         if name == "%gridid":
             return const(V32, 1)
-        if name.startswith("%reserved_smem"):
-            raise ValueError("cooperative groups' tiles of over 32 threads are not simulated")
         raise ValueError(f"{name} is not a register, a variable or a known special register")
 
     # context
