@@ -118,7 +118,7 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         for thread in range(32 * warps if h[PENDING] else 0):
             longs(h, PENDING, (slot * warps * 32 + thread) * watch.PENDING)[:2] = 0
         h[CHANGES] += 1
-        longs(h, MEETINGS, 2 * slot * BARRIERS)[: 2 * BARRIERS] = 0
+        longs(h, MEETINGS, 3 * slot * BARRIERS)[: 3 * BARRIERS] = 0
     return slot
 
 

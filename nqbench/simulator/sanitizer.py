@@ -37,7 +37,9 @@ class LaunchWatch:
     def __init__(self, code: Translation, memory: GlobalMemory, shape: LaunchShape) -> None:
         assert memory.known is not None
         if RESERVED in code.symbols.addresses:
-            raise DeviceError("cooperative groups' tiles of over 32 threads run, but are not checked")
+            raise DeviceError(
+                "cooperative groups' tiles of over 32 threads run, but are not checked"
+            )
         self.code, self.memory, self.shape = code, memory, shape
         shared_bytes, slots = shape.shared_bytes, shape.resident_blocks
         self.spaces = Spaces(code, memory, shared_bytes)
@@ -62,7 +64,7 @@ class LaunchWatch:
             Field.EPOCHS: np.zeros(slots * warps**2, np.int32),
             Field.JOINS: np.zeros(slots * BARRIERS * warps, np.int32),
             Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
-            Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
+            Field.MEETINGS: np.zeros(slots * BARRIERS * 3, np.int64),
             Field.RINGS: np.zeros(self.total * watch.RING * watch.ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(blocks * watch.BLOCK_RING * watch.ENTRY, np.int64),
             Field.EXTENTS: self.extents,

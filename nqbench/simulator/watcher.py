@@ -269,8 +269,7 @@ def _lane(
             if _uninitialised(known, at, unit, space == o.LOCAL):
                 gone = o.ZERO
                 if space == o.SHARED:
-                    alive = o.longs(c, o.C_SLOTS, s.slot * c[o.C_SLOT_STRIDE] // 8)[S_ALIVE]
-                    gone = h[o.THREADS] - alive
+                    gone = o.longs(h, o.MEETINGS, 3 * s.slot * BARRIERS)[2]
                 _report(h, K_INIT, where, o.NOBODY, base + at, thread, o.NOBODY, gone, o.ZERO,
                         size, space)  # fmt: skip
     if space == o.SHARED and h[o.PENDING]:
@@ -404,7 +403,7 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             return
         epochs = o.ints(h, o.EPOCHS, (slot * warps + warp) * warps)
         joins = o.ints(h, o.JOINS, (slot * BARRIERS + number) * warps)
-        meeting = o.longs(h, o.MEETINGS, 2 * (slot * BARRIERS + number))
+        meeting = o.longs(h, o.MEETINGS, 3 * (slot * BARRIERS + number))
         if how != watch.RESUME:
             if where >= 0:
                 first = 0
@@ -422,7 +421,8 @@ def _entries(stamp: int) -> tuple[Any, Any]:
             for other in range(warps):
                 epochs[other] = max(joins[other], epochs[other])
             h[o.CHANGES] += 1
-            meeting[0] = 0
+            alive = o.longs(c, o.C_SLOTS, slot * c[o.C_SLOT_STRIDE] // 8)[S_ALIVE]
+            meeting[0], meeting[2] = 0, h[o.THREADS] - alive
         if how != watch.ARRIVE:
             epochs[warp] += 1
 

@@ -101,7 +101,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
     if what == "init":
         count = f.resize(k.read(i.operands[1], 32), 64)
         both = f.or_(f.op("shl", count, const(V64, PENDING)), f.op("shl", count, const(V64, COUNT)))
-        stored(k, *_object(k, i, i.operands[0], watch.ATOMIC), [both])
+        stored(k, *_object(k, i, i.operands[0], watch.EXCHANGE), [both])
     elif what == "expect_tx":
         _arrive(k, i, i.operands[0], const(V32, 0), k.read(i.operands[1], 32))
     elif what in ("arrive", "arrive_drop"):

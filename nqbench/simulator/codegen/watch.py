@@ -17,7 +17,7 @@ from nqbench.simulator.waiting import changes
 
 ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
-STORE, COPY, LOAD, RETRIED_LOAD, STRONG_LOAD, STRONG_STORE, ATOMIC = range(7)
+STORE, COPY, LOAD, RETRIED_LOAD, STRONG_LOAD, STRONG_STORE, EXCHANGE, ATOMIC = range(8)
 """What an access does; those from the retried load on are strong, and do not race with one another.
 ``COPY`` is a store that goes on until it is waited for; an atomic that adds nothing is a load."""
 RELEASES, ACQUIRES, AWAITS = 8, 16, 32
@@ -53,7 +53,7 @@ class Field(IntEnum):
     GLOBAL_SHIFT = 18
     FOUND = 19  # rows of ``Found``
     FOUND_COUNT = 20
-    MEETINGS = 21  # slot, barrier: instruction and thread of who waits there
+    MEETINGS = 21  # slot, barrier: instruction and thread of who waits there; who had left then
     BLOCK_RINGS = 22
     EXTENTS = 23  # instruction: first byte of the one array that it is about, and its end
     FENCES = 24  # thread: when its last fence was
@@ -110,7 +110,7 @@ def what_of(k: KernelWriter, i: Instruction, space: str) -> int:
     if i.opcode == "st":
         return STRONG_STORE if strong else STORE
     if changes(i):
-        return ATOMIC
+        return EXCHANGE if "exch" in i.modifiers else ATOMIC
     if i in k.retried and (strong or "volatile" not in i.modifiers):
         return RETRIED_LOAD
     plain = i.opcode == "ld" and (not strong or _in_step(k.block.instructions, i))
