@@ -216,6 +216,12 @@ def test_grids_and_blocks_of_two_dimensions() -> None:
         assert out[y, x, ty, tx] == tx + 10 * ty + 100 * x + 1000 * y
 
 
+def test_code_of_a_template_that_calls_itself() -> None:
+    calls = [f".loc 2 {a} 1, function_name f, inlined_at 2 {b} 1\n" for a, b in ((5, 7), (7, 5))]
+    body = "".join(calls) + PLACE + "st.global.u32 [%rd1], %r1;"
+    assert run(ptx(body, 1), [np.zeros(32, np.uint32)]).buffers[0].tolist() == [*range(32)]
+
+
 def test_more_than_64_blocks_of_code() -> None:
     """The set of non-empty blocks takes several words."""
     body = [PLACE, "mov.u32 %r2, %r1;"]

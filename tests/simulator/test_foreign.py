@@ -141,14 +141,16 @@ def test_block_and_warp_parts_of_cub_come_with_the_whole_of_it(tmp_path: Path) -
     assert found.tolist() == [LANES.sum(), *LANES[1:]]
 
 
+@pytest.mark.parametrize(("entry", "groups"), [("rotate", 1), ("rotate_in_tiles", 4)])
 @pytest.mark.parametrize("order", ["round_robin", "reverse", "greedy"])
-def test_blocks_of_a_cooperative_launch_wait_for_one_another(order: str) -> None:
+def test_threads_of_a_group_wait_for_one_another(order: str, entry: str, groups: int) -> None:
     values = np.arange(256, dtype=np.int32)
-    plan = cuda("symbols.cu", "rotate", {"values": values}, grid=4, block=64)
+    right = np.roll(values.reshape(groups, -1), -3, axis=1).reshape(-1) + 3
+    plan = cuda("symbols.cu", entry, {"values": values}, grid=2, block=128)
     with device(order).prepare(dataclasses.replace(plan, cooperative=True)) as prepared:
         for _ in range(2):
             prepared.launch()
-            assert prepared.fetch()["values"].tolist() == (np.roll(values, -3) + 3).tolist()
+            assert prepared.fetch()["values"].tolist() == right.tolist()
 
 
 def test_a_grid_sync_needs_a_cooperative_launch_that_fits() -> None:

@@ -37,16 +37,25 @@ __global__ void weigh(float* out, uint n) {
 
 extern "C" __global__ void count(unsigned* out) { out[threadIdx.x] = atomicAdd(&counter, 1u); }
 
-__global__ void rotate(int* values) {
-    namespace cg = cooperative_groups;
-    cg::grid_group grid = cg::this_grid();
-    unsigned i = grid.thread_rank(), n = grid.size();
+template <class Group>
+__device__ void rotate_in(Group group, int* values) {
+    unsigned i = group.thread_rank(), n = group.size();
     for (int step = 0; step < 3; step++) {
         int next = values[(i + 1) % n];
-        grid.sync();
+        group.sync();
         values[i] = next + 1;
-        grid.sync();
+        group.sync();
     }
+}
+
+__global__ void rotate(int* values) { rotate_in(cooperative_groups::this_grid(), values); }
+
+__global__ void rotate_in_tiles(int* values) {
+    namespace cg = cooperative_groups;
+    __shared__ cg::block_tile_memory<128> memory;
+    cg::thread_block block = cg::this_thread_block(memory);
+    auto tile = cg::tiled_partition<64>(block);
+    rotate_in(tile, values + 64 * (blockIdx.x * tile.meta_group_size() + tile.meta_group_rank()));
 }
 
 int main(int argc, char** argv) {
