@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.planted import SOURCE, planted
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.compiled import Compiled
 from nqbench.devices.registry import SimDevice
@@ -18,24 +17,9 @@ from nqbench.simulator import engine, launching
 from nqbench.simulator.findings import Finding, sentence
 from nqbench.simulator.mistakes import run_checked
 
-SOURCE = Path(__file__).parent / "kernels" / "planted.cu"
 WORDS = 192
 NOTHING, UNFENCED = "nothing orders the two", "without a __threadfence() before"
 UNSEEN = "a __threadfence() is missing between that and this"
-
-
-def planted() -> dict[str, tuple[str, list[int]]]:
-    """Of each kernel of the file the kind of its mistake (empty: none) and the lines it stands in,
-    as the file's own comments say."""
-    found: dict[str, tuple[str, list[int]]] = {}
-    name = ""
-    for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1):
-        if begins := re.match(r"K (\w+)\(", line):
-            name = begins[1]
-            found[name] = "", []
-        if bad := re.search(r"// bad: (.+)", line):
-            found[name] = bad[1], [*found[name][1], number]
-    return found
 
 
 def plan_of(name: str) -> KernelPlan:
@@ -76,10 +60,10 @@ def findings(entry: str, order: str = "round_robin") -> list[Finding]:
 
 @pytest.mark.parametrize("entry", PLANTED)
 def test_every_mistake_is_found_at_its_line_and_nothing_else(entry: str) -> None:
-    (kind, planted), found = PLANTED[entry], findings(entry)
+    (kind, marked), found = PLANTED[entry], findings(entry)
     assert {f.kind for f in found} == {kind} - {""}
     lines = {place.source_line for f in found for place in (f.place, f.other) if place}
-    assert not kind or lines & set(planted)
+    assert not kind or lines & marked
 
 
 @pytest.mark.parametrize("order", ["reverse", "greedy"])
