@@ -23,7 +23,8 @@ def waits(blocks: list[BasicBlock]) -> tuple[set[Instruction], set[Instruction]]
     made, users = by_register(blocks)
     loops = [blocks[b.targets[0].index : b.index] for b in blocks if b.latch]
     code = [(b, i) for b in blocks for i in b.instructions if i.opcode in ("ld", "atom")]
-    looped = {_place(i) for loop in loops for b, i in code if b in loop}
+    inside = (i for loop in loops for b in loop for i in b.instructions)
+    looped = {_place(i) for i in inside if i.opcode == "atom"}
     swapped = {i.operands[1] for _, i in code if "cas" in i.modifiers}
     retried, awaited = set[object](), set[object]()
     for block, i in code:
