@@ -231,13 +231,9 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
         column[__popc(set & ((1u << threadIdx.x) - 1))] = threadIdx.x;
     if (threadIdx.x == 0) found = 0, seen = 0;
     __syncthreads();
-    Lister<C> lister{boards,
-                     bits,
-                     columns,
-                     halves + size_t(number) * room,
-                     room,
-                     &found,
-                     stage[threadIdx.x / kWarp]};
+    halves += size_t(number) * room;
+    unsigned short* const pairs = stage[threadIdx.x / kWarp];
+    Lister<C> lister{boards, bits, columns, halves, room, &found, pairs};
     if constexpr (C.listing == Listing::walk) {
         lister.walk(set, column);
         pick_count = 0;
@@ -263,9 +259,7 @@ __global__ void __launch_bounds__(C.list_threads(), 2048 / C.list_threads())
             lister.combine(__shfl_sync(kAllLanes, above.x, k), __shfl_sync(kAllLanes, above.y, k),
                            __shfl_sync(kAllLanes, below.x, k), __shfl_sync(kAllLanes, below.y, k));
     }
-    const auto either = [](unsigned a, unsigned b) { return a | b; };
-    const Half all = warp_all(unsigned(lister.seen), either) |
-                     Half(warp_all(unsigned(lister.seen >> 32), either)) << 32;
+    const Half all = any_of_warp(lister.seen);
     if (lane == 0) atomicOr(&seen, all);
     __syncthreads();
     if (threadIdx.x == 0) sizes[number] = found, useful[number] = seen;

@@ -56,12 +56,9 @@ template <unsigned Blocks> struct Tables {
     __device__ unsigned free(unsigned tile, const unsigned (&places)[Blocks]) const {
         const auto met = [&](unsigned k) { return at(places[k], tile, k); };
         unsigned blocked = 0;
-        constexpr unsigned kLast = Blocks - First > 1 ? 2 : 1;
 #pragma unroll
-        for (unsigned k = First; k < Blocks - kLast; ++k) blocked |= met(k);
-        const unsigned last = met(Blocks - 1);
-        if constexpr (kLast == 1) return ~(blocked | last);
-        const unsigned more = met(Blocks - 2);
+        for (unsigned k = First; k + 2 < Blocks; ++k) blocked |= met(k);
+        const unsigned last = met(Blocks - 1), more = Blocks - First > 1 ? met(Blocks - 2) : last;
         unsigned free;  // of ~(a | b | c) the compiler makes two instructions
         asm("lop3.b32 %0, %1, %2, %3, 1;" : "=r"(free) : "r"(blocked), "r"(more), "r"(last));
         return free;
