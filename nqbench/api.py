@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nqbench.facts import DeviceFacts
     from nqbench.inspection import Checked
     from nqbench.measure.run_state import Listener, RunOutcome
-    from nqbench.point import Level, Point
+    from nqbench.point import FactorLevels, Level, Point
     from nqbench.record import Record
     from nqbench.report.explain import Explained
     from nqbench.report.writer import RunReport
@@ -224,7 +224,7 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
 
 def launch(
     kernel: StudyLike | Workload,
-    factors: Mapping[str, Level] | None = None,
+    factors: FactorLevels | None = None,
     device: str | Device = "auto",
     *,
     buffers: Mapping[str, NDArray[Any]] | None = None,
@@ -413,7 +413,7 @@ def _python(level: Any) -> Any:
 
 
 def _kernel(
-    kernel: StudyLike | Workload, given: Mapping[str, Level], facts: DeviceFacts
+    kernel: StudyLike | Workload, given: FactorLevels, facts: DeviceFacts
 ) -> tuple[Workload, dict[str, Level]]:
     """The workload that is meant, and the levels that it has where none are given."""
     from nqbench import workloads
@@ -461,7 +461,7 @@ def _points(
 
 
 def _first_levels(
-    study: Study, workload: Workload, given: Mapping[str, Level], facts: DeviceFacts
+    study: Study, workload: Workload, given: FactorLevels, facts: DeviceFacts
 ) -> dict[str, Level]:
     """The first level of everything that the first sweep of a study gives, and the smallest size.
 

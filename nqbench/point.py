@@ -10,6 +10,8 @@ from typing import Any, Final
 
 Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
+FactorLevels = Mapping[str, Level]
+"""Levels by the names of their factors."""
 
 L2: Final = "l2"
 """A factor of the measurement: the state of the L2 cache when a launch starts."""
@@ -85,7 +87,7 @@ class Point:
     sweep: str
     workload: str
     system: str | None
-    factors: Mapping[str, Level]
+    factors: FactorLevels
     derived: Mapping[str, int | float | str] = field(default_factory=dict)
     skip: str = ""
     program: Executable | None = None

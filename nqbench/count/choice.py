@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.known import EIGHTH_NODES, nodes
@@ -36,7 +36,7 @@ class KernelChoice:
     system: str
     n: int
     depths: Mapping[int, int] = field(default_factory=dict)
-    levels: Mapping[str, Level] = field(default_factory=dict)
+    levels: FactorLevels = field(default_factory=dict)
     kernel_s: float | None = None
     gpu: str = ""
     multiprocessors: int = 0

@@ -11,7 +11,7 @@ import queue
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from nqbench.count.chunks import ChunkedBoard, ChunkSum, UnclaimedChunks
 from nqbench.devices.registry import open_device
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, MultiLaunchPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import MIDDLE, takes_closed_jobs
@@ -56,10 +56,10 @@ MIN_ROWS_LEFT: Final = 8
 SAMPLE: Final = 4
 """Chunks whose jobs are counted to know those of all."""
 CHECK: Final = "zhang2011.pool_monolithic"
-CHECK_LEVELS: Final[Mapping[str, Level]] = {"symmetry": "full"}
+CHECK_LEVELS: Final[FactorLevels] = {"symmetry": "full"}
 """Another kernel: its loop and its form of the rule (``search.cuh``, ``border.cuh``) are not those
 of the kernels written for speed (``frontier.cuh``)."""
-CHECK_HALVES: Final[Mapping[str, Level]] = {
+CHECK_HALVES: Final[FactorLevels] = {
     "listing": "walk",
     "order": "plain",
     "masks": "and",

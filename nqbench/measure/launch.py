@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nqbench.device import Device
     from nqbench.facts import DeviceFacts
     from nqbench.plan import Outputs
-    from nqbench.point import Level, Point
+    from nqbench.point import FactorLevels, Point
     from nqbench.workloads.base import Workload
     from nqbench.workloads.own.launch import OwnCheck
 
@@ -55,7 +55,7 @@ class Launched:
     resources: Mapping[str, int | float | str]
     kernel_s: float | None
     wall_s: float
-    factors: Mapping[str, Level]
+    factors: FactorLevels
     findings: Mapping[str, int | float | str] = field(default_factory=dict)
     split_s: float | None = None
     outputs: Outputs = field(default_factory=dict)
@@ -71,7 +71,7 @@ def _is_own(check: Any) -> TypeGuard[OwnCheck]:  # 25 ms less for a count
 
 def launch(
     workload: str | Workload,
-    factors: Mapping[str, Level],
+    factors: FactorLevels,
     device: str | Device = "auto",
     *,
     buffers: Mapping[str, NDArray[Any]] | None = None,

@@ -12,7 +12,7 @@ import numpy as np
 
 from nqbench.device import Device, Launch, Prepared
 from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.vocabulary import Status
 from nqbench.workloads.base import Workload
 
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def outputs_of(
-    workload: Workload, factors: Mapping[str, Level], device: Device, timeout_s: float | None = None
+    workload: Workload, factors: FactorLevels, device: Device, timeout_s: float | None = None
 ) -> Outputs:
     """The outputs of one launch of a configuration, which are right for another one."""
     with device.prepare(workload.plan(factors, None, device.facts)) as prepared:

@@ -17,7 +17,7 @@ from nqbench.compiler.compiled import Occupancy, occupancy
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CommandPlan, KernelPlan, Outputs, Plan
-from nqbench.point import PART, Executable, Level, Point
+from nqbench.point import PART, Executable, FactorLevels, Point
 from nqbench.system.files import digest
 from nqbench.workloads import get as find_workload
 from nqbench.workloads.base import FAULT, NOT_APPLICABLE, Variant, Workload, check_variants
@@ -54,7 +54,7 @@ class OfVariant(Workload):
     workload: Workload
     variant_built: Variant
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """The variant of the configuration's main kernel, at the full kernel's occupancy."""
         plan = self.workload.plan(factors, system, device)
         check_variants(self.workload, system)
@@ -69,7 +69,7 @@ class OfVariant(Workload):
         assert isinstance(plan, KernelPlan)
         return self.workload.variant_answer(plan, outputs)
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """The right answer of the full kernel."""
         if self.variant_built != "full":
             return None
@@ -84,7 +84,7 @@ class OfProgram(Workload):
     system: str
     external: Executable
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """The program with the arguments of its point."""
         del system, device
         about: dict[str, int | float | str] = {
@@ -105,7 +105,7 @@ class OfProgram(Workload):
         del plan, outputs
         return {FAULT: "the program, its command or the pattern of the answer is at fault"}
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """The workload's right answer, which must follow from the levels that the program gets."""
         given = {name: level for name, level in factors.items() if level != NOT_APPLICABLE}
         try:

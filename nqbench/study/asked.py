@@ -19,7 +19,7 @@ import yaml
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level, Point, text
+from nqbench.point import FactorLevels, Level, Point, text
 from nqbench.study.check import check_level, is_expression
 from nqbench.study.expand import expand
 from nqbench.study.load import load_study, read_dict
@@ -182,7 +182,7 @@ def _of_system(
     return points
 
 
-def _made(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
+def _made(name: str, workload: Workload, levels: FactorLevels, facts: DeviceFacts) -> Point:
     resolved = workload.resolve(levels, name, facts)
     workload.plan(resolved.factors, name, facts)
     return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)

@@ -15,7 +15,7 @@ from nqbench import expressions, workloads
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceFacts, DeviceKind
-from nqbench.point import HOT, L2, PART, Executable, Level, Point
+from nqbench.point import HOT, L2, PART, Executable, FactorLevels, Level, Point
 from nqbench.study.check import check, is_expression
 from nqbench.study.model import Condition, Given, ProgramSystem, Study, Sweep, context, plain
 from nqbench.system.suggest import listing, shown
@@ -131,7 +131,7 @@ class _Expansion:
         early = [i for i, c in enumerate(self.conditions) if c.names <= final.keys()]
         if self.is_left_out(early, final, levels, given):
             return None
-        factors: Mapping[str, Level] = {**self.workload.systems.get(system or "", {}), **levels}
+        factors: FactorLevels = {**self.workload.systems.get(system or "", {}), **levels}
         derived: Mapping[str, int | float | str] = {}
         skip = ""
         own = self.sweep.programs.get(system or "")
@@ -170,7 +170,7 @@ class _Expansion:
         self,
         which: Sequence[int],
         known: Mapping[str, Any],
-        levels: Mapping[str, Level],
+        levels: FactorLevels,
         given: Given,
     ) -> bool:
         """Whether one of these conditions leaves the point out; the first that does is counted.
@@ -209,9 +209,7 @@ class _Expansion:
             )
         return found
 
-    def check_unused(
-        self, levels: Mapping[str, Level], factors: Mapping[str, Level], given: Given
-    ) -> None:
+    def check_unused(self, levels: FactorLevels, factors: FactorLevels, given: Given) -> None:
         """Refuse ``-`` for a factor that applies to the point."""
         for factor, level in levels.items():
             used = factors.get(factor, NOT_APPLICABLE)
@@ -247,7 +245,7 @@ class _Expansion:
 
 
 def _resolve_program(
-    system: ProgramSystem, given: Mapping[str, Level], workload: Workload, device: DeviceFacts
+    system: ProgramSystem, given: FactorLevels, workload: Workload, device: DeviceFacts
 ) -> tuple[Resolved, Executable]:
     """The point of a program: the factors that its command uses, and the command with them.
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.system.suggest import listing, nearest, shown, suggestion
 
 NOT_APPLICABLE: Final = "-"
@@ -126,7 +126,7 @@ def factor_table(text: str | Path, **given: object) -> dict[str, Factor]:
 class Resolved:
     """A configuration with every factor set, and the numbers that follow from it."""
 
-    factors: Mapping[str, Level]
+    factors: FactorLevels
     derived: Mapping[str, int | float | str]
 
 
@@ -165,7 +165,7 @@ class Workload(ABC):
     """Former factors, and factors with fewer levels than once: what is gone, and what to use."""
     defaults: Mapping[str, Level] = {}
     """Levels of factors that a sweep leaves out."""
-    systems: Mapping[str, Mapping[str, Level]] = {}
+    systems: Mapping[str, FactorLevels] = {}
     """Named points: the levels that make a paper's system (without ``n``)."""
     cpu_systems: frozenset[str] = frozenset()
     """Systems with a ``CpuPlan`` on every device: their points run on the CPU."""
@@ -196,9 +196,7 @@ class Workload(ABC):
     variant_n: Mapping[DeviceKind, int] = {}
     """Default size of variants by kind of device: large enough to fill it."""
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Fill in defaults and ``auto`` levels, and check that the configuration can run.
 
         ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
@@ -207,9 +205,7 @@ class Workload(ABC):
         own = self.systems[system] if system else {}
         return Resolved({**self.defaults, **own, **given}, {})
 
-    def auto_level(
-        self, name: str, factors: Mapping[str, Level], system: str | None
-    ) -> Level | None:
+    def auto_level(self, name: str, factors: FactorLevels, system: str | None) -> Level | None:
         """The level that ``auto`` means for the factor ``name``, given the other ``factors``.
 
         ``None`` where it depends on the device, or the factor has no ``auto``.
@@ -217,7 +213,7 @@ class Workload(ABC):
         return None
 
     @abstractmethod
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """Make the resolved configuration executable. May take time (making the input)."""
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
@@ -225,18 +221,16 @@ class Workload(ABC):
         outputs that are :meth:`compared`."""
         return None
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """The known right answer, or ``None`` if it is unknown."""
         return None
 
-    def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
+    def reference(self, factors: FactorLevels) -> FactorLevels | None:
         """The configuration whose outputs are the right ones of this one; ``None`` if there is none
         or it is this one. It is launched once, untimed, for :meth:`compared`."""
         return None
 
-    def again(
-        self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Plan | None:
+    def again(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan | None:
         """The plan of a configuration with other contents in its buffers; ``None`` if there are
         none that a seed of the study gives."""
         return None
@@ -246,7 +240,7 @@ class Workload(ABC):
         those with an ``answer``. ``reference``: the outputs of :meth:`reference`."""
         return None
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """Amount of work, in units of the workload's own (see ``core_work_per_s``).
 
         For predictions: proportional to the time on one device. By default the same for all points.
@@ -300,7 +294,7 @@ class Workload(ABC):
         """The answer of the ``full`` variant. The other variants have none."""
         return self.answer(plan, outputs)
 
-    def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
+    def variant_expected(self, factors: FactorLevels) -> int | None:
         """The right answer of the ``full`` variant, or ``None`` if it is unknown."""
         return self.expected(factors)
 

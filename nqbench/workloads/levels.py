@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import NOT_APPLICABLE, Factor
 
@@ -17,7 +17,7 @@ def given_levels(
     workload: str,
     factors: Mapping[str, Factor],
     systems: Collection[str],
-    given: Mapping[str, Level],
+    given: FactorLevels,
     system: str | None,
 ) -> Levels:
     """The given levels, each checked, without those that do not apply (``-``).
@@ -43,9 +43,7 @@ def given_levels(
     return explicit
 
 
-def applied(
-    factors: Iterable[str], own: Mapping[str, Level], given: Mapping[str, Level], who: str
-) -> Levels:
+def applied(factors: Iterable[str], own: FactorLevels, given: FactorLevels, who: str) -> Levels:
     """Every factor with its level: the given one, else its ``own`` default, else ``-``.
 
     Raises ``InfeasibleError`` for a given level of a factor, other than ``n``, that ``who`` lacks.
@@ -57,7 +55,7 @@ def applied(
 
 
 def check_block(
-    levels: Mapping[str, Level], device: DeviceFacts, names: Collection[str] = ("block_size",)
+    levels: FactorLevels, device: DeviceFacts, names: Collection[str] = ("block_size",)
 ) -> None:
     """Refuse block sizes over the device's limit: ``InfeasibleError``."""
     most = device.max_threads_per_block
@@ -84,7 +82,7 @@ def blocks_held(device: DeviceFacts, threads: int, shared_bytes: int) -> int:
     return min(limits)
 
 
-def number(levels: Mapping[str, Level], name: str) -> int:
+def number(levels: FactorLevels, name: str) -> int:
     """The level of a factor that is resolved to a number."""
     level = levels[name]
     assert isinstance(level, int)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.base import Factor, Resolved, Variant, Workload, factor_table
 from nqbench.workloads.levels import given_levels, number
 from nqbench.workloads.variants import built_as
@@ -47,7 +47,7 @@ steps 0..{MAX_STEPS}: operations on each word (read: passes)
 block_size 32..1024 launch: threads per block
 """)
     defaults: Mapping[str, Level] = {"operation": "copy", "steps": 0, "block_size": 256}
-    systems: Mapping[str, Mapping[str, Level]] = {
+    systems: Mapping[str, FactorLevels] = {
         "ceilings.copy": {"operation": "copy", "steps": 0},
         "ceilings.read_l2": {"operation": "read", "steps": 32},
         "ceilings.fma": {"operation": "fma", "steps": 4096},
@@ -58,9 +58,7 @@ block_size 32..1024 launch: threads per block
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 1 << 26, "sim": 1 << 12}
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Levels given, else those of the system, else the defaults; and whether they can run."""
         if device.kind == "cpu":
             raise WrongDeviceError("ceilings are a GPU's; use --device sim or cuda:0")
@@ -79,7 +77,7 @@ block_size 32..1024 launch: threads per block
         blocks = -(-n // (QUAD * size))
         return Resolved(levels, {"jobs": n // QUAD, "blocks": blocks, **amounts(levels)})
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """One thread for four words."""
         derived = self.resolve(factors, system, device).derived
         n, steps = np.int64(number(factors, "n")), np.uint32(number(factors, "steps"))
@@ -110,7 +108,7 @@ block_size 32..1024 launch: threads per block
         """The sum of all result words, as unsigned integers."""
         return int(np.sum(outputs["results"], dtype=np.uint64))
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """The sum over one period, computed by numpy, times the number of periods."""
         n, steps = number(factors, "n"), number(factors, "steps")
         operation = str(factors["operation"])
@@ -119,7 +117,7 @@ block_size 32..1024 launch: threads per block
             return steps * _repeated_sum(words, n)
         return _repeated_sum(_results(words, operation, steps), n)
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """Operations and words moved."""
         return float(number(factors, "n") * (1 + number(factors, "steps")))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.base import Factor, Resolved, Workload
 from nqbench.workloads.counting.factors import FACTORS, MIDDLE
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
@@ -23,7 +23,7 @@ class Counting(Workload):
 
     name: str = "counting"
     factors: Mapping[str, Factor] = FACTORS
-    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    systems: Mapping[str, FactorLevels] = SYSTEMS
     cpu_systems: frozenset[str] = frozenset(filter(is_cpu, SYSTEMS))
     parallel_systems: frozenset[str] = frozenset(s for s in cpu_systems if s.endswith("multicore"))
     probe_counters: Mapping[str, str] = COUNTERS
@@ -37,9 +37,7 @@ class Counting(Workload):
         " it loads and stores, so that without them it would search another tree"
     )
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Fill in and check a configuration; inapplicable factors get the level ``-``.
 
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
@@ -58,9 +56,7 @@ class Counting(Workload):
         levels, config, grid = resolve_kernel(given, system, device)
         return Resolved(levels, derived(config, grid))
 
-    def auto_level(
-        self, name: str, factors: Mapping[str, Level], system: str | None
-    ) -> Level | None:
+    def auto_level(self, name: str, factors: FactorLevels, system: str | None) -> Level | None:
         """The paper's own ``depth``, or one that gives enough jobs; see ``resolve.auto_depth``."""
         if name != "depth" or system == MIDDLE:
             return None
@@ -68,7 +64,7 @@ class Counting(Workload):
 
         return auto_depth(factors, system)
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the jobs (cached between points)."""
         from nqbench.workloads.counting import plans
 
@@ -101,11 +97,11 @@ class Counting(Workload):
 
         return counts.count(name, **parameters)
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""
         return SOLUTIONS.get(number(factors, "n"))
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """Nodes of the part of the search tree that is walked."""
         # Of the tree; 0.171 at n = 16 (tests count it). Of half boards as measured at n = 20.
         part = {"none": 1.0, "full": 1 / 6, "quarter": 1 / 12, "middle": 1 / 12}

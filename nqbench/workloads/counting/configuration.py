@@ -13,7 +13,7 @@ from typing import Any, Final
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import factors
 from nqbench.workloads.counting import jobs as jobs_of
@@ -67,7 +67,7 @@ class Configuration:
     lookahead: int | None
 
     @classmethod
-    def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
+    def from_levels(cls, levels: FactorLevels) -> Configuration:
         """Typed view of complete levels without ``auto``."""
         values: dict[str, Any] = {
             field.name: None if levels[field.name] == NOT_APPLICABLE else levels[field.name]

@@ -12,12 +12,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.counting import enumeration, resolve
 from nqbench.workloads.counting import jobs as jobs_of
@@ -42,7 +41,7 @@ _SYSTEM: Final = "zhang2011.low_divergence"
 class CountRequest:
     """A request for a count, with all names resolved."""
 
-    levels: Mapping[str, Level]
+    levels: FactorLevels
     split: Split
 
     @property

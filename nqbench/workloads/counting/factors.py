@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.base import Factor, factor_table
 
 MIN_N: Final = 5
@@ -67,7 +67,7 @@ FACTORS: Final[Mapping[str, Factor]] = factor_table(
     many=2**31 - 1,
 )
 
-DEFAULTS: Final[Mapping[str, Level]] = {
+DEFAULTS: Final[FactorLevels] = {
     name: factor.default for name, factor in FACTORS.items() if factor.default is not None
 }
 """Levels of a sweep without a system. The launch factors missing here depend on others."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, CpuPlan, Kernel, KernelPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.system.machine import timed
 from nqbench.workloads.counting.configuration import Configuration, derived, result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
@@ -90,7 +89,7 @@ def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> Made:
 
 
 def kernel_plan(
-    given: Mapping[str, Level], system: str | None, device: DeviceFacts, some: Words | None = None
+    given: FactorLevels, system: str | None, device: DeviceFacts, some: Words | None = None
 ) -> KernelPlan:
     """Make the jobs, or what a GPU makes them from, and the plan of their kernel.
 
@@ -142,7 +141,7 @@ def kernel_plan(
     )
 
 
-def cpu_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
+def cpu_plan(given: FactorLevels, system: str) -> CpuPlan:
     """A CPU program as a plan."""
     n = number(resolve_cpu(given, system), "n")
     name = system.partition(".")[2]

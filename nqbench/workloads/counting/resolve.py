@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level
+from nqbench.point import FactorLevels, Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import configuration, factors
 from nqbench.workloads.counting.factors import FACTORS, MIN_N, takes_closed_jobs
@@ -56,7 +56,7 @@ _RULES: Final[list[tuple[str, ...]]] = re.findall(
 """Factors, their levels (none: the factors are meaningless), another one, its levels, and why."""
 
 
-def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
+def fill_levels(given: FactorLevels, system: str | None) -> Levels:
     """Every factor but the launch (``depth``, ``blocks``, ...) resolved; ``auto`` may remain.
 
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for contradictory levels.
@@ -127,7 +127,7 @@ def _check_unrolled(levels: Levels) -> None:
         )
 
 
-def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
+def resolve_cpu(given: FactorLevels, system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
     levels = applied(FACTORS, {}, explicit, system)
@@ -136,7 +136,7 @@ def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     return levels
 
 
-def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
+def auto_depth(levels: FactorLevels, system: str | None) -> int:
     """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs.
 
     ``levels`` holds ``n``, ``encoding`` and ``symmetry``.
@@ -219,7 +219,7 @@ def _grid_level(levels: Levels, explicit: set[str], jobs: int, device: DeviceFac
 
 
 def resolve_kernel(
-    given: Mapping[str, Level],
+    given: FactorLevels,
     system: str | None,
     device: DeviceFacts,
     some: NDArray[np.uint32] | None = None,

@@ -19,9 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from nqbench.point import Level
-
-Levels = Mapping[str, Level]
+from nqbench.point import FactorLevels, Level
 
 _LAUNCH: Final[Mapping[str, dict[str, Level]]] = {
     "feinbube2010": {"block_size": 64, "blocks": "from_jobs_plus_one"},
@@ -44,7 +42,7 @@ def is_cpu(system: str | None) -> bool:
     return paper_of(system) == "cpu"
 
 
-def _read_table() -> Iterator[tuple[str, Levels]]:
+def _read_table() -> Iterator[tuple[str, FactorLevels]]:
     text = Path(__file__).with_name("systems.txt").read_text(encoding="utf-8")
     for part in text.split("\n\n")[1:]:
         (_, *names), *rows = (line.split() for line in part.splitlines())
@@ -53,4 +51,4 @@ def _read_table() -> Iterator[tuple[str, Levels]]:
             yield system, MappingProxyType(levels | _LAUNCH.get(paper_of(system), {}))
 
 
-SYSTEMS: Final[Mapping[str, Levels]] = MappingProxyType(dict(_read_table()))
+SYSTEMS: Final[Mapping[str, FactorLevels]] = MappingProxyType(dict(_read_table()))

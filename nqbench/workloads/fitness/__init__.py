@@ -9,7 +9,7 @@ import numpy as np
 
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.base import Factor, Resolved, Variant, Workload
 from nqbench.workloads.fitness import boards, counts, gpu
 from nqbench.workloads.fitness.annealing import points
@@ -24,7 +24,7 @@ class Fitness(Workload):
     name: str = "fitness"
     factors: Mapping[str, Factor] = FACTORS
     removed: Mapping[str, str] = REMOVED
-    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    systems: Mapping[str, FactorLevels] = SYSTEMS
     cpu_systems: frozenset[str] = CPU_SYSTEMS
     parallel_systems: frozenset[str] = frozenset(
         f"fitness_schemes.cpu_{scheme}" for scheme in ("threads", "tbb", "forkjoin")
@@ -36,9 +36,7 @@ class Fitness(Workload):
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Fill in and check a configuration; factors that mean nothing get the level ``-``.
 
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a GPU scheme on a CPU), and
@@ -53,7 +51,7 @@ class Fitness(Workload):
             return Resolved(levels, counts.traffic(levels))
         return Resolved(levels, gpu.resolve_scheme(levels, device))
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the boards (kept between points)."""
         scheme, levels = fill_levels(factors, system, device)
         if scheme.task == "anneal":
@@ -75,7 +73,7 @@ class Fitness(Workload):
         """What a search found, and after how many evaluations; empty for an evaluation."""
         return points.findings(outputs) if plan.about.get("task") == "anneal" else {}
 
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
+    def expected(self, factors: FactorLevels) -> int | None:
         """Counted over the diagonals of the same board by ``boards.conflicts``; of a search the
         conflicts that the reference walk ends with."""
         searches = SCHEMES[str(factors["scheme"])].task == "anneal"
@@ -85,7 +83,7 @@ class Fitness(Workload):
         """The main kernel of a scheme that evaluates boards on a GPU."""
         return gpu.variant_of(plan, variant)
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """Operations of one evaluation, as a measure of how its time grows with n; of a search, up
         to a factor of its scheme."""
         if SCHEMES[str(factors["scheme"])].task == "anneal":

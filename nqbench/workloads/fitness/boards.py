@@ -7,14 +7,13 @@ of queens on a common diagonal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.levels import number
 
 Board = NDArray[np.int32]
@@ -83,7 +82,7 @@ def is_board(values: NDArray[Any]) -> bool:
     return inside and bool(np.all(np.bincount(seen, minlength=seen.size) == 1))
 
 
-def boards_of(levels: Mapping[str, Level]) -> Board:
+def boards_of(levels: FactorLevels) -> Board:
     """The boards of a point, shape ``(batch, n)``: random ones have seeds ``seed``, ``seed`` + 1,
     ...; of a valid board every second copy is mirrored.
     """
@@ -96,7 +95,7 @@ def boards_of(levels: Mapping[str, Level]) -> Board:
     return np.stack([board[:: -1 if k % 2 else 1] for k in range(count)])
 
 
-def expected(levels: Mapping[str, Level]) -> int:
+def expected(levels: FactorLevels) -> int:
     """The right answer of a point, from the conflicts of its boards; see :func:`combined`."""
     return combined([conflicts(board) for board in boards_of(levels)])
 

@@ -32,7 +32,7 @@ from functools import lru_cache
 from math import comb
 from typing import Final
 
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.fitness.boards import conflicts, random_board
 from nqbench.workloads.levels import number
 
@@ -72,18 +72,18 @@ def sub_kernels(n: int, threshold: int, nesting: int) -> int:
     return few + nesting * max(0, n - 1 - threshold * max(1, nesting - 1))
 
 
-def batch_of(factors: Mapping[str, Level]) -> int:
+def batch_of(factors: FactorLevels) -> int:
     """Boards in one launch."""
     batch = factors.get("batch")
     return batch if isinstance(batch, int) else 1
 
 
-def host_bytes(factors: Mapping[str, Level]) -> int:
+def host_bytes(factors: FactorLevels) -> int:
     """Boards that a CPU scheme evaluates: one by one, then all together."""
     return 2 * QUEEN_BYTES * number(factors, "n") * batch_of(factors)
 
 
-def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
+def traffic(factors: FactorLevels) -> dict[str, int]:
     """``bytes_moved``, ``operations`` and ``pairs`` of one evaluation (of the whole batch)."""
     n, scheme = number(factors, "n"), str(factors["scheme"])
     both = pairs(n)

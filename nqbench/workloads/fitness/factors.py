@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.base import Factor, factor_table
 
 MAX_N: Final = 10_000_000
@@ -22,7 +22,7 @@ MAX_N: Final = 10_000_000
 MILLI: Final = 1000
 """Temperatures and the cooling factor are given in thousandths."""
 
-COOLED: Final[Mapping[str, Level]] = {
+COOLED: Final[FactorLevels] = {
     "start_temperature": 500,
     "end_temperature": 10,
     "cooling": 800,
@@ -38,7 +38,7 @@ descent over plateaus. Success with these values (100 runs, 20 at n = 10,000): 7
 ``moves_per_queen`` is closer to the paper's number but finds only 48% there; a start at 1 finds 96%
 at n = 6 and takes a quarter longer at n = 3000."""
 
-ATTACKED: Final[Mapping[str, Level]] = {"start_temperature": 200}
+ATTACKED: Final[FactorLevels] = {"start_temperature": 200}
 """One temperature throughout: a proposal that begins with a queen in conflict hardly disturbs the
 others, so no cooling is needed. At 0.3 boards of 10,000 queens are not found; at 0.1 a search with
 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
@@ -51,12 +51,12 @@ class Scheme:
     name: str
     place: Literal["cpu", "device"]
     task: Literal["evaluate", "anneal"]
-    levels: Mapping[str, Level]
+    levels: FactorLevels
 
 
-_BOARD: Final[Mapping[str, Level]] = {"board": "random", "seed": 1}
+_BOARD: Final[FactorLevels] = {"board": "random", "seed": 1}
 """The input, which is not part of a scheme."""
-_COMMON: Final[Mapping[str, Mapping[str, Level]]] = {
+_COMMON: Final[Mapping[str, FactorLevels]] = {
     "evaluate": _BOARD,
     "anneal": {"seed": 1, **dict.fromkeys(COOLED, "auto"), "max_evaluations": 0},
 }
@@ -71,7 +71,7 @@ _HOMES: Final = {
     for name, levels in schemes.items()
 }
 SCHEMES: Final[Mapping[str, Scheme]] = {scheme.name: scheme for scheme in _HOMES.values()}
-SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
+SYSTEMS: Final[Mapping[str, FactorLevels]] = {
     system: {"scheme": s.name, **{f: level for f, level in s.levels.items() if f not in _BOARD}}
     for system, s in _HOMES.items()
 }

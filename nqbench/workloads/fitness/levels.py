@@ -4,11 +4,9 @@ meet, checked before anything is made, compiled or allocated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import check_valid_exists
@@ -17,7 +15,7 @@ from nqbench.workloads.fitness.factors import FACTORS, SCHEMES, SYSTEMS, Scheme
 from nqbench.workloads.levels import Levels, applied, given_levels, number
 
 
-def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
+def find_scheme(given: FactorLevels, system: str | None) -> Scheme:
     """The scheme of a system. Raises ``StudyError`` without one, ``InfeasibleError`` for another
     scheme than its own."""
     if system is None:
@@ -30,7 +28,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
 
 
 def fill_levels(
-    given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    given: FactorLevels, system: str | None, device: DeviceFacts
 ) -> tuple[Scheme, Levels]:
     """The scheme, and every factor with its level (``auto`` may remain).
 
@@ -53,7 +51,7 @@ def fill_levels(
     return scheme, levels
 
 
-def _resolve_valid(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
+def _resolve_valid(levels: Levels, explicit: FactorLevels, n: int) -> None:
     """Only random boards have a seed."""
     check_valid_exists(n)
     if "seed" in explicit:
@@ -65,7 +63,7 @@ def _resolve_valid(levels: Levels, explicit: Mapping[str, Level], n: int) -> Non
     levels["seed"] = NOT_APPLICABLE
 
 
-def check_grid(levels: Mapping[str, Level], blocks: int, device: DeviceFacts) -> None:
+def check_grid(levels: FactorLevels, blocks: int, device: DeviceFacts) -> None:
     """Raise ``InfeasibleError`` beyond the grid's limit."""
     if blocks > device.max_grid_x:
         raise InfeasibleError(
@@ -76,7 +74,7 @@ def check_grid(levels: Mapping[str, Level], blocks: int, device: DeviceFacts) ->
         )
 
 
-def check_nesting(levels: Mapping[str, Level]) -> None:
+def check_nesting(levels: FactorLevels) -> None:
     """The longest row must have a sub-thread for each level, or the nesting would be shallower."""
     n, threshold, nesting = (number(levels, name) for name in ("n", "threshold", "nesting"))
     most = -(-(n - 1) // threshold)
@@ -99,9 +97,7 @@ def check_shared(n: int, needed: int, device: DeviceFacts) -> None:
         )
 
 
-def check_bytes(
-    levels: Mapping[str, Level], device: DeviceFacts, needed: int, on_host: int
-) -> None:
+def check_bytes(levels: FactorLevels, device: DeviceFacts, needed: int, on_host: int) -> None:
     """All buffers against the device's memory, and what the host needs against what is available.
 
     A simulated device keeps its memory on the host.
@@ -123,7 +119,7 @@ def check_bytes(
             )
 
 
-def _instead(levels: Mapping[str, Level]) -> str:
+def _instead(levels: FactorLevels) -> str:
     others = {"gpu_fine1": ", or gpu_fine2 or gpu_coarse, which have no pair list"}
     others["gpu_fine2"] = ", or gpu_coarse, which has a thread per queen"
     return f"a smaller n or batch{others.get(str(levels['scheme']), '')}"

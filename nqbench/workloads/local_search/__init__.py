@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.base import FAULT, Factor, Resolved, Variant, Workload
 from nqbench.workloads.levels import number
 from nqbench.workloads.local_search import plans
@@ -42,7 +42,7 @@ class LocalSearch(Workload):
     name: str = "local_search"
     factors: Mapping[str, Factor] = FACTORS
     removed: Mapping[str, str] = {"instance": "files of TSPLIB are no longer read; give seed"}
-    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    systems: Mapping[str, FactorLevels] = SYSTEMS
     cpu_systems: frozenset[str] = CPU_SYSTEMS
     phases: Mapping[str, str] = {
         "evaluation": "evaluations of neighbours within a search",
@@ -51,9 +51,7 @@ class LocalSearch(Workload):
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Fill in and check a configuration; factors that mean nothing get the level ``-``.
 
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
@@ -62,7 +60,7 @@ class LocalSearch(Workload):
         levels = plans.resolve_levels(given, system, device)
         return Resolved(levels, plans.derived(levels, device))
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the instance (kept between points)."""
         return plans.make_plan(factors, system, device)
 
@@ -104,7 +102,7 @@ class LocalSearch(Workload):
             )
         return found
 
-    def expected(self, factors: Mapping[str, Level]) -> int:
+    def expected(self, factors: FactorLevels) -> int:
         """Checksum of the tour that ``searches.reference_search`` ends with, with the same order
         among equally good moves."""
         from nqbench.workloads.local_search import searches  # numba: slow to import
@@ -151,12 +149,12 @@ class LocalSearch(Workload):
         least = np.float32(outputs[DELTAS].min())
         return int(least.view(np.uint32)) if least <= np.float32(THRESHOLD) else 0
 
-    def variant_expected(self, factors: Mapping[str, Level]) -> int:
+    def variant_expected(self, factors: FactorLevels) -> int:
         """The same by the reference search: the change of its first move, if it makes one."""
         changes = _first_change(factors)
         return int(changes[0].view(np.uint32)) if len(changes) else 0
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """Moves evaluated, if the search does not stop before its last iteration."""
         n, iterations = number(factors, "n"), number(factors, "iterations")
         return iterations * (n - 1) * (n - 2) / 2

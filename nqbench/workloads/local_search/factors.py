@@ -9,7 +9,7 @@ from operator import or_
 from pathlib import Path
 from typing import Final
 
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.base import Factor, factor_table
 
 THRESHOLD: Final = -1e-7
@@ -35,18 +35,18 @@ FACTORS: Final[Mapping[str, Factor]] = factor_table(
     max_iterations=MAX_ITERATIONS,
 )
 
-GENERAL: Final[Mapping[str, Level]] = {"iterations": "auto", "seed": 1, "instance": "uniform"}
+GENERAL: Final[FactorLevels] = {"iterations": "auto", "seed": 1, "instance": "uniform"}
 """Defaults of factors that every system has, CPU systems included."""
 
 _DATA: Final = tomllib.loads(Path(__file__).with_name("systems.toml").read_text(encoding="utf-8"))
-KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = {
+KERNEL_DEFAULTS: Final[Mapping[str, FactorLevels]] = {
     kernel: {"kernel": kernel, **levels} for kernel, levels in _DATA["kernels"].items()
 }
 PAPER: Final = "brodtkorb_part1"
 CPU_TWO_LOOPS: Final = f"{PAPER}.cpu_two_loops"
 CPU_SYSTEMS: Final = frozenset(f"{PAPER}.{name}" for name in _DATA["cpu"])
 _VERSIONS: Final = accumulate([KERNEL_DEFAULTS["indexed"], *_DATA["versions"].values()], or_)
-SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = {
+SYSTEMS: Final[Mapping[str, FactorLevels]] = {
     **{f"{PAPER}.{name}": levels for name, levels in _DATA["cpu"].items()},
     **{f"{PAPER}.gpu_v{k}": levels for k, levels in enumerate(_VERSIONS) if k},
     "local_search.fused": KERNEL_DEFAULTS["tiled"],

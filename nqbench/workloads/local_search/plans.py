@@ -14,7 +14,7 @@ from nqbench import plan
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.multi_launch import ProgramContext
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads import levels as levels_of
 from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.local_search import factors
@@ -48,7 +48,7 @@ _MAPPING: Final = {"quadratic": 6, "rearranged": 7}
 """Of the mapping: multiply 2 k, b b - 8 k, root, and the row from it."""
 
 
-def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:
+def resolve_levels(given: FactorLevels, system: str | None, device: DeviceFacts) -> Levels:
     """Every factor with its level; ``-`` if it does not apply to the kernel.
 
     Raises ``StudyError`` for an unknown name or level, ``InfeasibleError`` for what cannot run,
@@ -112,7 +112,7 @@ def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
                 return
 
 
-def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
+def traffic(levels: FactorLevels) -> dict[str, int | float | str]:
     """Operations and bytes of one move, from which the hardware's limits on a search follow.
 
     An operation is an addition, subtraction, multiplication or square root in single precision, a
@@ -148,7 +148,7 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
     }
 
 
-def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> plan.Plan:
+def make_plan(given: FactorLevels, system: str | None, device: DeviceFacts) -> plan.Plan:
     """The plan of a point."""
     levels = resolve_levels(given, system, device)
     n, seed = number(levels, "n"), number(levels, "seed")
@@ -161,14 +161,14 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     return _tiled(instance, levels, about)
 
 
-def grid_of(levels: Mapping[str, Level]) -> tuple[int, int]:
+def grid_of(levels: FactorLevels) -> tuple[int, int]:
     """Tiles along x and y; those below the diagonal have nothing to do."""
     n = number(levels, "n")
     across = number(levels, "block_size") * number(levels, "tile_x")
     return -(-(n - 2) // across), -(-(n - 2) // number(levels, "tile_y"))
 
 
-def tiles_with_moves(levels: Mapping[str, Level]) -> int:
+def tiles_with_moves(levels: FactorLevels) -> int:
     """Tiles that are not wholly below the diagonal: the last y is beyond the first x."""
     n, rows = number(levels, "n"), number(levels, "tile_y")
     width = number(levels, "block_size") * number(levels, "tile_x")
@@ -177,7 +177,7 @@ def tiles_with_moves(levels: Mapping[str, Level]) -> int:
     return sum(min(across, -(-(end - 2) // width)) for end in ends)
 
 
-def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int | float | str]:
+def derived(levels: FactorLevels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Numbers that follow from the levels: geometry, moves, operations and bytes of one."""
     n = number(levels, "n")
     moves = (n - 1) * (n - 2) // 2

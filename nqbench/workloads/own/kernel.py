@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nqbench.errors import CheckError, InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import FILLS, Buffer, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.simulator.layout import UNDEFINED_WORD
 from nqbench.system.suggest import listing, suggestion
 from nqbench.vocabulary import ERRORS
@@ -76,9 +76,7 @@ class OwnKernel(Workload):
 
     # What a study asks of a workload.
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Every factor with its level, the block's ``values``, and the size of the launch."""
         if device.kind == "cpu":
             raise WrongDeviceError("a kernel needs a GPU or the simulator; use cuda:0 or sim")
@@ -101,7 +99,7 @@ class OwnKernel(Workload):
             levels, derived | {name: launch.numbers[name] for name in self.block.values}
         )
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """One launch of the kernel with the study's buffers. Raises ``InfeasibleError``."""
         try:
             resolved = self.resolve(factors, system, device)
@@ -112,9 +110,7 @@ class OwnKernel(Workload):
                 raise  # one launch from Python: the caller's arrays are at fault
             raise InfeasibleError(error.message) from error
 
-    def again(
-        self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Plan | None:
+    def again(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan | None:
         """The plan with what other seeds give, unless what is right there is not known."""
         seeded = any("seed" in given for given in self.block.buffers.values())
         if not seeded or any({"reference", "file"} & c.keys() for c in self.block.checks.values()):
@@ -123,7 +119,7 @@ class OwnKernel(Workload):
         launch = OwnLaunch(self.block, resolved.factors, device)
         return launch.plan(self._kept, device, resolved.derived, again=True)
 
-    def work(self, factors: Mapping[str, Level]) -> float:
+    def work(self, factors: FactorLevels) -> float:
         """The block's ``work``; else the number of threads."""
         try:
             launch = OwnLaunch(self.block, factors, None)
@@ -143,7 +139,7 @@ class OwnKernel(Workload):
 
     # The check.
 
-    def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
+    def reference(self, factors: FactorLevels) -> FactorLevels | None:
         """The point whose outputs are the right ones of this one; ``None`` if there is none, or it
         is that point itself."""
         for given in self.block.checks.values():

@@ -18,7 +18,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import SIMULATED_BYTES, DeviceFacts
 from nqbench.multi_launch import RESERVED, ProgramContext
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.system.crash import where_raised
 from nqbench.system.files import ending
 from nqbench.system.python_files import load_function
@@ -72,9 +72,7 @@ class OwnLaunch:
     ``InfeasibleError``; both know the keys that lead to it.
     """
 
-    def __init__(
-        self, block: Block, levels: Mapping[str, Level], device: DeviceFacts | None
-    ) -> None:
+    def __init__(self, block: Block, levels: FactorLevels, device: DeviceFacts | None) -> None:
         """``device`` is ``None`` where none is known: ``device.*`` has no value then."""
         self.block, self.device = block, device
         self.numbers: dict[str, Any] = dict(levels)

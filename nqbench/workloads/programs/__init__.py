@@ -12,7 +12,7 @@ from typing import Final
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.base import Factor, Resolved, Workload
 
 WHOLE: Final = (-(2**63), 2**63 - 1)
@@ -35,16 +35,14 @@ class Programs(Workload):
     factors: Mapping[str, Factor] = FreeFactors(n=Factor("n", "a size", number=(0, WHOLE[1])))
     no_variants = "has no kernels, only external programs"
 
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
+    def resolve(self, given: FactorLevels, system: str | None, device: DeviceFacts) -> Resolved:
         """Refused: only external programs have points here."""
         raise InfeasibleError(
             "the workload programs computes nothing itself: list programs under `systems`, each"
             " with a name and a command"
         )
 
-    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    def plan(self, factors: FactorLevels, system: str | None, device: DeviceFacts) -> Plan:
         """Refused, as ``resolve`` does."""
         raise InfeasibleError("the workload programs has no plans of its own")
 

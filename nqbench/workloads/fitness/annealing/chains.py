@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +11,7 @@ import numpy as np
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.fitness.annealing.cooling import Cooling, seed_key
 from nqbench.workloads.fitness.levels import check_bytes, check_shared
 from nqbench.workloads.levels import Levels, blocks_held, check_block, number
@@ -73,7 +72,7 @@ def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float
     }
 
 
-def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
+def chains_plan(levels: FactorLevels, device: DeviceFacts) -> KernelPlan:
     """The plan of resolved levels."""
     n, chains = number(levels, "n"), number(levels, "chains")
     cooling = Cooling.from_levels(levels)
@@ -102,7 +101,7 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
     )
 
 
-def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:
+def _shape(levels: FactorLevels, device: DeviceFacts) -> Shape:
     n, warps = number(levels, "n"), number(levels, "block_size") // _WARP
     dtype, word = next((dtype, word) for most, dtype, word in WORDS if n <= most)
     needed = warps * (5 * n - 2) * np.dtype(dtype).itemsize

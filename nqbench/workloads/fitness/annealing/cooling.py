@@ -7,7 +7,6 @@ seed gives one walk, whatever evaluates the boards.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.fitness.factors import ATTACKED, COOLED, MILLI
 from nqbench.workloads.levels import Levels, number
 
@@ -63,7 +62,7 @@ class Cooling:
         return cls(at, at, 1.0, 1, limit, attacked=True)
 
     @classmethod
-    def from_levels(cls, levels: Mapping[str, Level]) -> Cooling:
+    def from_levels(cls, levels: FactorLevels) -> Cooling:
         """From the factors of a point."""
         start, limit = number(levels, "start_temperature"), number(levels, "max_evaluations")
         if levels.get("proposal") == "attacked":

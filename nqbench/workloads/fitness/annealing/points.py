@@ -13,7 +13,6 @@ answer is the number of conflicts left, which is right if the reference walk end
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +21,7 @@ import numpy as np
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.workloads.fitness import gpu
 from nqbench.workloads.fitness.annealing.chains import NOTHING_FOUND, chains_plan, resolve_chains
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, resolve_schedule
@@ -67,7 +66,7 @@ def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]
     return derived
 
 
-def _evaluation(levels: Mapping[str, Level]) -> Levels:
+def _evaluation(levels: FactorLevels) -> Levels:
     """The point that a search on a GPU evaluates its boards as."""
     return {**levels, "scheme": "gpu_coarse"}
 
@@ -152,7 +151,7 @@ def findings(outputs: Outputs) -> dict[str, int | float | str]:
     }
 
 
-def full_length(levels: Mapping[str, Level]) -> int:
+def full_length(levels: FactorLevels) -> int:
     """Evaluations of the whole walk, for a search that ``max_evaluations`` cuts short.
 
     Exact, since the incremental walk is the same. With the time per evaluation it predicts the time
@@ -164,7 +163,7 @@ def full_length(levels: Mapping[str, Level]) -> int:
     return reference(number(levels, "n"), number(levels, "seed"), 0, cooling)[1]
 
 
-def expected(levels: Mapping[str, Level]) -> int:
+def expected(levels: FactorLevels) -> int:
     """Conflicts at the end of the reference walk; of many chains, those of the best."""
     from nqbench.workloads.fitness.annealing.walks import reference  # numba: slow to import
 
@@ -177,7 +176,7 @@ def expected(levels: Mapping[str, Level]) -> int:
     return least
 
 
-def work(levels: Mapping[str, Level]) -> float:
+def work(levels: FactorLevels) -> float:
     """Proposals that a search usually needs, times the comparisons of each."""
     n, cooling = number(levels, "n"), Cooling.from_levels(levels)
     usual = _USUAL_ATTACKED * n if cooling.attacked else _USUAL_SHARE * cooling.full_length(n)

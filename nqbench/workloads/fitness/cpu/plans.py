@@ -12,7 +12,6 @@ import hashlib
 import platform
 import statistics
 import time
-from collections.abc import Mapping
 from functools import cache
 from math import log
 from pathlib import Path
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuPlan
-from nqbench.point import Level
+from nqbench.point import FactorLevels
 from nqbench.system.files import kept_json
 from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import __version__, installed
@@ -51,7 +50,7 @@ WITHIN: Final = 1.02
 60 medians would change with every measurement."""
 
 
-def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
+def cpu_plan(levels: FactorLevels, boards: NDArray[Any]) -> CpuPlan:
     """The plan of a CPU scheme; ``boards`` has shape ``(batch, n)``.
 
     ``threads: auto`` is looked up, and measured first if this machine has no entry. Raises
@@ -77,7 +76,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
     return _plan("histogram_batch", (boards,), (np.stack([small, small]),), threads_used=cores)
 
 
-def check_packages(levels: Mapping[str, Level]) -> None:
+def check_packages(levels: FactorLevels) -> None:
     """Refuse ``cpu_tbb`` without TBB (``WrongDeviceError``: the point is skipped)."""
     if levels["scheme"] == "cpu_tbb" and (fault := load_tbb()):
         raise WrongDeviceError(
